@@ -1,0 +1,67 @@
+"""smp-git: a memory for AI agents that lasts, in Git."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from smp_git.check import Problem as Problem
+    from smp_git.errors import SmpError as SmpError
+    from smp_git.history import BlamedField as BlamedField
+    from smp_git.history import FieldChange as FieldChange
+    from smp_git.history import MemoryDiff as MemoryDiff
+    from smp_git.history import Version as Version
+    from smp_git.memory import Link as Link
+    from smp_git.memory import Memory as Memory
+    from smp_git.session import Session as Session
+    from smp_git.session import SessionInfo as SessionInfo
+    from smp_git.store import Store as Store
+    from smp_git.transaction import Change as Change
+
+__version__ = "0.1.0"
+
+# Each name and the module that defines it: loaded when first asked for, so that
+# importing the package costs nothing.
+_HOMES = {
+    "BlamedField": "history",
+    "Change": "transaction",
+    "FieldChange": "history",
+    "Link": "memory",
+    "Memory": "memory",
+    "MemoryDiff": "history",
+    "Problem": "check",
+    "Session": "session",
+    "SessionInfo": "session",
+    "SmpError": "errors",
+    "Store": "store",
+    "Version": "history",
+}
+
+__all__ = [
+    "BlamedField",
+    "Change",
+    "FieldChange",
+    "Link",
+    "Memory",
+    "MemoryDiff",
+    "Problem",
+    "Session",
+    "SessionInfo",
+    "SmpError",
+    "Store",
+    "Version",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'smp_git' has no attribute {name!r}")
+    value: object = getattr(import_module(f"smp_git.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

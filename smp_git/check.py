@@ -1,0 +1,99 @@
+"""Whether a session keeps its promises; finds, does not mend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smp_git import index
+from smp_git.errors import DamagedError, InvalidFileError, SmpError
+from smp_git.format.ids import INDEX, parse_path
+from smp_git.git import staging
+from smp_git.git.objects import BLOB, object_id
+from smp_git.git.repository import MAIN
+from smp_git.handmade import find
+from smp_git.snapshot import Reader, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is not as it must be, and the file it concerns."""
+
+    code: str
+    path: str
+    message: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {"code": self.code, "path": self.path, "message": self.message}
+
+
+def check(reader: Reader) -> tuple[Problem, ...]:
+    """Return everything that is wrong with a session; empty when it is sound."""
+    try:
+        snapshot = reader.snapshot()
+        found = [*_objects(snapshot), *_pages(snapshot)]
+    except DamagedError as error:
+        return (Problem(code=error.code, path="", message=error.message),)
+    if not found and reader.repository.checked_out() == MAIN:
+        found += [*_checked_out(reader, snapshot), *_git_index(reader, snapshot)]
+    return tuple(found)
+
+
+def _objects(snapshot: Snapshot) -> list[Problem]:
+    """Check that every file at head is there, whole, and under its own name."""
+    found = []
+    for path, blob in snapshot.repository.files(snapshot.tree):
+        try:
+            data = snapshot.repository.blob(blob)
+        except DamagedError as error:
+            found.append(Problem(code="damaged_object", path=path, message=error.message))
+            continue
+        if object_id(BLOB, data) != blob:
+            message = f"{path}: the stored bytes are not those of {blob[:12]}"
+            found.append(Problem(code="damaged_object", path=path, message=message))
+    return found
+
+
+def _pages(snapshot: Snapshot) -> list[Problem]:
+    found = []
+    repository = snapshot.repository
+    for path, tree_id in snapshot.page_ids().items():
+        for name in repository.tree(tree_id):
+            if name != INDEX and parse_path(f"{path}/{name}") is None:
+                message = f"{path}/{name}: no memory belongs at this path"
+                found.append(Problem(code="stray_file", path=f"{path}/{name}", message=message))
+        try:
+            wanted = index.rebuilt(repository, path, tree_id).encode()
+        except InvalidFileError as error:
+            found.append(Problem(code=error.code, path=path, message=error.message))
+            continue
+        child = repository.tree(tree_id).get(INDEX)
+        if child is None or repository.blob(child.id) != wanted:
+            message = f"{path}/{INDEX} is not what its files ask for"
+            found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
+    return found
+
+
+def _checked_out(reader: Reader, snapshot: Snapshot) -> list[Problem]:
+    try:
+        handmade = find(snapshot, reader.path)
+    except SmpError as error:
+        return [Problem(code=error.code, path="", message=error.message)]
+    return [
+        Problem(code="uncommitted", path=path, message=f"{path} differs from what is committed")
+        for path in (*handmade.files, *handmade.stale_indexes)
+    ]
+
+
+def _git_index(reader: Reader, snapshot: Snapshot) -> list[Problem]:
+    """Check that Git's index agrees with the tree it is said to agree with."""
+    base = staging.recorded_tree(reader.repository.git)
+    if base is None or not reader.repository.has(base):
+        return []
+    wanted = {path: str(blob) for path, blob in reader.repository.files(base)}
+    staged = {entry.path: str(entry.id) for entry in reader.repository.index()}
+    return [
+        Problem(code="staged", path=path, message=f"{path} is staged in Git's index")
+        for path in sorted(wanted.keys() | staged.keys())
+        if wanted.get(path) != staged.get(path)
+    ]

@@ -1,0 +1,91 @@
+"""The checked-out files: brought up to date behind a commit, never over a person's edit."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from smp_git.assembly import Change
+from smp_git.errors import RefusedError
+from smp_git.format.ids import is_index
+from smp_git.git import disk
+from smp_git.git.objects import BLOB, ObjectId, object_id
+
+
+def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: Path) -> list[str]:  # fmt: skip
+    """Bring checked-out files from their old to their new version.
+
+    Returns the paths that were left alone because a person had changed them.
+    """
+    left = []
+    for change in changes:
+        target = folder / change.path
+        _refuse_links(folder, target)
+        if not _may_replace(target, change):
+            left.append(change.path)
+        elif change.new is None:
+            _remove(folder, target)
+        else:
+            disk.replace_file(target, read(change.new), scratch)
+    return left
+
+
+def _may_replace(target: Path, change: Change) -> bool:
+    try:
+        found = object_id(BLOB, target.read_bytes())
+    except FileNotFoundError:
+        # A file that was there and is gone was removed by a person.
+        return change.old is None or change.new is None or is_index(change.path)
+    except IsADirectoryError:
+        return False
+    return found in (change.old, change.new) or is_index(change.path)
+
+
+def _refuse_links(folder: Path, target: Path) -> None:
+    parent = target.parent
+    while parent != folder:
+        if parent.is_symlink():
+            raise RefusedError(
+                f"{parent} is a link, so nothing is written through it", hint="remove that link"
+            )
+        parent = parent.parent
+
+
+def _remove(folder: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    parent = target.parent
+    while parent != folder:
+        try:
+            parent.rmdir()
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                return
+            raise
+        parent = parent.parent
+
+
+def lost_by_power_cut(path: Path) -> bool:
+    """Whether a checked-out file looks as a power cut leaves one: empty, or all NULs."""
+    try:
+        size = path.stat().st_size
+        if size == 0:
+            return True
+        with path.open("rb") as file:
+            return not file.read(min(size, 4096)).strip(b"\0")
+    except OSError:
+        return False
+
+
+def mend_after_power_cut(folder: Path, files: Iterable[tuple[str, ObjectId]], read: Callable[[ObjectId], bytes], scratch: Path) -> list[str]:  # fmt: skip
+    """Write the files anew that a power cut emptied, and those it lost; return their paths."""
+    mended = []
+    for path, blob in files:
+        target = folder / path
+        if not os.path.lexists(target) or lost_by_power_cut(target):
+            data = read(blob)
+            if data or not target.exists():
+                disk.replace_file(target, data, scratch)
+                mended.append(path)
+    return mended

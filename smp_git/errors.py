@@ -1,0 +1,154 @@
+"""What can go wrong, as one tree: code, exit status, recoverable, hint.
+
+SmpError
+├── InvalidError            a value is not acceptable
+│   ├── InvalidFileError    a file of the session does not parse
+│   └── InvalidRevisionError
+├── NotFoundError
+│   ├── MemoryNotFoundError
+│   └── SessionNotFoundError
+├── AlreadyExistsError
+├── NotStoreError
+├── FormatError             a store or repository this program cannot open
+├── ConflictError           somebody else changed it; nothing was written
+├── LockedError             the session stayed locked
+├── RefusedError            needs a safer state
+├── DamagedError            the session is not sound
+└── StorageError            the disk said no
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SmpError(Exception):
+    """An expected failure: one sentence, the thing concerned, and a way out."""
+
+    code: ClassVar[str] = "error"
+    seed_code: ClassVar[str | None] = None
+    exit_status: ClassVar[int] = 1
+    recoverable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints for this error."""
+        return {
+            "code": self.code,
+            "seed_code": self.seed_code,
+            "message": self.message,
+            "hint": self.hint,
+            "recoverable": self.recoverable,
+        }
+
+
+class InvalidError(SmpError):
+    """A value that was given is not acceptable."""
+
+    code = "invalid"
+    exit_status = 4
+    recoverable = True
+
+
+class InvalidFileError(InvalidError):
+    """A file of the session does not parse or does not fit its place."""
+
+    code = "invalid_file"
+    seed_code = "MEM_E003"
+
+
+class InvalidRevisionError(InvalidError):
+    """A text names no revision of this session."""
+
+    code = "invalid_revision"
+
+
+class NotFoundError(SmpError, LookupError):
+    """What was asked for is not there."""
+
+    code = "not_found"
+    exit_status = 3
+
+
+class MemoryNotFoundError(NotFoundError):
+    """No memory has this id."""
+
+    code = "memory_not_found"
+
+
+class SessionNotFoundError(NotFoundError):
+    """No session has this id."""
+
+    code = "session_not_found"
+    seed_code = "MEM_E005"
+
+
+class AlreadyExistsError(SmpError):
+    """What was to be made is there already."""
+
+    code = "already_exists"
+    exit_status = 5
+
+
+class NotStoreError(SmpError):
+    """There is no store at this path."""
+
+    code = "no_store"
+    exit_status = 8
+
+
+class FormatError(SmpError):
+    """A store, a session or a repository is of a form this program cannot open."""
+
+    code = "unknown_format"
+    exit_status = 8
+
+
+class ConflictError(SmpError):
+    """Somebody else changed the same thing; nothing was written."""
+
+    code = "conflict"
+    exit_status = 5
+    recoverable = True
+
+
+class LockedError(SmpError, TimeoutError):
+    """The session stayed locked for longer than the limit."""
+
+    code = "locked"
+    seed_code = "MEM_E002"
+    exit_status = 6
+    recoverable = True
+
+
+class RefusedError(SmpError):
+    """The request needs a confirmation or a safer state."""
+
+    code = "refused"
+    exit_status = 7
+
+
+class DamagedError(SmpError):
+    """The session is not sound."""
+
+    code = "damaged"
+    seed_code = "MEM_E003"
+    exit_status = 9
+
+
+class StorageError(SmpError, OSError):
+    """The disk refused: full, read-only, or not permitted."""
+
+    code = "storage"
+    exit_status = 11
+    recoverable = True
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        SmpError.__init__(self, message, hint=hint)
+
+    def __str__(self) -> str:
+        return self.message

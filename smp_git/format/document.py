@@ -1,0 +1,227 @@
+"""A memory as the bytes of its file, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from smp_git.errors import InvalidError, InvalidFileError
+from smp_git.format import dialect, yamlfile
+from smp_git.format.ids import Id, parse_id, parse_path
+from smp_git.memory import (
+    COMMON_FIELDS,
+    MAX_CONTENT_BYTES,
+    Kind,
+    Link,
+    Memory,
+    MemoryId,
+    Value,
+    agent_name,
+    check_fields,
+    check_relation,
+    check_tags,
+    check_text,
+    title_of,
+)
+from smp_git.when import format_time, parse_time
+
+_FENCE: Final = "---\n"
+_BEFORE: Final = ("turn_ref", "title")
+_AFTER: Final = tuple(name for name in COMMON_FIELDS if name not in _BEFORE)
+# Only absolute times stand in files, so what "now" is does not matter.
+_NO_NOW: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def encode(memory: Memory) -> bytes:
+    """Return the bytes of the memory's file; the same memory gives the same bytes."""
+    kind = parse_id(memory.id).kind
+    text = dialect.write(mapping_of(memory))
+    if kind.suffix == "md":
+        return f"{_FENCE}{text}{_FENCE}{memory.content}\n".encode()
+    return text.encode()
+
+
+def mapping_of(memory: Memory) -> dict[str, Value]:
+    """Return what stands in the YAML part of the memory's file, in its order."""
+    kind = parse_id(memory.id).kind
+    fields = memory.fields
+    own = [name for name in kind.fields if name in fields]
+    unknown = [name for name in fields if name not in kind.fields and name not in COMMON_FIELDS]
+    out: dict[str, Value] = {"id": memory.id, "kind": memory.kind}
+    if memory.generation > 1:
+        out["generation"] = memory.generation
+    out["created_at"] = format_time(memory.created_at)
+    if memory.updated_at:
+        out["updated_at"] = format_time(memory.updated_at)
+    out["agent"] = memory.agent
+    out.update((name, fields[name]) for name in _BEFORE if name in fields)
+    if memory.content and kind.suffix != "md":
+        out[kind.main] = memory.content
+    out.update((name, fields[name]) for name in (*own, *unknown))
+    out.update((name, fields[name]) for name in _AFTER if name in fields)
+    if memory.tags:
+        out["tags"] = list(memory.tags)
+    if memory.links:
+        out["links"] = [{link.relation: link.target} for link in memory.links]
+    return out
+
+
+def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
+    """Return the file of `new`, keeping what a person did to the file of `old`."""
+    canonical = encode(new)
+    if encode(old) == old_file:
+        return canonical
+    text = old_file.decode()
+    front, body = _split(text, old.path) if old.path.endswith(".md") else (text, None)
+    changed = yamlfile.edit(front, _changes(mapping_of(old), mapping_of(new)))
+    if changed is None:
+        return canonical
+    whole = changed if body is None else f"{_FENCE}{changed}{_FENCE}{new.content}\n"
+    kept = whole.encode(errors="surrogatepass")
+    return kept if _says(kept, new) else canonical
+
+
+def _changes(old: Mapping[str, Value], new: Mapping[str, Value]) -> dict[str, Value | None]:
+    gone: dict[str, Value | None] = {key: None for key in old if key not in new}
+    return gone | {key: value for key, value in new.items() if old.get(key) != value}
+
+
+def _says(file: bytes, memory: Memory) -> bool:
+    try:
+        return decode(file, parse_id(memory.id).path) == memory
+    except (InvalidError, UnicodeError):
+        return False
+
+
+def decode(file: bytes, path: str) -> Memory:
+    """Return the memory whose file at `path` has these bytes; raise InvalidFileError."""
+    place = parse_path(path)
+    if place is None:
+        raise InvalidFileError(f"{path}: no memory belongs at this path")
+    try:
+        text = file.decode()
+    except UnicodeDecodeError as error:
+        line = file.count(b"\n", 0, error.start) + 1
+        raise InvalidFileError(f"{path}:{line}: not UTF-8") from None
+    if place.kind.suffix == "md":
+        front, body = _split(text, path)
+        first_line = 2
+    else:
+        front, body = text, None
+        first_line = 1
+    mapping = yamlfile.read(front, path, first_line)
+    try:
+        return _memory(place, mapping, body, len(file))
+    except (InvalidError, ValueError) as error:
+        if isinstance(error, InvalidFileError):
+            raise
+        raise InvalidFileError(
+            f"{path}:{_line_of(front, str(error)) + first_line - 1}: {error}",
+            hint=getattr(error, "hint", None),
+        ) from None
+
+
+def _split(text: str, path: str) -> tuple[str, str]:
+    if not text.startswith(_FENCE):
+        raise InvalidFileError(f"{path}:1: no front matter; the first line must be ---")
+    end = 3 if text.startswith(_FENCE, 4) else text.find("\n" + _FENCE, 3)
+    if end < 0:
+        raise InvalidFileError(f"{path}:1: the front matter does not end; no second ---")
+    return text[4 : end + 1], text[end + 1 + len(_FENCE) :].removesuffix("\n")
+
+
+def _line_of(front: str, problem: str) -> int:
+    """Return the line of the first key that the problem mentions, else 1."""
+    for number, line in enumerate(front.splitlines(), 1):
+        key = line.partition(":")[0].strip("\"' -")
+        if key and re.search(rf"\b{re.escape(key)}\b", problem):
+            return number
+    return 1
+
+
+def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -> Memory:
+    kind = place.kind
+    for name, expected in (("id", place.text), ("kind", kind.name)):
+        if mapping.pop(name, expected) != expected:
+            raise InvalidError(f"the {name} is not {expected}, which belongs at this path")
+    generation = mapping.pop("generation", 1)
+    if not isinstance(generation, int) or isinstance(generation, bool) or generation < 1:
+        raise InvalidError(f"generation is a whole number from 1, not {generation!r}")
+    created_at = _time(mapping, "created_at")
+    if created_at is None:
+        raise InvalidError("created_at is missing")
+    updated_at = _time(mapping, "updated_at")
+    agent = agent_name(mapping.pop("agent", "user"))
+    content = body if body is not None else mapping.pop(kind.main, "")
+    tags = check_tags(mapping.pop("tags", ()))
+    links = check_links(mapping.pop("links", ()))
+    fields = check_fields(kind, mapping)
+    content = check_content(kind, content)
+    return Memory(
+        id=place.text,
+        kind=kind.name,
+        created_at=created_at,
+        updated_at=updated_at,
+        agent=agent,
+        content=content,
+        title=title_of(content, fields) or default_title(place),
+        tags=tags,
+        links=links,
+        fields=MappingProxyType(fields),
+        generation=generation,
+        path=place.path,
+        size_bytes=size,
+    )
+
+
+def check_content(kind: Kind, content: object) -> str:
+    """Return the main text of a memory of `kind` if it is valid; raise InvalidError."""
+    text = check_text(content, kind.main)
+    if not text.strip() and kind.name not in ("state", "artifact"):
+        raise InvalidError(f"a {kind.name} needs text", hint=f"its main text is {kind.main}")
+    return text
+
+
+def default_title(place: Id) -> str:
+    """Return the title of a memory that has no text of its own."""
+    return f"state of {place.name}" if place.name else place.text
+
+
+def _time(mapping: dict[str, Value], name: str) -> datetime | None:
+    value = mapping.pop(name, None)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\d", value):
+        raise InvalidError(f"{name} is no time: {value!r}", hint="such as 2026-01-11T14:30:00Z")
+    try:
+        return parse_time(value, _NO_NOW)
+    except ValueError as error:
+        raise InvalidError(f"{name}: {error}") from None
+
+
+def check_links(links: object) -> tuple[Link, ...]:
+    """Return links given as pairs or one-key mappings, without repeats; raise InvalidError."""
+    if isinstance(links, (str, Mapping)) or not hasattr(links, "__iter__"):
+        raise InvalidError(f"links are a list of (relation, id), not {links!r}")
+    return tuple(dict.fromkeys(_link(item) for item in links))
+
+
+def _link(item: object) -> Link:
+    if isinstance(item, Mapping) and len(item) == 1:
+        item = next(iter(item.items()))
+    if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
+        raise InvalidError(f"{item!r} is no link", hint='a link is ("resolves", "FIND-0001")')
+    relation, target = item
+    if not isinstance(target, str):
+        raise InvalidError(f"a link goes to an id, not to {target!r}")
+    return Link(check_relation(relation), MemoryId(parse_id(target).text))
+
+
+def fits(memory: Memory) -> Memory:
+    """Return `memory` if its file keeps within the limits; raise InvalidError."""
+    if len(memory.content.encode()) + len(dialect.write(mapping_of(memory))) > 2 * MAX_CONTENT_BYTES:
+        raise InvalidError(f"{memory.id} would be larger than {2 * MAX_CONTENT_BYTES:,} bytes")
+    return memory

@@ -1,0 +1,165 @@
+"""The lines of a page's index: one JSON map a memory, a pure function of its file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from smp_git.format.dialect import escape
+from smp_git.format.ids import sort_key
+from smp_git.memory import Memory, MemoryId, Value, confidence_rank
+from smp_git.when import format_time
+
+
+class Entry(NamedTuple):
+    """What one index line says; absent keys are None."""
+
+    id: MemoryId
+    blob: str
+    gen: int | None
+    at: str
+    updated: str | None
+    agent: str
+    tags: list[str]
+    title: str
+    size: int
+    links: list[list[str]]
+    status: str | None
+    severity: str | None
+    category: str | None
+    key: str | None
+    impact: str | None
+    confidence: float | None
+    basis: str | None
+    importance: float | None
+    pinned: bool | None
+    speaker: str | None
+    role: str | None
+    type: str | None
+    topic: str | None
+    conversation: str | None
+    turn: str | None
+    tokens: int | None
+    reversible: bool | None
+
+
+_KEYS: Final = Entry._fields
+_ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(_KEYS), "tags": [], "links": []}
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_START: Final = "- "
+
+
+def entry_of(memory: Memory, blob: str, size: int) -> Entry:
+    """Return the index entry of a memory whose file is `blob`."""
+    fields = memory.fields
+    confidence = fields.get("confidence")
+    rank = confidence_rank(confidence)
+    return Entry(
+        id=memory.id,
+        blob=blob,
+        gen=memory.generation if memory.generation > 1 else None,
+        at=format_time(memory.created_at),
+        updated=format_time(memory.updated_at) if memory.updated_at else None,
+        agent=memory.agent,
+        tags=list(memory.tags),
+        title=memory.title,
+        size=size,
+        links=[list(link) for link in memory.links],
+        status=memory.status,
+        severity=_text(fields, "severity"),
+        category=_text(fields, "category"),
+        key=_text(fields, "key") or (_text(fields, "topic") if memory.kind == "preference" else None),
+        impact=_word(fields, "impact"),
+        confidence=round(rank, 4) if rank is not None else None,
+        basis=confidence if isinstance(confidence, str) else None,
+        importance=_number(fields, "importance"),
+        pinned=True if memory.pinned else None,
+        speaker=_text(fields, "speaker"),
+        role=_text(fields, "role"),
+        type=_text(fields, "type"),
+        topic=_text(fields, "topic"),
+        conversation=_text(fields, "conversation_id"),
+        turn=_text(fields, "turn_ref"),
+        tokens=_whole(fields, "tokens"),
+        reversible=_flag(fields, "reversible"),
+    )
+
+
+# A long free text is content, not an index key: only what fits a line of its own is kept.
+_LONGEST_KEY: Final = 64
+
+
+def _text(fields: Mapping[str, Value], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) and len(value) <= _LONGEST_KEY else None
+
+
+def _word(fields: Mapping[str, Value], name: str) -> str | None:
+    value = _text(fields, name)
+    return value if value and _WORD.fullmatch(value) else None
+
+
+def _number(fields: Mapping[str, Value], name: str) -> float | None:
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return round(float(value), 4)
+
+
+def _whole(fields: Mapping[str, Value], name: str) -> int | None:
+    value = fields.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _flag(fields: Mapping[str, Value], name: str) -> bool | None:
+    value = fields.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def write_line(entry: Entry) -> str:
+    """Return the line of one entry."""
+    shown = {
+        key: value
+        for key, value in zip(_KEYS, entry, strict=True)
+        if value is not None and value != []
+    }
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    return f"{_START}{escape(text)}\n"
+
+
+def write_page(lines: Mapping[MemoryId, str]) -> str:
+    """Return the text of a page's index from its lines by id."""
+    return "".join(lines[key] for key in sorted(lines, key=sort_key))
+
+
+def split_page(text: str) -> list[str]:
+    """Return the lines of a page's index that look like lines."""
+    return [line + "\n" for line in text.split("\n") if line.startswith(_START)]
+
+
+def read_lines(lines: Iterable[str]) -> list[Entry | None]:
+    """Return the entries of index lines, None for a line that cannot be read."""
+    bodies = [line[2:] for line in lines]
+    try:
+        maps = json.loads(f"[{','.join(bodies)}]")
+    except ValueError:
+        return [_read_one(body) for body in bodies]
+    if len(maps) != len(bodies):
+        return [_read_one(body) for body in bodies]
+    return [_entry(item) for item in maps]
+
+
+def _read_one(body: str) -> Entry | None:
+    try:
+        return _entry(json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _entry(item: object) -> Entry | None:
+    if not isinstance(item, dict):
+        return None
+    entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
+    return entry if isinstance(entry.id, str) and isinstance(entry.blob, str) else None

@@ -1,0 +1,78 @@
+"""Commit messages: what a commit says of the memories it touches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from smp_git.memory import MemoryId
+
+MOST_LINES: Final = 100
+BATCH: Final = "batch"
+CREATE: Final = "create session"
+TITLED: Final = ("", "edit")
+
+_LINE = re.compile(
+    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore) )?"
+    r"(turn|decision|finding|preference|learning|state|artifact) "
+    r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
+)
+_TRAILER = re.compile(r"(Memory|Agent|Turn|Reason): (.*)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+class Touch(NamedTuple):
+    """One memory in a commit message: what was done to it."""
+
+    verb: str
+    kind: str
+    id: MemoryId
+    title: str = ""
+
+
+class Message(NamedTuple):
+    """A commit message taken apart."""
+
+    subject: str
+    touches: tuple[Touch, ...]
+    agent: str | None
+    turn: str | None
+    reason: str | None
+
+
+def write(touches: Sequence[Touch], agent: str, turn: str | None = None, reason: str | None = None, subject: str | None = None) -> str:  # fmt: skip
+    """Return the message of a commit that does `touches`."""
+    trailers = [f"Agent: {agent}"]
+    if turn:
+        trailers.append(f"Turn: {turn}")
+    if reason:
+        trailers.append(f"Reason: {' '.join(_CONTROL.sub(' ', reason).split())}")
+    if not 0 < len(touches) <= MOST_LINES:
+        head = subject or (BATCH if touches else "settings")
+        return f"{head}\n\n" + "\n".join(trailers) + "\n"
+    lines = [_line(touch) for touch in touches]
+    named = [f"Memory: {touch.id}" for touch in touches]
+    rest = "\n".join(lines[1:]) + "\n\n" if lines[1:] else ""
+    return f"{lines[0]}\n\n{rest}" + "\n".join(named + trailers) + "\n"
+
+
+def _line(touch: Touch) -> str:
+    verb = f"{touch.verb} " if touch.verb else ""
+    title = " ".join(_CONTROL.sub(" ", touch.title).split()) if touch.verb in TITLED else ""
+    return f"{verb}{touch.kind} {touch.id}" + (f": {title}" if title else "")
+
+
+def read(text: str) -> Message:
+    """Return the parts of a message; a person's free message has no touches."""
+    touches: list[Touch] = []
+    trailers: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := _LINE.fullmatch(line):
+            touches.append(Touch(match[1] or "", match[2], MemoryId(match[3]), match[4] or ""))
+        elif match := _TRAILER.fullmatch(line):
+            trailers[match[1]] = match[2]
+    subject = text.partition("\n")[0]
+    return Message(
+        subject, tuple(touches), trailers.get("Agent"), trailers.get("Turn"), trailers.get("Reason")
+    )

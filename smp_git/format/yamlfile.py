@@ -1,0 +1,154 @@
+"""YAML as people write it: read with care, edited without losing their comments."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from smp_git.errors import InvalidFileError
+from smp_git.format import dialect
+from smp_git.memory import MAX_CONTENT_BYTES, MAX_DEPTH, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The resolvers of YAML 1.2's core schema; PyYAML's own are those of YAML 1.1.
+_CORE: Final = (
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
+    ("tag:yaml.org,2002:int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
+        "-+0123456789.",
+    ),
+)
+
+
+class _Event(Protocol):
+    """What is asked of a parser's event."""
+
+    anchor: str | None
+    tag: str | None
+    implicit: object
+    start_mark: Any
+
+
+def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
+    """Return the mapping that `text` holds; `what` and `first_line` place it in errors.
+
+    Refuses more than one document, anchors, aliases, tags, merge keys, repeated keys
+    and deep nesting before anything is built; raises InvalidFileError with the line.
+    """
+    try:
+        return dialect.read(text)
+    except dialect.NotDialectError:
+        return _read_any(text, what, first_line)
+
+
+def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
+    if len(text) > MAX_CONTENT_BYTES:
+        raise InvalidFileError(f"{what}: the YAML is larger than {MAX_CONTENT_BYTES:,} bytes")
+    yaml, loader = _loader()
+    try:
+        _check_events(yaml.parse(text, Loader=loader), what, first_line)
+        value = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, resolvers replaced
+    except (yaml.YAMLError, ValueError) as error:
+        raise _placed(error, what, first_line) from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidFileError(f"{what}:{first_line}: not a mapping of keys to values")
+    return cast("dict[str, Value]", value)
+
+
+def _placed(error: Exception, what: str, first_line: int) -> InvalidFileError:
+    mark = getattr(error, "problem_mark", None)
+    line = f":{mark.line + first_line}" if mark is not None else ""
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return InvalidFileError(
+        f"{what}{line}: {problem}", hint="mend the file by hand, then run smp commit"
+    )
+
+
+def _check_events(events: Iterator[Any], what: str, first_line: int) -> None:
+    depth = documents = 0
+    for event in events:
+        kind = type(event).__name__
+        line = event.start_mark.line + first_line
+        documents += kind == "DocumentStartEvent"
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if documents > 1:
+            raise InvalidFileError(f"{what}:{line}: a second YAML document")
+        # The stream and the document count as two levels.
+        if depth > MAX_DEPTH + 2:
+            raise InvalidFileError(f"{what}:{line}: nested deeper than {MAX_DEPTH} levels")
+        if kind == "AliasEvent" or getattr(event, "anchor", None):
+            raise InvalidFileError(f"{what}:{line}: anchors and aliases are not allowed")
+        if getattr(event, "tag", None) or getattr(event, "value", None) == "<<":
+            raise InvalidFileError(f"{what}:{line}: tags and merge keys are not allowed")
+
+
+@cache
+def _loader() -> tuple[Any, Any]:
+    """Return PyYAML and a safe loader with the resolvers of YAML 1.2."""
+    import yaml  # noqa: PLC0415 - only files not in the dialect need it
+
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    def mapping(loader: Any, node: Any) -> dict[str, Value]:  # noqa: ANN401 - PyYAML's own
+        out: dict[str, Value] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                key = key_node.value
+            if key in out:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            out[key] = loader.construct_object(value_node, deep=True)
+        return out
+
+    loader: Any = type("CoreLoader", (base,), {"yaml_implicit_resolvers": {}})
+    for tag, pattern, first in _CORE:
+        regex = re.compile(f"(?:{pattern})\\Z")
+        loader.add_implicit_resolver(tag, regex, [c if c != "\0" else "" for c in first])
+    loader.add_constructor("tag:yaml.org,2002:map", mapping)
+    loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
+    loader.add_constructor("tag:yaml.org,2002:float", lambda _loader, node: float(node.value))
+    return yaml, loader
+
+
+def _construct_integer(_loader: object, node: Any) -> int:  # noqa: ANN401 - PyYAML's own
+    text: str = node.value
+    if len(text) > 20:  # noqa: PLR2004 - more digits than 64 bits have
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+def edit(text: str, changes: Mapping[str, Value | None]) -> str | None:
+    """Return `text` with top-level keys set (None: removed) and comments kept.
+
+    Returns None when that cannot be done without changing anything else.
+    """
+    from ruamel.yaml import YAML  # noqa: PLC0415 - slow to load, and only commented files need it
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = 2**20
+    try:
+        document = yaml.load(text)
+        for key, value in changes.items():
+            if value is None:
+                document.pop(key, None)
+            else:
+                document[key] = value
+        out = io.StringIO()
+        yaml.dump(document, out)
+    except (YAMLError, RecursionError, TypeError, AttributeError, ValueError):
+        return None
+    return out.getvalue()

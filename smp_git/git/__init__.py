@@ -1,0 +1,1 @@
+"""Git, reduced to the verbs a session needs."""

@@ -1,0 +1,153 @@
+"""Git objects as bytes: ids, trees, commits."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, NewType
+
+from smp_git.errors import DamagedError
+from smp_git.memory import CommitId
+
+ObjectId = NewType("ObjectId", str)
+
+BLOB: Final = b"blob"
+TREE: Final = b"tree"
+COMMIT: Final = b"commit"
+
+FILE_MODE: Final = "100644"
+FOLDER_MODE: Final = "40000"
+
+EMPTY_TREE: Final = ObjectId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+
+class Child(NamedTuple):
+    """One entry of a tree."""
+
+    mode: str
+    id: ObjectId
+
+
+class Object(NamedTuple):
+    """An object that is to be stored."""
+
+    type: bytes
+    data: bytes
+
+    @property
+    def id(self) -> ObjectId:
+        """The object's name."""
+        return object_id(self.type, self.data)
+
+
+class Commit(NamedTuple):
+    """A commit taken apart."""
+
+    id: CommitId
+    tree: ObjectId
+    parents: tuple[CommitId, ...]
+    author: str
+    author_email: str
+    committer_email: str
+    time: datetime
+    message: str
+
+
+class Signature(NamedTuple):
+    """Who wrote something, and when."""
+
+    name: str
+    email: str
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}> {int(self.at.timestamp())} +0000"
+
+
+def framed(kind: bytes, data: bytes) -> bytes:
+    """Return an object as Git hashes and stores it."""
+    return b"%s %d\0%s" % (kind, len(data), data)
+
+
+def object_id(kind: bytes, data: bytes) -> ObjectId:
+    """Return the name of an object."""
+    return ObjectId(hashlib.sha1(framed(kind, data), usedforsecurity=False).hexdigest())
+
+
+def deflate(data: bytes) -> bytes:
+    """Return `data` compressed quickly: maintenance packs it better later."""
+    return zlib.compress(data, 1)
+
+
+def write_tree(children: Mapping[str, Child]) -> bytes:
+    """Return the bytes of a tree, sorted as Git demands."""
+    ordered = sorted(children.items(), key=_tree_order)
+    return b"".join(
+        b"%s %s\0%s" % (child.mode.encode(), _name(name), bytes.fromhex(child.id))
+        for name, child in ordered
+    )
+
+
+def _name(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _tree_order(item: tuple[str, Child]) -> bytes:
+    name, child = item
+    return _name(name) + (b"/" if child.mode == FOLDER_MODE else b"")
+
+
+def read_tree(data: bytes) -> dict[str, Child]:
+    """Return the entries of a tree by name."""
+    out: dict[str, Child] = {}
+    at = 0
+    while at < len(data):
+        space = data.index(b" ", at)
+        end = data.index(b"\0", space)
+        name = data[space + 1 : end].decode("utf-8", "surrogateescape")
+        out[name] = Child(data[at:space].decode(), ObjectId(data[end + 1 : end + 21].hex()))
+        at = end + 21
+    return out
+
+
+def write_commit(tree: ObjectId, parents: tuple[CommitId, ...], author: Signature, committer: Signature, message: str) -> bytes:  # fmt: skip
+    """Return the bytes of a commit."""
+    head = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+    head += [f"author {author}", f"committer {committer}", "", message]
+    return "\n".join(head).encode("utf-8", "surrogateescape")
+
+
+def read_commit(commit_id: CommitId, data: bytes) -> Commit:
+    """Return the parts of a commit; raise DamagedError if it is none."""
+    head, _, message = data.partition(b"\n\n")
+    tree = ""
+    parents: list[CommitId] = []
+    people: dict[bytes, bytes] = {}
+    for line in head.split(b"\n"):
+        key, _, value = line.partition(b" ")
+        if key == b"tree":
+            tree = value.decode()
+        elif key == b"parent":
+            parents.append(CommitId(value.decode()))
+        else:
+            people.setdefault(key, value)
+    try:
+        author, author_email, _ = _person(people[b"author"])
+        _, committer_email, time = _person(people[b"committer"])
+    except (KeyError, ValueError) as error:
+        raise DamagedError(f"commit {commit_id[:12]} cannot be read: {error}") from None
+    text = message.decode("utf-8", "replace")
+    return Commit(commit_id, ObjectId(tree), tuple(parents), author, author_email, committer_email, time, text)  # fmt: skip
+
+
+def _person(line: bytes) -> tuple[str, str, datetime]:
+    name, _, rest = line.decode("utf-8", "replace").rpartition(" <")
+    email, _, when = rest.partition("> ")
+    seconds = int(when.split(" ")[0])
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError):
+        moment = datetime.max.replace(tzinfo=UTC)
+    return name, email, moment

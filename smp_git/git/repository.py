@@ -1,0 +1,329 @@
+"""One Git repository in about twenty verbs; the owner of pygit2 with its neighbours."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pygit2
+from pygit2.enums import ObjectType, Option, SortMode
+
+from smp_git.errors import (
+    DamagedError,
+    FormatError,
+    InvalidRevisionError,
+    LockedError,
+    SessionNotFoundError,
+)
+from smp_git.git import disk, storage
+from smp_git.git.objects import (
+    FOLDER_MODE,
+    Child,
+    Commit,
+    Object,
+    ObjectId,
+    read_commit,
+    read_tree,
+)
+from smp_git.memory import CommitId
+
+# Older ones follow redirects with credentials and read out of bounds.
+_OLDEST_LIBGIT2: Final = (1, 9, 5)
+_CACHED: Final = 20_000
+# A ref is locked for milliseconds; an older lock of somebody else's is given up.
+_REF_LOCK_SECONDS: Final = 5.0
+_ABANDONED_SECONDS: Final = 60.0
+
+MAIN: Final = "refs/heads/main"
+
+_T = TypeVar("_T")
+
+if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
+    raise FormatError(
+        f"libgit2 {pygit2.LIBGIT2_VERSION} is older than 1.9.5, which this program needs",
+        hint="install the pygit2 wheel of this environment: pip install --upgrade pygit2",
+    )
+# Has to happen before the first repository is opened: its reference store copies the flag.
+pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+
+
+class MovedError(Exception):
+    """A reference was not where it was expected; nothing was changed."""
+
+
+class Repository:
+    """A repository, read through libgit2 and written in Git's own protocol.
+
+    A reference always names a commit all of whose objects are complete and, with
+    `durable`, forced out to the medium.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path = path
+        self.git = path / ".git"
+        self.durable = durable
+        self._repo = _open(path)
+        self._odb = self._repo.odb
+        self._commits: dict[CommitId, Commit] = {}
+        self._trees: dict[ObjectId, dict[str, Child]] = {}
+
+    def close(self) -> None:
+        """Let go of packs and files."""
+        self._commits.clear()
+        self._trees.clear()
+        self._repo.free()
+
+    # Reading
+
+    def head(self, ref: str = MAIN) -> CommitId | None:
+        """Return the commit that `ref` names, or None if there is no such reference."""
+        try:
+            text = (self.git / ref).read_text("ascii").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return self._packed(ref)
+        except (UnicodeDecodeError, OSError):
+            text = ""
+        if len(text) == 40 and text.isalnum():  # noqa: PLR2004 - an object id in hexadecimal
+            return CommitId(text)
+        raise DamagedError(
+            f"{ref} of session {self.path.name} cannot be read",
+            hint="smp check names the last good commit",
+        )
+
+    def _packed(self, ref: str) -> CommitId | None:
+        found = self._repo.references.get(ref)
+        return CommitId(str(found.resolve().target)) if found is not None else None
+
+    def references(self) -> dict[str, CommitId]:
+        """Return every reference and the commit (or tag) it names."""
+        names = self._repo.references
+        return {
+            name: CommitId(str(names[name].resolve().target)) for name in names if name != "HEAD"
+        }
+
+    def checked_out(self) -> str:
+        """Return the reference whose files stand in the folder."""
+        text = (self.git / "HEAD").read_text().strip()
+        return text.removeprefix("ref: ")
+
+    def commit(self, commit_id: CommitId) -> Commit:
+        """Return a commit; raise DamagedError if it is missing or broken."""
+        found = self._commits.get(commit_id)
+        if found is None:
+            found = read_commit(commit_id, self._read(commit_id, ObjectType.COMMIT))
+            _remember(self._commits, commit_id, found)
+        return found
+
+    def tree(self, tree_id: ObjectId) -> dict[str, Child]:
+        """Return the entries of a tree by name; the caller must not change them."""
+        found = self._trees.get(tree_id)
+        if found is None:
+            found = read_tree(self._read(tree_id, ObjectType.TREE))
+            _remember(self._trees, tree_id, found)
+        return found
+
+    def blob(self, blob_id: ObjectId) -> bytes:
+        """Return the bytes of a file's version."""
+        return self._read(blob_id, ObjectType.BLOB)
+
+    def size(self, blob_id: ObjectId) -> int:
+        """Return the size of an object without reading it."""
+        return _guarded(blob_id, lambda: self._odb.read_header(blob_id))[1]
+
+    def _read(self, name: str, kind: ObjectType) -> bytes:
+        found, data = _guarded(name, lambda: self._odb.read(name))
+        if found != kind:
+            raise DamagedError(f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}")
+        return data
+
+    def has(self, name: str) -> bool:
+        """Whether an object is in the store."""
+        return name in self._odb
+
+    def find(self, tree_id: ObjectId, path: str) -> ObjectId | None:
+        """Return the blob at `path` below a tree, or None."""
+        *folders, file = path.split("/")
+        for folder in folders:
+            child = self.tree(tree_id).get(folder)
+            if child is None or child.mode != FOLDER_MODE:
+                return None
+            tree_id = child.id
+        child = self.tree(tree_id).get(file)
+        return child.id if child is not None and child.mode != FOLDER_MODE else None
+
+    def files(self, tree_id: ObjectId, prefix: str = "") -> Iterator[tuple[str, ObjectId]]:
+        """Yield every file below a tree, with its path."""
+        for name, child in self.tree(tree_id).items():
+            if child.mode == FOLDER_MODE:
+                yield from self.files(child.id, f"{prefix}{name}/")
+            else:
+                yield f"{prefix}{name}", child.id
+
+    def changes(self, old: ObjectId | None, new: ObjectId | None, prefix: str = "") -> Iterator[tuple[str, ObjectId | None, ObjectId | None]]:  # fmt: skip
+        """Yield (path, old blob, new blob) of every file that differs between two trees."""
+        if old == new:
+            return
+        before = self.tree(old) if old else {}
+        after = self.tree(new) if new else {}
+        for name in sorted(before.keys() | after.keys()):
+            left, right = before.get(name), after.get(name)
+            if left == right:
+                continue
+            left_tree = left.id if left and left.mode == FOLDER_MODE else None
+            right_tree = right.id if right and right.mode == FOLDER_MODE else None
+            yield from self.changes(left_tree, right_tree, f"{prefix}{name}/")
+            left_file = left.id if left and not left_tree else None
+            right_file = right.id if right and not right_tree else None
+            if left_file != right_file:
+                yield f"{prefix}{name}", left_file, right_file
+
+    def walk(self, start: CommitId) -> Iterator[Commit]:
+        """Yield the commits reachable from `start`, newest first, none before its children."""
+        for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
+            yield self.commit(CommitId(str(found.id)))
+
+    def resolve(self, text: str, ref: str = MAIN) -> CommitId:
+        """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
+        named = text.replace("HEAD", ref, 1) if text.startswith("HEAD") else text
+        try:
+            found = self._repo.revparse_single(named).peel(pygit2.Commit)
+        except (pygit2.GitError, KeyError, ValueError) as error:
+            raise InvalidRevisionError(
+                f"{text!r} is no revision of session {self.path.name}",
+                hint="a commit, tag or branch, HEAD~3, or a time such as '2 days ago'",
+            ) from error
+        return CommitId(str(found.id))
+
+    def index(self) -> pygit2.Index:
+        """Return Git's index of the checked-out files as it is on the disk."""
+        index: pygit2.Index = self._repo.index
+        index.read(force=True)
+        return index
+
+    # Writing
+
+    def store(self, objects: Sequence[Object]) -> storage.Written:
+        """Put new objects on the disk; nothing names them yet."""
+        folder = self.git / "objects"
+        written = storage.Written(folder)
+        try:
+            storage.store(folder, objects, written)
+        except BaseException:
+            written.close()
+            raise
+        return written
+
+    def publish(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written) -> None:  # fmt: skip
+        """Move `ref` from `expected` to `new`, after forcing out what was `written`.
+
+        The caller holds the session's lock. Raises MovedError, with nothing changed,
+        if the reference is elsewhere.
+        """
+        scratch = self.git / "smp" / "ref"
+        # Never truncated: it may be the same file as a reference published before a crash.
+        scratch.unlink(missing_ok=True)
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            disk.write_all(fd, f"{new}\n".encode())
+            written.keep(os.dup(fd), scratch.parent)
+            if self.durable:
+                written.force()
+            self._move(ref, expected, scratch)
+            if self.durable:
+                disk.force(fd)
+        finally:
+            os.close(fd)
+            scratch.unlink(missing_ok=True)
+
+    def _move(self, ref: str, expected: CommitId | None, scratch: Path) -> None:
+        target = self.git / ref
+        lock = self.git / f"{ref}.lock"
+        self._lock_ref(lock, scratch)
+        try:
+            if self.head(ref) != expected:
+                raise MovedError(ref)
+            lock.rename(target)
+        except BaseException:
+            lock.unlink(missing_ok=True)
+            raise
+
+    def _lock_ref(self, lock: Path, scratch: Path) -> None:
+        deadline = time.monotonic() + _REF_LOCK_SECONDS
+        while True:
+            try:
+                os.link(scratch, lock)
+            except FileExistsError:
+                _drop_abandoned(lock)
+            except FileNotFoundError:
+                lock.parent.mkdir(mode=0o700, parents=True)
+            else:
+                return
+            if time.monotonic() > deadline:
+                raise LockedError(
+                    f"another Git process holds {lock}",
+                    hint="wait for it to end; if none runs, remove that file",
+                )
+            time.sleep(0.005)
+
+
+def drop_own_ref_lock(git: Path, ref: str = MAIN) -> None:
+    """Remove the ref lock of a writer of ours that died; the caller holds the session's lock."""
+    scratch, lock = git / "smp" / "ref", git / f"{ref}.lock"
+    try:
+        if scratch.samefile(lock):
+            lock.unlink()
+    except FileNotFoundError:
+        pass
+    scratch.unlink(missing_ok=True)
+
+
+def _drop_abandoned(lock: Path) -> None:
+    try:
+        age = time.time() - lock.stat().st_mtime
+    except FileNotFoundError:
+        return
+    if age > _ABANDONED_SECONDS:
+        lock.unlink(missing_ok=True)
+
+
+def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
+    if len(cache) >= _CACHED:
+        cache.clear()
+    cache[key] = value
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _guarded(name: str, read: Callable[[], _T]) -> _T:
+    try:
+        return read()
+    except (KeyError, ValueError, pygit2.GitError) as error:
+        raise DamagedError(
+            f"object {name[:12]} is missing or broken: {error}", hint="smp check names what is affected"
+        ) from error
+
+
+def _open(path: Path) -> pygit2.Repository:
+    if not (path / ".git").is_dir():
+        raise SessionNotFoundError(f"no session at {path}")
+    try:
+        return pygit2.Repository(str(path / ".git"))
+    except pygit2.GitError as error:
+        raise _unopened(path, str(error)) from error
+
+
+def _unopened(path: Path, reason: str) -> FormatError:
+    if "not owned by current user" in reason:
+        return FormatError(
+            f"{path} belongs to another user, so Git refuses it",
+            hint="run as its owner, or change the owner of the folder",
+        )
+    return FormatError(
+        f"the repository at {path} cannot be opened: {reason}",
+        hint="its format must be files and sha1: no reftable, partial clone or sha256",
+    )

@@ -1,0 +1,141 @@
+"""How new objects reach the object store: loose, or many at once as a pack."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from smp_git.git import disk
+from smp_git.git.objects import BLOB, COMMIT, TREE, Object, ObjectId, deflate, framed
+
+# From here on one pack costs less than its objects would as files of their own.
+_PACK_FROM: Final = 64
+_PACK_TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3}
+_LARGE_OFFSET: Final = 1 << 31
+
+
+class Written:
+    """New objects on the disk whose data is not yet forced out; keeps them open until then."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._fds: list[int] = []
+        self._folders: set[Path] = set()
+
+    def keep(self, fd: int, folder: Path) -> None:
+        """Take over an open file in `folder` that must be durable before anything names it."""
+        self._fds.append(fd)
+        self._folders.add(folder)
+
+    def force(self) -> None:
+        """Force the data out; the sync of the file that publishes it makes it durable."""
+        if not disk.force_data(self._fds, str(self._folder)):
+            for folder in (*self._folders, self._folder):
+                disk.force_folder(folder)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
+
+
+def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
+    """Put `objects` into the object store at `folder`."""
+    if len(objects) >= _PACK_FROM:
+        _store_pack(folder, objects, written)
+        return
+    for item in objects:
+        _store_loose(folder, item, written)
+
+
+def _store_loose(folder: Path, item: Object, written: Written) -> None:
+    name = item.id
+    path = f"{folder}/{name[:2]}/{name[2:]}"
+    try:
+        # A power cut leaves empty files under names that look taken.
+        if os.stat(path).st_size:  # noqa: PTH116 - a Path costs more than the call
+            return
+    except FileNotFoundError:
+        pass
+    _place(path, deflate(framed(*item)), folder, written)
+
+
+def _place(path: str, data: bytes, folder: Path, written: Written) -> None:
+    scratch = f"{folder}/tmp_obj_smp{os.getpid()}"
+    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o400)
+    try:
+        disk.write_all(fd, data)
+        _rename(scratch, path)
+    except OSError:
+        os.close(fd)
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    written.keep(fd, Path(path).parent)
+
+
+def _rename(scratch: str, path: str) -> None:
+    try:
+        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
+    except FileNotFoundError:
+        Path(path).parent.mkdir(mode=0o700, exist_ok=True)
+        Path(scratch).rename(path)
+
+
+def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
+    unique = {item.id: item for item in objects}
+    data, rows = _pack(unique)
+    names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
+    stem = f"{folder}/pack/pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
+    (folder / "pack").mkdir(mode=0o700, exist_ok=True)
+    # The index makes the pack visible, so it comes last.
+    _place(f"{stem}.pack", data, folder, written)
+    _place(f"{stem}.idx", _index(rows, data[-20:]), folder, written)
+
+
+def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:
+    """Return a pack, and (id, offset, crc) of each object in it, sorted by id."""
+    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
+    offset = len(parts[0])
+    rows: list[tuple[ObjectId, int, int]] = []
+    for name, item in objects.items():
+        entry = _entry_head(_PACK_TYPES[item.type], len(item.data)) + deflate(item.data)
+        rows.append((name, offset, zlib.crc32(entry)))
+        parts.append(entry)
+        offset += len(entry)
+    body = b"".join(parts)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest(), sorted(rows)
+
+
+def _entry_head(kind: int, size: int) -> bytes:
+    out = bytearray()
+    byte = kind << 4 | size & 0x0F
+    size >>= 4
+    while size:
+        out.append(byte | 0x80)
+        byte = size & 0x7F
+        size >>= 7
+    out.append(byte)
+    return bytes(out)
+
+
+def _index(rows: list[tuple[ObjectId, int, int]], pack_sum: bytes) -> bytes:
+    """Return the index (version 2) of a pack."""
+    counts = [0] * 256
+    for name, _, _ in rows:
+        counts[int(name[:2], 16)] += 1
+    fanout = [sum(counts[: place + 1]) for place in range(256)]
+    large = [offset for _, offset, _ in rows if offset >= _LARGE_OFFSET]
+    places = iter(range(len(large)))
+    offsets = (o if o < _LARGE_OFFSET else _LARGE_OFFSET | next(places) for _, o, _ in rows)
+    body = b"\xfftOc" + struct.pack(">I256I", 2, *fanout)
+    body += b"".join(bytes.fromhex(name) for name, _, _ in rows)
+    body += struct.pack(f">{len(rows)}I", *(crc for _, _, crc in rows))
+    body += struct.pack(f">{len(rows)}I", *offsets)
+    body += struct.pack(f">{len(large)}Q", *large) + pack_sum
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()

@@ -1,0 +1,216 @@
+"""What changed, when and by whom: log, diff by memory and field, blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from smp_git.errors import InvalidFileError, MemoryNotFoundError
+from smp_git.format import document, messages
+from smp_git.format.ids import parse_id, parse_path
+from smp_git.format.messages import Touch
+from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
+from smp_git.git.repository import Repository
+from smp_git.memory import CommitId, Memory, MemoryId, Value
+from smp_git.snapshot import Snapshot
+from smp_git.when import format_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One commit of a session, or of one memory."""
+
+    commit: CommitId
+    at: datetime
+    agent: str
+    subject: str
+    touches: tuple[Touch, ...]
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "commit": self.commit,
+            "at": format_time(self.at),
+            "agent": self.agent,
+            "subject": self.subject,
+            "touched": [touch.id for touch in self.touches],
+            "reason": self.reason,
+        }
+
+
+class FieldChange(NamedTuple):
+    """One field of a memory before and after; None where it is absent."""
+
+    field: str
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDiff:
+    """How one memory differs between two revisions."""
+
+    id: MemoryId
+    kind: str
+    change: str
+    title: str
+    fields: tuple[FieldChange, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "change": self.change,
+            "title": self.title,
+            "fields": [change._asdict() for change in self.fields],
+        }
+
+
+class BlamedField(NamedTuple):
+    """One field of a memory and the commit that gave it its value."""
+
+    field: str
+    value: Value
+    commit: CommitId
+    at: datetime
+    agent: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {**self._asdict(), "at": format_time(self.at)}
+
+
+def version_of(commit: Commit) -> Version:
+    """Return what a commit says of itself."""
+    message = messages.read(commit.message)
+    return Version(
+        commit=commit.id,
+        at=commit.time,
+        agent=commit.author,
+        subject=message.subject,
+        touches=message.touches,
+        reason=message.reason,
+    )
+
+
+def log(snapshot: Snapshot) -> Iterator[Version]:
+    """Yield the commits of the session, newest first."""
+    for commit in snapshot.repository.walk(snapshot.id):
+        yield version_of(commit)
+
+
+def versions(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[tuple[Version, ObjectId | None]]:
+    """Yield the commits that changed one memory, newest first, with its file after each."""
+    repository = snapshot.repository
+    path = parse_id(memory_id).path
+    finder = _Finder(repository, path)
+    for commit in repository.walk(snapshot.id):
+        blob = finder.find(commit.tree)
+        before = [finder.find(repository.commit(parent).tree) for parent in commit.parents]
+        if blob not in before if before else blob is not None:
+            yield version_of(commit), blob
+
+
+class _Finder:
+    """Finds one path in many trees, looking once into each page."""
+
+    def __init__(self, repository: Repository, path: str) -> None:
+        self._repository = repository
+        self._folder, self._rest = path.split("/", 1)
+        self._known: dict[ObjectId | None, ObjectId | None] = {None: None}
+
+    def find(self, tree: ObjectId) -> ObjectId | None:
+        """Return the blob at the path below `tree`, or None."""
+        child = self._repository.tree(tree).get(self._folder)
+        folder = child.id if child is not None and child.mode == FOLDER_MODE else None
+        if folder not in self._known:
+            assert folder is not None  # noqa: S101 - None is known from the start
+            self._known[folder] = self._repository.find(folder, self._rest)
+        return self._known[folder]
+
+
+def history(snapshot: Snapshot, memory_id: MemoryId) -> tuple[Version, ...]:
+    """Return the commits that changed one memory, newest first; raise MemoryNotFoundError."""
+    found = tuple(version for version, _ in versions(snapshot, memory_id))
+    if not found:
+        raise MemoryNotFoundError(f"no memory {memory_id}, now or before")
+    return found
+
+
+def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:
+    """Return how the memories of two snapshots differ, sorted like ids."""
+    found = []
+    for path, before, after in new.repository.changes(old.tree, new.tree):
+        place = parse_path(path)
+        if place is not None:
+            left = _fields(old.repository, path, before)
+            right = _fields(new.repository, path, after)
+            found.append((place.sort_key, _compared(place.text, place.kind.name, left, right)))
+    return tuple(item for _, item in sorted(found, key=lambda pair: pair[0]))
+
+
+def _compared(memory_id: MemoryId, kind: str, left: Mapping[str, Value] | None, right: Mapping[str, Value] | None) -> MemoryDiff:  # fmt: skip
+    before, after = left or {}, right or {}
+    names = dict.fromkeys((*before, *after))
+    changed = [
+        FieldChange(name, before.get(name), after.get(name))
+        for name in names
+        if before.get(name) != after.get(name) and name not in ("id", "kind")
+    ]
+    change = "added" if left is None else "removed" if right is None else "changed"
+    title = str(after.get("_title") or before.get("_title") or "")
+    shown = tuple(item for item in changed if item.field != "_title")
+    return MemoryDiff(id=memory_id, kind=kind, change=change, title=title, fields=shown)
+
+
+def _fields(repository: Repository, path: str, blob: ObjectId | None) -> dict[str, Value] | None:
+    """Return a memory's file as a mapping with its title as `_title`, or None if absent."""
+    if blob is None:
+        return None
+    file = repository.blob(blob)
+    try:
+        memory = document.decode(file, path)
+    except InvalidFileError:
+        return {"file": file.decode("utf-8", "replace")}
+    return {**fields_of(memory), "_title": memory.title}
+
+
+def fields_of(memory: Memory) -> dict[str, Value]:
+    """Return everything a memory says, by field, its main text under the kind's own name."""
+    mapping = document.mapping_of(memory)
+    kind = parse_id(memory.id).kind
+    if kind.suffix == "md":
+        mapping[kind.main] = memory.content
+    return mapping
+
+
+def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
+    """Return, for each field of a memory, the commit that gave it its present value."""
+    path = parse_id(memory_id).path
+    now = fields_of(snapshot.get(memory_id))
+    found: dict[str, Version] = {}
+    agreeing = set(now)
+    for version, blob in versions(snapshot, memory_id):
+        then = _fields(snapshot.repository, path, blob) or {}
+        agreeing = {name for name in agreeing if name in then and then[name] == now[name]}
+        if not agreeing:
+            break
+        found.update(dict.fromkeys(agreeing, version))
+    return tuple(
+        BlamedField(name, value, found[name].commit, found[name].at, found[name].agent)
+        for name, value in now.items()
+        if name in found
+    )
+
+
+def at_time(snapshot: Snapshot, moment: datetime) -> CommitId | None:
+    """Return the newest commit that is not younger than `moment`, or None."""
+    repository = snapshot.repository
+    commit: Commit | None = snapshot.commit
+    while commit is not None and commit.time > moment:
+        commit = repository.commit(commit.parents[0]) if commit.parents else None
+    return commit.id if commit else None

@@ -1,0 +1,85 @@
+"""Pages and their lines: what a page's index says, and what its files say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smp_git.errors import InvalidFileError
+from smp_git.format import document, lines
+from smp_git.format.ids import INDEX, parse_path
+from smp_git.format.lines import Entry
+from smp_git.git.objects import ObjectId
+from smp_git.git.repository import Repository
+from smp_git.memory import MemoryId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The memories of one folder at one tree: their lines, checked against the tree.
+
+    `problems` says what its index got wrong and which files cannot be read.
+    """
+
+    path: str
+    lines: Mapping[MemoryId, str]
+    entries: Mapping[MemoryId, Entry]
+    problems: tuple[str, ...] = ()
+
+
+EMPTY_LINES: Mapping[MemoryId, str] = {}
+
+
+def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
+    """Return the page at `path`; a line that does not fit its file is replaced."""
+    files = repository.tree(tree_id)
+    index = files.get(INDEX)
+    text = repository.blob(index.id).decode("utf-8", "replace") if index else ""
+    raw = lines.split_page(text)
+    known = {
+        entry.id: (line, entry)
+        for line, entry in zip(raw, lines.read_lines(raw), strict=True)
+        if entry is not None
+    }
+    found: dict[MemoryId, tuple[str, Entry]] = {}
+    problems: list[str] = []
+    for name, child in files.items():
+        place = parse_path(f"{path}/{name}")
+        if place is None:
+            continue
+        row = known.pop(place.text, None)
+        if row is not None and row[1].blob == child.id:
+            found[place.text] = row
+            continue
+        problems.append(f"{path}/{INDEX}: the line of {place.text} is missing or wrong")
+        try:
+            found[place.text] = _row(repository.blob(child.id), place.path, child.id)
+        except InvalidFileError as error:
+            problems.append(error.message)
+    problems += [f"{path}/{INDEX}: {name} has a line but no file" for name in known]
+    return Page(
+        path=path,
+        lines={name: line for name, (line, _) in found.items()},
+        entries={name: entry for name, (_, entry) in found.items()},
+        problems=tuple(problems),
+    )
+
+
+def _row(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
+    entry = lines.entry_of(document.decode(file, path), blob, len(file))
+    return lines.write_line(entry), entry
+
+
+def line_of(file: bytes, path: str, blob: str) -> str:
+    """Return the index line of a memory's file; raise InvalidFileError."""
+    return _row(file, path, blob)[0]
+
+
+def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
+    """Return the index that the files of a page ask for, whatever the page has."""
+    made: dict[MemoryId, str] = {}
+    for name, child in repository.tree(tree_id).items():
+        place = parse_path(f"{path}/{name}")
+        if place is not None:
+            made[place.text] = line_of(repository.blob(child.id), place.path, child.id)
+    return lines.write_page(made)

@@ -1,0 +1,151 @@
+"""What `.git/smp` keeps for this replica alone: its name, counters, epoch and markers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import string
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.git import disk
+from smp_git.git.storage import Written
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_MACHINE_ID: Final = Path("/etc/machine-id")
+
+
+class Identity(NamedTuple):
+    """Who writes here: a tag, and whether it created the session (then ids carry no tag)."""
+
+    tag: str
+    creator: bool
+
+    @property
+    def suffix(self) -> str:
+        """The tag that new ids carry."""
+        return "" if self.creator else self.tag
+
+
+def new_tag() -> str:
+    """Return a random tag: four characters, the first a letter."""
+    rest = string.ascii_lowercase + string.digits
+    return secrets.choice(string.ascii_lowercase) + "".join(secrets.choice(rest) for _ in range(3))
+
+
+class Local:
+    """The local files of one replica; none of them travels."""
+
+    def __init__(self, git: Path) -> None:
+        self.folder = git / "smp"
+        self.lock_path = self.folder / "lock"
+
+    def scratch(self, name: str) -> Path:
+        """Return a place for a file that is about to be renamed into the session."""
+        return self.folder / f"{name}.tmp"
+
+    # The epoch: raised by whatever rewrites history under open handles
+
+    def epoch(self) -> bytes:
+        """Return the epoch; a change means that every handle must be opened anew."""
+        try:
+            return (self.folder / "epoch").read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    # Identity
+
+    def identity(self, session: Path) -> Identity | None:
+        """Return who writes here, or None if this folder is a copy or a fresh clone.
+
+        A folder that was moved stays itself: same machine, same inode, and nothing left
+        at the place it had before.
+        """
+        kept = _json(self.folder / "replica.json")
+        here = _place(session, session)
+        same = all(kept.get(key) == here[key] for key in ("machine", "inode"))
+        before = Path(str(kept.get("path")))
+        if not same or not isinstance(kept.get("tag"), str):
+            return None
+        if str(before) != here["path"] and (before / ".git" / "smp").exists():
+            return None
+        return Identity(str(kept["tag"]), bool(kept.get("creator")))
+
+    def identify(self, session: Path, identity: Identity, place: Path) -> None:
+        """Remember who writes in the folder `session`, which stands or will stand at `place`."""
+        self._keep("replica.json", {**_place(session, place), **identity._asdict()})
+
+    # Counters
+
+    def counters(self) -> dict[str, int]:
+        """Return the highest number given, by prefix; empty if none is known."""
+        return {
+            prefix: number
+            for prefix, number in _json(self.folder / "counters.json").items()
+            if isinstance(number, int)
+        }
+
+    def keep_counters(self, counters: Mapping[str, int], written: Written | None = None) -> None:
+        """Remember the highest numbers; `written` makes them durable with a commit."""
+        path = self._keep("counters.json", counters)
+        if written is not None:
+            written.keep(disk.opened(path), path.parent)
+
+    # The pending marker: which checked-out files a write in progress concerns
+
+    def mark_pending(self, changes: Mapping[str, str | None]) -> None:
+        """Note the files about to change, each with its version before."""
+        self._keep("pending.json", changes)
+
+    def pending(self) -> dict[str, str | None]:
+        """Return the files that a write left unfinished; empty if none did."""
+        found = _json(self.folder / "pending.json")
+        return {path: old if isinstance(old, str) else None for path, old in found.items()}
+
+    def clear_pending(self) -> None:
+        """Note that the checked-out files are up to date."""
+        (self.folder / "pending.json").unlink(missing_ok=True)
+
+    # The boot: a change means that the machine may have lost what was not forced out
+
+    def rebooted(self) -> bool:
+        """Whether the machine has started anew since this was last noted."""
+        kept = _text(self.folder / "boot")
+        return kept != _text(_BOOT_ID)
+
+    def note_boot(self) -> None:
+        """Note the present boot."""
+        boot = _text(_BOOT_ID)
+        if boot:
+            disk.replace_file(self.folder / "boot", boot.encode(), self.scratch("boot"))
+
+    def sweep(self) -> None:
+        """Remove what dead writers left half-made; the caller holds the lock."""
+        for scratch in (*self.folder.glob("*.tmp"), *self.folder.parent.glob("objects/tmp_obj_smp*")):
+            scratch.unlink(missing_ok=True)
+
+    def _keep(self, name: str, value: object) -> Path:
+        path = self.folder / name
+        disk.replace_file(path, json.dumps(value).encode(), self.scratch(name))
+        return path
+
+
+def _place(session: Path, place: Path) -> dict[str, object]:
+    inode = session.stat().st_ino
+    return {"machine": _text(_MACHINE_ID), "path": str(place.resolve()), "inode": inode}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _json(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,409 @@
+"""What a memory is, and what makes one valid."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final, NamedTuple, NewType, TypeAlias
+
+from smp_git.errors import InvalidError
+from smp_git.when import format_time
+
+MemoryId = NewType("MemoryId", str)
+CommitId = NewType("CommitId", str)
+
+Value: TypeAlias = "str | int | float | bool | None | list[Value] | dict[str, Value]"
+
+MAX_CONTENT_BYTES: Final = 1_048_576
+MAX_DEPTH: Final = 32
+TITLE_LENGTH: Final = 80
+
+
+class Kind(NamedTuple):
+    """One kind of memory: its ids, its place, and the fields it knows."""
+
+    name: str
+    prefix: str
+    folder: str
+    suffix: str
+    main: str
+    fields: tuple[str, ...]
+
+
+_TURN_FIELDS = (
+    "speaker", "role", "type", "memory_refs", "conversation_id", "parent", "topic",
+    "tokens", "processing_time_ms",
+)  # fmt: skip
+_DECISION_FIELDS = (
+    "rationale", "made_by", "agreed_by", "approved_by", "agents_involved",
+    "alternatives", "reversible", "impact", "status", "supersedes",
+)  # fmt: skip
+_FINDING_FIELDS = (
+    "severity", "category", "discovered_by", "location", "evidence", "impact",
+    "root_cause", "recommendation", "status", "resolution",
+)  # fmt: skip
+_PREFERENCE_FIELDS = (
+    "category", "key", "topic", "value", "context", "status", "applies_to",
+    "learned_from",
+)  # fmt: skip
+_LEARNING_FIELDS = ("category", "topic", "evidence", "status", "learned_from", "applies_to")
+_STATE_FIELDS = ("current_context", "working_memory", "session_learnings", "memory_refs")
+_ARTIFACT_FIELDS = ("type", "name", "media_type", "topic", "status")
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        Kind("turn", "turn", "conversation", "md", "content", _TURN_FIELDS),
+        Kind("decision", "DEC", "decisions", "yaml", "decision", _DECISION_FIELDS),
+        Kind("finding", "FIND", "findings", "yaml", "finding", _FINDING_FIELDS),
+        Kind("preference", "PREF", "preferences", "yaml", "preference", _PREFERENCE_FIELDS),
+        Kind("learning", "LEARN", "learnings", "yaml", "learning", _LEARNING_FIELDS),
+        Kind("state", "state", "agent-states", "yaml", "state", _STATE_FIELDS),
+        Kind("artifact", "ART", "artifacts", "md", "content", _ARTIFACT_FIELDS),
+    )
+}
+KIND_ORDER: Final = {name: place for place, name in enumerate(KINDS)}
+
+COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned", "source")
+_STRUCTURAL: Final = frozenset(
+    ("id", "kind", "generation", "created_at", "updated_at", "agent", "tags", "links")
+)
+
+CONFIDENCE_RANKS: Final[Mapping[str, float]] = {
+    "certain": 1.0, "explicit": 1.0, "high": 0.9, "medium": 0.6, "inferred": 0.5,
+    "low": 0.3, "uncertain": 0.2,
+}  # fmt: skip
+SEVERITIES: Final = ("critical", "high", "important", "medium", "minor", "low", "info")
+_DEFAULT_STATUS: Final = {"decision": "active", "finding": "open", "preference": "active", "learning": "active"}  # fmt: skip
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_RELATION = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_TAG_PART = re.compile(r"[a-z0-9_-]{1,32}")
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,56}")
+_RESERVED = frozenset(
+    ["index", "con", "prn", "aux", "nul"]
+    + [f"{device}{n}" for device in ("com", "lpt") for n in range(10)]
+)
+
+
+class Link(NamedTuple):
+    """A directed relation to another memory."""
+
+    relation: str
+    target: MemoryId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One memory as it stands at one commit; made only by this package, always valid.
+
+    `content` is the main text, `title` its short form, `fields` everything else that
+    is the kind's own or the user's. `path`, `commit` and `size_bytes` say where it was
+    read; they are not part of the memory. `duplicate_of` names a recent memory that
+    says the same, when an addition noticed one.
+    """
+
+    id: MemoryId
+    kind: str
+    created_at: datetime
+    agent: str
+    content: str = ""
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    fields: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    updated_at: datetime | None = None
+    generation: int = 1
+    path: str = field(default="", compare=False)
+    commit: CommitId = field(default=CommitId(""), compare=False)
+    size_bytes: int = field(default=0, compare=False)
+    duplicate_of: MemoryId | None = field(default=None, compare=False)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether decay and compaction leave this memory alone."""
+        return self.fields.get("pinned") is True
+
+    @property
+    def status(self) -> str | None:
+        """The status that holds: given, or the default of the kind."""
+        return status_of(self.kind, self.fields)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        out: dict[str, object] = {
+            "id": self.id,
+            "kind": self.kind,
+            "created_at": format_time(self.created_at),
+            "updated_at": format_time(self.updated_at) if self.updated_at else None,
+            "agent": self.agent,
+            "tags": list(self.tags),
+            "title": self.title,
+            "content": self.content,
+            "fields": deepcopy(dict(self.fields)),
+            "links": [{"relation": link.relation, "target": link.target} for link in self.links],
+            "generation": self.generation,
+            "size_bytes": self.size_bytes,
+            "path": self.path,
+            "commit": self.commit,
+        }
+        if self.duplicate_of:
+            out["duplicate_of"] = self.duplicate_of
+        return out
+
+
+def kind_named(name: object) -> Kind:
+    """Return the kind called `name`; raise InvalidError naming the choices."""
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidError(f"no kind {name!r}", hint=f"kinds are {', '.join(KINDS)}")
+    return kind
+
+
+def status_of(kind: str, fields: Mapping[str, Value]) -> str | None:
+    """Return the status of a memory: its resolution's, its own, or its kind's default."""
+    resolution = fields.get("resolution")
+    if isinstance(resolution, dict) and isinstance(resolution.get("status"), str):
+        return str(resolution["status"])
+    status = fields.get("status")
+    return str(status) if isinstance(status, str) else _DEFAULT_STATUS.get(kind)
+
+
+def confidence_rank(value: Value) -> float | None:
+    """Return a confidence as a number from 0 to 1, or None if there is none."""
+    if isinstance(value, str):
+        return CONFIDENCE_RANKS.get(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def title_of(content: str, fields: Mapping[str, Value]) -> str:
+    """Return the title: the field, else the first line of `content`, folded and cut."""
+    given = fields.get("title")
+    text = given if isinstance(given, str) else content
+    for line in text.splitlines():
+        folded = " ".join(line.split())
+        if folded:
+            return folded if len(folded) <= TITLE_LENGTH else folded[: TITLE_LENGTH - 1] + "…"
+    return ""
+
+
+def agent_name(text: object) -> str:
+    """Return `text` folded to an agent's name; raise InvalidError if nothing is left."""
+    if not isinstance(text, str):
+        raise InvalidError(f"an agent's name is text, not {text!r}")
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    name = re.sub(r"[^a-z0-9_-]+", "-", plain).strip("-_")
+    if not _AGENT.fullmatch(name):
+        raise InvalidError(
+            f"{text!r} is no name for an agent",
+            hint="use 1 to 57 letters, digits, '-' or '_'",
+        )
+    if name in _RESERVED:
+        raise InvalidError(f"{name!r} is a reserved word", hint=f"use {name}-agent")
+    return name
+
+
+def check_text(text: object, what: str) -> str:
+    """Return `text` if it is storable UTF-8 within the size limit; raise InvalidError."""
+    if not isinstance(text, str):
+        raise InvalidError(f"{what} is text, not {type(text).__name__}")
+    if "\0" in text:
+        raise InvalidError(f"{what} holds a NUL character at position {text.index(chr(0))}")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidError(f"{what} holds a lone surrogate at position {error.start}") from None
+    if size > MAX_CONTENT_BYTES:
+        raise InvalidError(
+            f"{what} has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}",
+            hint="split it, or store a reference to a file",
+        )
+    return text
+
+
+def check_tags(tags: object) -> tuple[str, ...]:
+    """Return `tags` without repeats, in the order given; raise InvalidError."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise InvalidError(f"tags are a list of words, not {tags!r}")
+    return tuple(dict.fromkeys(_check_tag(tag) for tag in tags))
+
+
+def _check_tag(tag: object) -> str:
+    if isinstance(tag, str) and all(_TAG_PART.fullmatch(part) for part in tag.split(".")):
+        if len(tag) <= 256:  # noqa: PLR2004 - eight parts of the greatest length
+            return tag
+        raise InvalidError(f"tag {tag[:40]!r}… is longer than 256 characters")
+    raise InvalidError(
+        f"{tag!r} is no tag",
+        hint="a tag is parts of a-z, 0-9, _ and -, up to 32 each, joined by dots",
+    )
+
+
+def check_relation(relation: object) -> str:
+    """Return `relation` if it is a word a link can carry; raise InvalidError."""
+    if isinstance(relation, str) and _RELATION.fullmatch(relation):
+        return relation
+    raise InvalidError(
+        f"{relation!r} is no relation",
+        hint="a relation is a word of a-z, 0-9 and _, such as resolves or led_to",
+    )
+
+
+def check_value(value: object, what: str, depth: int = 0) -> Value:
+    """Return a copy of `value` made of what a YAML file can hold; raise InvalidError."""
+    if depth >= MAX_DEPTH - 2:
+        raise InvalidError(f"{what} is nested deeper than {MAX_DEPTH - 2} levels")
+    if isinstance(value, str):
+        return check_text(value, what)
+    if isinstance(value, datetime):
+        return format_time(aware(value))
+    if value is None or isinstance(value, (bool, int)):
+        return _check_size(value, what)
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidError(f"{what} is not a finite number")
+        return value
+    if isinstance(value, Mapping):
+        return {
+            _check_key(key, what): check_value(item, f"{what}.{key}", depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return [check_value(item, what, depth + 1) for item in value]
+    raise InvalidError(f"{what} cannot be stored as {type(value).__name__}")
+
+
+def _check_size(value: int | None, what: str) -> int | None:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise InvalidError(f"{what} does not fit 64 bits", hint="store it as text")
+    return value
+
+
+def _check_key(key: object, what: str) -> str:
+    if not isinstance(key, str) or not key or len(key) > 128:  # noqa: PLR2004 - YAML's simple keys end far above
+        raise InvalidError(f"{what} has a key that is no text of 1 to 128 characters")
+    if any(ord(char) < 32 for char in key):  # noqa: PLR2004 - the control characters
+        raise InvalidError(f"{what} has a key with a control character")
+    return check_text(key, f"a key of {what}")
+
+
+def aware(moment: datetime) -> datetime:
+    """Return `moment` in UTC; a naive one is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
+    """Return the checked fields of a memory of `kind`; None values are left out."""
+    out: dict[str, Value] = {}
+    for name, value in fields.items():
+        if not _FIELD.fullmatch(name):
+            raise InvalidError(
+                f"{name!r} is no name for a field",
+                hint="letters, digits, '_', '-' and '.', up to 64, first a letter or '_'",
+            )
+        if name in _STRUCTURAL or name == kind.main:
+            raise InvalidError(f"{name!r} cannot be set as a field of a {kind.name}")
+        if value is not None:
+            out[name] = _check_field(kind, name, check_value(value, name))
+    return out
+
+
+def _check_field(kind: Kind, name: str, value: Value) -> Value:
+    check = _CHECKS.get(name)
+    if check is None or (name not in kind.fields and name not in COMMON_FIELDS):
+        return value
+    return check(name, value)
+
+
+def _word(name: str, value: Value) -> Value:
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    raise InvalidError(f"{name} is a word of a-z, 0-9, '_' and '-', not {value!r}")
+
+
+def _severity(name: str, value: Value) -> Value:
+    if value in SEVERITIES:
+        return value
+    raise InvalidError(f"no {name} {value!r}", hint=f"severities are {', '.join(SEVERITIES)}")
+
+
+def _confidence(name: str, value: Value) -> Value:
+    rank = confidence_rank(value)
+    if rank is not None and 0 <= rank <= 1:
+        return value
+    raise InvalidError(
+        f"no {name} {value!r}",
+        hint=f"a number from 0 to 1, or one of {', '.join(CONFIDENCE_RANKS)}",
+    )
+
+
+def _fraction(name: str, value: Value) -> Value:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
+        return value
+    raise InvalidError(f"{name} is a number from 0 to 1, not {value!r}")
+
+
+def _flag(name: str, value: Value) -> Value:
+    if isinstance(value, bool):
+        return value
+    raise InvalidError(f"{name} is true or false, not {value!r}")
+
+
+def _count(name: str, value: Value) -> Value:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise InvalidError(f"{name} is a whole number from 0, not {value!r}")
+
+
+def _text(name: str, value: Value) -> Value:
+    if isinstance(value, str):
+        return value
+    raise InvalidError(f"{name} is text, not {value!r}")
+
+
+def _texts(name: str, value: Value) -> Value:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value
+    raise InvalidError(f"{name} is a list of texts, not {value!r}")
+
+
+def _turn_ref(name: str, value: Value) -> Value:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return f"turn-{value:04d}"
+    return _text(name, value)
+
+
+def _resolution(name: str, value: Value) -> Value:
+    if isinstance(value, dict):
+        if "status" in value:
+            _word(f"{name}.status", value["status"])
+        return value
+    raise InvalidError(f"{name} is a mapping with a status, not {value!r}")
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, Value], Value]]] = {
+    **dict.fromkeys(("status", "role", "type"), _word),
+    **dict.fromkeys(
+        ("title", "source", "rationale", "impact", "speaker", "category", "key", "topic",
+         "conversation_id", "parent", "root_cause", "recommendation", "made_by",
+         "discovered_by", "name", "media_type"), _text,
+    ),
+    **dict.fromkeys(("agreed_by", "approved_by", "agents_involved", "memory_refs", "learned_from", "session_learnings"), _texts),
+    **dict.fromkeys(("pinned", "reversible"), _flag),
+    **dict.fromkeys(("tokens",), _count),
+    "severity": _severity,
+    "confidence": _confidence,
+    "importance": _fraction,
+    "turn_ref": _turn_ref,
+    "resolution": _resolution,
+}  # fmt: skip

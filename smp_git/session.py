@@ -1,0 +1,461 @@
+"""Session: the door to the memories of one repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Self, TypeVar
+
+from smp_git import check, handmade, history, revert, when
+from smp_git.check import Problem
+from smp_git.errors import FormatError, InvalidRevisionError, MemoryNotFoundError
+from smp_git.format import yamlfile
+from smp_git.format.ids import parse_id
+from smp_git.history import BlamedField, MemoryDiff, Version
+from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, aware
+from smp_git.snapshot import Reader, Snapshot
+from smp_git.stage import Draft, Stage, draft
+from smp_git.transaction import Change, Transaction, Writer
+from smp_git.upkeep import IndexKeeper, on_open
+
+FORMAT: Final = 1
+RULE: Final = 1
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What `metadata.yaml` says of a session."""
+
+    id: str
+    uid: str
+    created_at: datetime
+    user: str | None
+    agents: tuple[str, ...]
+    context: Mapping[str, Value]
+    tags: tuple[str, ...]
+    format: int = FORMAT
+    rule: int = RULE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant:
+    """An agent that wrote in a session: how much, and when last."""
+
+    agent: str
+    memories: int
+    last_active: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session at a glance."""
+
+    id: str
+    path: str
+    created_at: datetime
+    user: str | None
+    tags: tuple[str, ...]
+    context: Mapping[str, Value]
+    head: CommitId
+    last_written_at: datetime
+    memories: int
+    counts: Mapping[str, int]
+    participants: tuple[Participant, ...]
+    size_bytes: int
+    problems: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "id": self.id,
+            "path": self.path,
+            "created_at": when.format_time(self.created_at),
+            "user": self.user,
+            "tags": list(self.tags),
+            "context": deepcopy(dict(self.context)),
+            "head": self.head,
+            "last_written_at": when.format_time(self.last_written_at),
+            "memories": self.memories,
+            "counts": dict(self.counts),
+            "participants": [
+                {"agent": p.agent, "memories": p.memories, "last_active": p.last_active}
+                for p in self.participants
+            ],
+            "size_bytes": self.size_bytes,
+            "problems": list(self.problems),
+        }
+
+
+class Session:
+    """One session: add and edit memories, read them, see and undo what happened.
+
+    Reading takes no lock and is never torn. Each write is one commit; when a method
+    returns, the write is published and, by default, on the medium. A session may be
+    shared by threads; close it, or use it as a context manager.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], datetime], *, durable: bool = True, timeout_seconds: float = 5.0) -> None:  # fmt: skip
+        self._reader = Reader(path, durable=durable)
+        self._writer = Writer(self._reader, clock, timeout_seconds=timeout_seconds)
+        self._keeper = IndexKeeper(self._writer)
+        self._clock = clock
+        self._closed = False
+        self.metadata = _metadata(self._reader.snapshot())
+        on_open(self._writer, clock())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    def close(self) -> None:
+        """Refresh Git's index and let go of the repository; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._keeper.stop()
+            self._reader.close()
+
+    @property
+    def id(self) -> str:
+        """The session's name."""
+        return self.metadata.id
+
+    @property
+    def path(self) -> Path:
+        """The folder of the session, a Git repository."""
+        return self._reader.path
+
+    @property
+    def head(self) -> CommitId:
+        """The newest commit."""
+        return self._reader.snapshot().id
+
+    @property
+    def longest_wait_seconds(self) -> float:
+        """The longest time that a write of this handle waited for the lock."""
+        return self._writer.longest_wait_seconds
+
+    # Writing
+
+    def add(self, kind: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), at: datetime | str | None = None, skip_duplicates: bool = False, **fields: object) -> Memory:  # fmt: skip
+        """Add a memory and return it.
+
+        `links` are pairs such as `("resolves", "FIND-0001")`; further keywords are
+        fields. If a recent memory says the same, `duplicate_of` names it; with
+        `skip_duplicates` nothing is written and the earlier one is returned.
+        """
+        name = agent or self._default_agent()
+        new = self._draft(kind, text, name, tags, links, at, fields)
+        return self._one(name, lambda stage: stage.add(new, skip_duplicates=skip_duplicates))
+
+    def edit(self, memory_id: str, *, agent: str | None = None, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
+        """Change a memory and return it; a field set to None is removed."""
+        return self._one(
+            agent,
+            lambda stage: stage.edit(memory_id, text=text, tags=tags, links=links, fields=fields),
+        )
+
+    def resolve(self, memory_id: str, *, agent: str | None = None, action: str | None = None, by: str | None = None) -> Memory:  # fmt: skip
+        """Mark a finding or a decision as resolved."""
+        return self._one(agent, lambda stage: stage.resolve(memory_id, action=action, by=by))
+
+    def supersede(self, memory_id: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
+        """Add a memory that replaces another of the same kind; the other says so."""
+        name = agent or self._default_agent()
+        old = self.get(memory_id)
+        new = self._draft(old.kind, text, name, tags or old.tags, links, None, fields)
+        return self._one(name, lambda stage: stage.supersede(old.id, new))
+
+    def pin(self, memory_id: str, *, agent: str | None = None) -> Memory:
+        """Keep a memory from decay and compaction."""
+        return self._one(agent, lambda stage: stage.pin(memory_id, pinned=True))
+
+    def unpin(self, memory_id: str, *, agent: str | None = None) -> Memory:
+        """Let a memory decay again."""
+        return self._one(agent, lambda stage: stage.pin(memory_id, pinned=False))
+
+    def link(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
+        """Link a memory to another."""
+        return self._one(agent, lambda stage: stage.link(memory_id, relation, target))
+
+    def unlink(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
+        """Remove a link."""
+        return self._one(agent, lambda stage: stage.unlink(memory_id, relation, target))
+
+    def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
+        """Replace the state of an agent."""
+        return self._one(agent, lambda stage: stage.set_state(agent, fields))
+
+    def transaction(self, agent: str | None = None, *, reason: str | None = None) -> SessionTransaction:  # fmt: skip
+        """Return a context in which many edits become one commit, all or nothing."""
+        return SessionTransaction(self, self._writer, agent or self._default_agent(), reason)
+
+    def undo(self, *, agent: str | None = None) -> Change:
+        """Reverse the latest write that still stands; again, the one before."""
+        return self._change(agent, revert.undo, revert.UNDO_BATCH)
+
+    def rollback(self, revision: str | datetime, id: str | None = None, *, agent: str | None = None) -> Change:  # noqa: A002 - the contract's name  # fmt: skip
+        """Bring the session, or one memory, back to how it was; what was deleted stays away."""
+        target = self._at(revision)
+        memory_id = self._somewhere(id, target) if id is not None else None
+        return self._change(agent, lambda stage: revert.rollback(stage, target, memory_id), "rollback batch")  # fmt: skip
+
+    def commit(self, *, agent: str | None = None) -> Change:
+        """Check what a person changed by hand and commit it as it is.
+
+        Raises InvalidFileError, naming files and lines, if anything does not parse;
+        then nothing is committed.
+        """
+
+        def work(stage: Stage) -> None:
+            found = handmade.find(stage.base, self.path)
+            handmade.check(found)
+            for path, data in found.files.items():
+                was = stage.base.repository.find(stage.base.tree, path)
+                stage.put_file(path, data, "remove" if data is None else "edit" if was else "")
+
+        return self._change(agent, work, "edits by hand")
+
+    def _one(self, agent: str | None, work: Callable[[Stage], Memory]) -> Memory:
+        memory, change = self._written(agent, work)
+        return replace(memory, commit=change.commit or self.head)
+
+    def _change(self, agent: str | None, work: Callable[[Stage], None], subject: str) -> Change:
+        return self._written(agent, work, subject)[1]
+
+    def _written(self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
+        name = agent_name(agent) if agent else self._default_agent()
+        result = self._writer.run(name, work, subject=subject)
+        self._keeper.note_write()
+        return result
+
+    def _default_agent(self) -> str:
+        return agent_name(self.metadata.user) if self.metadata.user else "user"
+
+    def _draft(self, kind: str, text: str, agent: str, tags: Iterable[str], links: Iterable[object], at: datetime | str | None, fields: Mapping[str, object]) -> Draft:  # fmt: skip
+        moment = self._moment(at) if at is not None else self._clock()
+        return draft(kind, text, agent=agent, at=moment, tags=tags, links=links, fields=fields)
+
+    def _moment(self, at: datetime | str) -> datetime:
+        if isinstance(at, datetime):
+            return aware(at)
+        try:
+            return when.parse_time(at, self._clock())
+        except ValueError as error:
+            raise InvalidRevisionError(str(error)) from None
+
+    # Reading
+
+    def get(self, memory_id: str, *, at: str | datetime | None = None) -> Memory:
+        """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
+        return self._read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+
+    def memories(self, kind: str | None = None, *, at: str | datetime | None = None) -> tuple[Memory, ...]:  # fmt: skip
+        """Return the memories of a kind, or all, sorted by kind and number."""
+        return self._read(at, lambda snapshot: tuple(snapshot.memories(kind)))
+
+    def state(self, agent: str, *, at: str | datetime | None = None) -> Mapping[str, Value]:
+        """Return the state of an agent; empty if it has none."""
+        name = MemoryId(f"state-{agent_name(agent)}")
+
+        def answer(snapshot: Snapshot) -> Mapping[str, Value]:
+            try:
+                return snapshot.get(name).fields
+            except MemoryNotFoundError:
+                return MappingProxyType({})
+
+        return self._read(at, answer)
+
+    def file(self, memory_id: str) -> Path:
+        """Return the checked-out file of a memory."""
+        name = self._read(None, lambda snapshot: snapshot.find(memory_id))
+        return self.path / parse_id(name).path
+
+    def info(self) -> SessionInfo:
+        """Return the session at a glance."""
+        return self._read(None, self._info)
+
+    def check(self) -> tuple[Problem, ...]:
+        """Return everything that is wrong with the session; empty when it is sound."""
+        self._keeper.flush()
+        return check.check(self._reader)
+
+    def _read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
+        if at is None:
+            return self._reader.read(answer)
+        return self._reader.read(lambda _: answer(self._at(at)))
+
+    def _at(self, revision: str | datetime) -> Snapshot:
+        now = self._reader.snapshot()
+        text = revision if isinstance(revision, str) else None
+        if text is not None and not (when.is_relative(text) or _DATE.match(text)):
+            return self._reader.at(self._reader.repository.resolve(text, self._reader.ref))
+        found = history.at_time(now, self._moment(revision))
+        if found is None:
+            raise InvalidRevisionError(
+                f"session {self.id} did not exist at {revision}",
+                hint=f"it was created at {when.format_time(self.metadata.created_at)}",
+            )
+        return self._reader.at(found)
+
+    def _somewhere(self, memory_id: str, target: Snapshot) -> MemoryId:
+        """Return the id that a text names now, else at `target`."""
+        try:
+            return self._reader.snapshot().find(memory_id)
+        except MemoryNotFoundError:
+            return target.find(memory_id)
+
+    # History
+
+    def log(self, memory_id: str | None = None, *, limit: int | None = None) -> tuple[Version, ...]:
+        """Return the commits of the session, or of one memory, newest first."""
+        if memory_id is not None:
+            return self.history(memory_id)[:limit]
+        return self._read(None, lambda snapshot: tuple(islice(history.log(snapshot), limit)))
+
+    def history(self, memory_id: str) -> tuple[Version, ...]:
+        """Return the commits that changed one memory, newest first."""
+        return self._read(None, lambda now: history.history(now, self._full(now, memory_id)))
+
+    def diff(self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD") -> tuple[MemoryDiff, ...]:  # fmt: skip
+        """Return how the memories differ between two revisions, field by field."""
+        return self._read(None, lambda _: history.diff(self._at(old), self._at(new)))
+
+    def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
+        """Return, for each field of a memory, who gave it its value, and when."""
+        return self._read(None, lambda now: history.blame(now, now.find(memory_id)))
+
+    def _full(self, snapshot: Snapshot, memory_id: str) -> MemoryId:
+        try:
+            return snapshot.find(memory_id)
+        except MemoryNotFoundError:
+            return parse_id(memory_id).text
+
+    def _info(self, snapshot: Snapshot) -> SessionInfo:
+        entries = snapshot.entries()
+        counts: dict[str, int] = {}
+        agents: dict[str, tuple[int, str]] = {}
+        for entry in entries:
+            kind = parse_id(entry.id).kind.name
+            counts[kind] = counts.get(kind, 0) + 1
+            count, last = agents.get(entry.agent, (0, ""))
+            agents[entry.agent] = count + 1, max(last, entry.updated or entry.at)
+        repository = snapshot.repository
+        entry_sizes = {entry.blob: entry.size for entry in entries}
+        size = sum(
+            entry_sizes.get(blob) or repository.size(blob)
+            for _, blob in repository.files(snapshot.tree)
+        )
+        left = [f"{path} has an uncommitted edit" for path in self._writer.left]
+        return SessionInfo(
+            id=self.id,
+            path=str(self.path),
+            created_at=self.metadata.created_at,
+            user=self.metadata.user,
+            tags=self.metadata.tags,
+            context=self.metadata.context,
+            head=snapshot.id,
+            last_written_at=snapshot.commit.time,
+            memories=len(entries),
+            counts=counts,
+            participants=tuple(
+                Participant(agent=name, memories=count, last_active=last)
+                for name, (count, last) in sorted(agents.items())
+            ),
+            size_bytes=size,
+            problems=(*snapshot.problems(), *left),
+        )
+
+
+class SessionTransaction(Transaction):
+    """A transaction that takes what `Session.add` and its neighbours take."""
+
+    def __init__(self, session: Session, writer: Writer, agent: str, reason: str | None) -> None:
+        super().__init__(writer, agent, reason)
+        self._session = session
+
+    def add(self, kind: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), at: datetime | str | None = None, skip_duplicates: bool = False, **fields: object) -> Memory:  # fmt: skip
+        """Stage a new memory and return it; its id is final."""
+        new = self._session._draft(kind, text, agent or self.agent, tags, links, at, fields)  # noqa: SLF001 - the session's other half
+        return self.add_draft(new, skip_duplicates=skip_duplicates)
+
+    def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
+        """Stage a change of a memory."""
+        return self.staged().edit(memory_id, text=text, tags=tags, links=links, fields=fields)
+
+    def resolve(self, memory_id: str, *, action: str | None = None, by: str | None = None) -> Memory:
+        """Stage the resolution of a finding or decision."""
+        return self.staged().resolve(memory_id, action=action, by=by)
+
+    def supersede(self, memory_id: str, text: str, *, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
+        """Stage a memory that replaces another."""
+        kind = self.get(memory_id).kind
+        new = self._session._draft(kind, text, self.agent, tags, links, None, fields)  # noqa: SLF001 - as above
+        return self.staged().supersede(memory_id, new)
+
+    def pin(self, memory_id: str) -> Memory:
+        """Stage that a memory is kept from decay."""
+        return self.staged().pin(memory_id, pinned=True)
+
+    def unpin(self, memory_id: str) -> Memory:
+        """Stage that a memory may decay again."""
+        return self.staged().pin(memory_id, pinned=False)
+
+    def link(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage a link."""
+        return self.staged().link(memory_id, relation, target)
+
+    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage that a link goes."""
+        return self.staged().unlink(memory_id, relation, target)
+
+    def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
+        """Stage the state of an agent."""
+        return self.staged().set_state(agent, fields)
+
+    def commit(self) -> Change:
+        """Write what is staged; raise ConflictError if it was changed meanwhile."""
+        change = super().commit()
+        self._session._keeper.note_write()  # noqa: SLF001 - as above
+        return change
+
+
+def _metadata(snapshot: Snapshot) -> Metadata:
+    """Return what the session says of itself; raise FormatError if it is too new."""
+    repository = snapshot.repository
+    blob = repository.find(snapshot.tree, "metadata.yaml")
+    if blob is None:
+        raise FormatError(f"{repository.path} is a Git repository, but no session")
+    found = yamlfile.read(repository.blob(blob).decode(), "metadata.yaml")
+    for name, known in (("format", FORMAT), ("rule", RULE)):
+        number = found.get(name)
+        if not isinstance(number, int) or number > known:
+            raise FormatError(
+                f"session {repository.path.name} has {name} {number}; this program knows {known}",
+                hint="install a newer smp-git",
+            )
+    user, tags, agents, context = (found.get(key) for key in ("user", "tags", "agents", "context"))
+    return Metadata(
+        id=str(found.get("id")),
+        uid=str(found.get("uid")),
+        created_at=when.parse_time(str(found.get("created_at")), snapshot.commit.time),
+        user=user if isinstance(user, str) else None,
+        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+        agents=tuple(str(name) for name in agents) if isinstance(agents, list) else (),
+        context=MappingProxyType(context if isinstance(context, dict) else {}),
+        format=FORMAT,
+        rule=RULE,
+    )

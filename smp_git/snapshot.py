@@ -1,0 +1,258 @@
+"""All memories at one commit: immutable, read without a lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from smp_git import index
+from smp_git.errors import DamagedError, InvalidError, InvalidFileError, MemoryNotFoundError
+from smp_git.format import document
+from smp_git.format.ids import Id, parse_id, short_id, sort_key
+from smp_git.format.lines import Entry
+from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
+from smp_git.git.repository import MAIN, Repository
+from smp_git.index import Page
+from smp_git.local import Local
+from smp_git.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
+
+_CACHED = 4096
+
+_T = TypeVar("_T")
+
+
+class PageCache:
+    """Pages by tree id and memories by blob id: content addressing is the only rule."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self._pages: dict[tuple[str, ObjectId], Page] = {}
+        self._memories: dict[tuple[str, ObjectId], Memory] = {}
+
+    def page(self, path: str, tree_id: ObjectId) -> Page:
+        """Return the page at `path` whose tree is `tree_id`."""
+        found = self._pages.get((path, tree_id))
+        if found is None:
+            if len(self._pages) >= _CACHED:
+                self._pages.clear()
+            found = self._pages[path, tree_id] = index.load(self.repository, path, tree_id)
+        return found
+
+    def memory(self, path: str, blob_id: ObjectId) -> Memory:
+        """Return the memory at `path` whose file is `blob_id`; raise InvalidFileError."""
+        found = self._memories.get((path, blob_id))
+        if found is None:
+            if len(self._memories) >= _CACHED:
+                self._memories.clear()
+            found = document.decode(self.repository.blob(blob_id), path)
+            self._memories[path, blob_id] = found
+        # Nested fields are copied, so that no caller changes what the next one reads.
+        return replace(found, fields=_copied(found))
+
+
+def _copied(memory: Memory) -> MappingProxyType[str, Value]:
+    return MappingProxyType(
+        {
+            name: deepcopy(value) if isinstance(value, (dict, list)) else value
+            for name, value in memory.fields.items()
+        }
+    )
+
+
+class Snapshot:
+    """The session at one commit. Answers stay the same whatever is written meanwhile."""
+
+    def __init__(self, pages: PageCache, commit_id: CommitId) -> None:
+        self._cache = pages
+        self.repository = pages.repository
+        self.id = commit_id
+
+    @cached_property
+    def commit(self) -> Commit:
+        """The commit itself."""
+        return self.repository.commit(self.id)
+
+    @property
+    def tree(self) -> ObjectId:
+        """The tree of the commit."""
+        return self.commit.tree
+
+    def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
+        """Return the tree id of every page, by its path."""
+        out: dict[str, ObjectId] = {}
+        root = self.repository.tree(self.tree)
+        for each in [kind_named(kind)] if kind else KINDS.values():
+            folder = root.get(each.folder)
+            if folder is None or folder.mode != FOLDER_MODE:
+                continue
+            if each.name == "state":
+                out[each.folder] = folder.id
+                continue
+            for name, child in self.repository.tree(folder.id).items():
+                if child.mode == FOLDER_MODE:
+                    out[f"{each.folder}/{name}"] = child.id
+        return out
+
+    def pages(self, kind: str | None = None) -> Iterator[Page]:
+        """Yield the pages of a kind, or of all."""
+        for path, tree_id in self.page_ids(kind).items():
+            yield self._cache.page(path, tree_id)
+
+    def page(self, path: str) -> Page | None:
+        """Return the page at `path`, or None."""
+        tree_id: ObjectId | None = self.tree
+        for name in path.split("/"):
+            child = self.repository.tree(tree_id).get(name) if tree_id else None
+            tree_id = child.id if child is not None and child.mode == FOLDER_MODE else None
+        return self._cache.page(path, tree_id) if tree_id else None
+
+    def entries(self, kind: str | None = None) -> list[Entry]:
+        """Return the index entries, sorted like ids."""
+        found = [entry for page in self.pages(kind) for entry in page.entries.values()]
+        return sorted(found, key=lambda entry: sort_key(entry.id))
+
+    def entry(self, memory_id: str) -> Entry | None:
+        """Return the index entry of a full id, or None."""
+        place = parse_id(memory_id)
+        page = self.page(place.page)
+        return page.entries.get(place.text) if page else None
+
+    def blob(self, memory_id: str) -> ObjectId | None:
+        """Return the object id of a memory's file, or None."""
+        return self.repository.find(self.tree, parse_id(memory_id).path)
+
+    def file(self, memory_id: str) -> bytes | None:
+        """Return the bytes of a memory's file, or None."""
+        blob = self.blob(memory_id)
+        return self.repository.blob(blob) if blob else None
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory by its full id; raise MemoryNotFoundError."""
+        blob = self.blob(memory_id)
+        if blob is None:
+            raise MemoryNotFoundError(
+                f"no memory {memory_id}", hint="smp list shows what is there"
+            )
+        found = self._cache.memory(parse_id(memory_id).path, blob)
+        return replace(found, commit=self.id)
+
+    def memories(self, kind: str | None = None) -> list[Memory]:
+        """Return the memories that can be read, sorted like ids."""
+        out = []
+        for entry in self.entries(kind):
+            try:
+                out.append(self.get(entry.id))
+            except InvalidFileError:
+                continue
+        return out
+
+    def problems(self) -> list[str]:
+        """Say what the indexes got wrong and which files cannot be read."""
+        return [problem for page in self.pages() for problem in page.problems]
+
+    def find(self, text: str) -> MemoryId:
+        """Return the id that `text` names: exact, else kind and number if unique."""
+        try:
+            place = parse_id(text)
+        except InvalidError:
+            place = None
+        if place is not None and self.blob(place.text) is not None:
+            return place.text
+        if place is None or place.tag == "":
+            return self._abbreviated(text)
+        raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
+
+    def _abbreviated(self, text: str) -> MemoryId:
+        short = short_id(text)
+        if short is None:
+            parse_id(text)
+            raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
+        found = self._numbered(short)
+        if len(found) > 1:
+            raise InvalidError(f"{text} names several memories", hint=f"one of {', '.join(found)}")
+        if not found:
+            raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
+        return found[0]
+
+    def _numbered(self, short: Id) -> list[MemoryId]:
+        page = self.page(short.page)
+        names = page.entries if page else {}
+        places = [parse_id(name) for name in names]
+        return sorted(
+            place.text
+            for place in places
+            if place.number == short.number and short.tag in ("", place.tag)
+        )
+
+    def highest(self, kind: str, tag: str) -> int:
+        """Return the highest number of a kind with this tag; 0 if there is none."""
+        paths = sorted(self.page_ids(kind), key=lambda path: int(path.rpartition("/")[2]), reverse=True)
+        for path in paths:
+            page = self.page(path)
+            numbers = [place.number for place in map(parse_id, page.entries if page else ()) if place.tag == tag]
+            if numbers:
+                return max(numbers)
+        return 0
+
+
+class Reader:
+    """A handle on one branch of a session; opens it anew when a rewrite raised the epoch."""
+
+    def __init__(self, path: Path, ref: str = MAIN, *, durable: bool = True) -> None:
+        self.path = path
+        self.ref = ref
+        self.local = Local(path / ".git")
+        self._durable = durable
+        self._opening = threading.Lock()
+        self._open()
+
+    def _open(self) -> None:
+        self._epoch = self.local.epoch()
+        self.repository = Repository(self.path, durable=self._durable)
+        self._pages = PageCache(self.repository)
+        self._latest: Snapshot | None = None
+
+    def close(self) -> None:
+        """Let go of the repository."""
+        self.repository.close()
+
+    def reopen(self) -> None:
+        """Open the repository anew, so that packs that are gone are no longer trusted."""
+        with self._opening:
+            old = self.repository
+            self._open()
+            old.close()
+
+    def snapshot(self) -> Snapshot:
+        """Return the session as it is now."""
+        if self.local.epoch() != self._epoch:
+            self.reopen()
+        head = self.repository.head(self.ref)
+        if head is None:
+            raise DamagedError(
+                f"session {self.path.name} has no branch {self.ref.removeprefix('refs/heads/')}"
+            )
+        latest = self._latest
+        if latest is None or latest.id != head:
+            latest = self._latest = Snapshot(self._pages, head)
+        return latest
+
+    def at(self, commit_id: CommitId) -> Snapshot:
+        """Return the session at another commit."""
+        return Snapshot(self._pages, commit_id)
+
+    def read(self, answer: Callable[[Snapshot], _T]) -> _T:
+        """Return the answer on the present session, asked once more if a rewrite came between."""
+        before = self.snapshot()
+        try:
+            return answer(before)
+        except DamagedError:
+            self.reopen()
+            after = self.snapshot()
+            return answer(after)

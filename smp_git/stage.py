@@ -1,0 +1,333 @@
+"""What is to be changed on top of a snapshot, before anything is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from smp_git.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.format import document
+from smp_git.format.ids import Id, parse_id, parse_path
+from smp_git.format.lines import Entry
+from smp_git.format.messages import Touch
+from smp_git.git.objects import ObjectId
+from smp_git.memory import (
+    KINDS,
+    Kind,
+    Link,
+    Memory,
+    MemoryId,
+    Value,
+    agent_name,
+    aware,
+    check_fields,
+    check_tags,
+    kind_named,
+    title_of,
+)
+from smp_git.snapshot import Snapshot
+
+# An addition is compared with this many latest memories of its kind.
+_WINDOW: Final = 50
+# Share of words that two titles have in common to count as the same.
+_ALIKE: Final = 0.9
+_WORDS = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory that has no id yet; checked when made."""
+
+    kind: Kind
+    content: str
+    agent: str
+    tags: tuple[str, ...]
+    links: tuple[Link, ...]
+    fields: Mapping[str, Value]
+    created_at: datetime
+
+    def named(self, place: Id, generation: int = 1) -> Memory:
+        """Return the memory under its id."""
+        return document.fits(
+            Memory(
+                id=place.text,
+                kind=self.kind.name,
+                created_at=self.created_at,
+                agent=self.agent,
+                content=self.content,
+                title=title_of(self.content, self.fields) or document.default_title(place),
+                tags=self.tags,
+                links=self.links,
+                fields=self.fields,
+                generation=generation,
+                path=place.path,
+            )
+        )
+
+
+def draft(kind: str, text: str, *, agent: str, at: datetime, tags: Iterable[str] = (), links: Iterable[object] = (), fields: Mapping[str, object] = MappingProxyType({})) -> Draft:  # fmt: skip
+    """Return a checked draft; raise InvalidError naming what is wrong."""
+    known = kind_named(kind)
+    if known.name == "state":
+        raise InvalidError("a state is not added", hint="use set_state, or smp state AGENT")
+    return Draft(
+        kind=known,
+        content=document.check_content(known, text),
+        agent=agent_name(agent),
+        tags=check_tags(tags),
+        links=document.check_links(links),
+        fields=MappingProxyType(check_fields(known, fields)),
+        created_at=aware(at),
+    )
+
+
+class Stage:
+    """Memories and files as they shall be; the snapshot below stays as it is.
+
+    Remembers which version of each memory it started from, so that a later commit can
+    tell whether somebody else changed it meanwhile.
+    """
+
+    def __init__(self, base: Snapshot, agent: str, now: datetime, number: Callable[[Kind], Id]) -> None:  # fmt: skip
+        self.base = base
+        self.agent = agent
+        self.now = now
+        self._number = number
+        self.memories: dict[MemoryId, Memory] = {}
+        self.files: dict[str, bytes | None] = {}
+        self.touches: dict[MemoryId, Touch] = {}
+        self.started_from: dict[MemoryId, ObjectId | None] = {}
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory as staged, else as in the snapshot."""
+        name = parse_id(memory_id).text if memory_id in self.memories else self.find(memory_id)
+        return self.memories.get(name) or self.base.get(name)
+
+    def find(self, text: str) -> MemoryId:
+        """Return the id that `text` names."""
+        if text in self.memories:
+            return MemoryId(text)
+        return self.base.find(text)
+
+    def add(self, new: Draft, *, skip_duplicates: bool = False) -> Memory:
+        """Stage a new memory; return it, or the one it repeats if that is to be skipped."""
+        twin = self._twin(new)
+        if twin is not None and skip_duplicates:
+            return replace(self.base.get(twin), duplicate_of=twin)
+        memory = new.named(self._number(new.kind))
+        memory = self._superseding(memory)
+        memory = self._put(memory, "", None)
+        for link in memory.links:
+            if link.relation == "supersedes":
+                self._mark_superseded(link.target)
+        return replace(memory, duplicate_of=twin)
+
+    def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, fields: Mapping[str, object] = MappingProxyType({}), verb: str = "edit") -> Memory:  # fmt: skip
+        """Stage a change of a memory; a field set to None is removed."""
+        old = self.get(memory_id)
+        if old.kind == "turn":
+            raise RefusedError(
+                f"{old.id} is a turn, and a turn is not edited", hint="redact or delete it"
+            )
+        kind = KINDS[old.kind]
+        merged = {
+            name: value
+            for name, value in {**old.fields, **check_fields(kind, fields)}.items()
+            if name not in fields or fields[name] is not None
+        }
+        content = old.content if text is None else document.check_content(kind, text)
+        place = parse_id(old.id)
+        new = replace(
+            old,
+            content=content,
+            title=title_of(content, merged) or document.default_title(place),
+            tags=old.tags if tags is None else check_tags(tags),
+            links=old.links if links is None else document.check_links(links),
+            fields=MappingProxyType(merged),
+        )
+        if new == old:
+            return old
+        new = document.fits(replace(new, updated_at=max(self.now, old.created_at)))
+        return self._put(new, verb, old)
+
+    def resolve(self, memory_id: str, *, action: str | None = None, by: str | None = None) -> Memory:
+        """Stage the resolution of a finding or decision."""
+        old = self.get(memory_id)
+        if old.kind not in ("finding", "decision"):
+            raise RefusedError(f"{old.id} is a {old.kind}, which is not resolved")
+        if old.kind == "decision":
+            return self.edit(old.id, fields={"status": "resolved"}, verb="resolve")
+        before = old.fields.get("resolution")
+        resolution: dict[str, object] = dict(before) if isinstance(before, dict) else {}
+        resolution |= {"status": "resolved", "resolved_at": self.now, "resolved_by": by or self.agent}
+        if action:
+            resolution["action_taken"] = action
+        changes = {"resolution": resolution, "status": None}
+        return self.edit(old.id, fields=changes, verb="resolve")
+
+    def supersede(self, memory_id: str, new: Draft) -> Memory:
+        """Stage a memory that replaces another of its kind."""
+        old = self.get(memory_id)
+        if old.kind != new.kind.name:
+            raise InvalidError(f"a {new.kind.name} cannot replace {old.id}, which is a {old.kind}")
+        return self.add(replace(new, links=(*new.links, Link("supersedes", old.id))))
+
+    def pin(self, memory_id: str, *, pinned: bool) -> Memory:
+        """Stage that decay and compaction leave a memory alone, or no longer do."""
+        verb = "pin" if pinned else "unpin"
+        return self.edit(memory_id, fields={"pinned": True if pinned else None}, verb=verb)
+
+    def link(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage a link from one memory to another."""
+        old = self.get(memory_id)
+        links = (*old.links, (relation, target))
+        linked = self.edit(old.id, links=links, verb="link")
+        if relation == "supersedes":
+            self._mark_superseded(MemoryId(target))
+        return linked
+
+    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage that a link goes."""
+        old = self.get(memory_id)
+        kept = [link for link in old.links if link != (relation, target)]
+        if len(kept) == len(old.links):
+            raise MemoryNotFoundError(f"{old.id} has no link {relation}:{target}")
+        return self.edit(old.id, links=kept, verb="unlink")
+
+    def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
+        """Stage the state of an agent; it replaces the one before."""
+        name = agent_name(agent)
+        kind = KINDS["state"]
+        place = Id(kind, 0, "", name)
+        old = self._known(place.text)
+        checked = MappingProxyType(check_fields(kind, fields))
+        new = Memory(
+            id=place.text,
+            kind="state",
+            created_at=old.created_at if old else self.now,
+            updated_at=max(self.now, old.created_at) if old else None,
+            agent=name,
+            title=title_of("", checked) or document.default_title(place),
+            tags=old.tags if old else (),
+            links=old.links if old else (),
+            fields=checked,
+            generation=old.generation if old else 1,
+            path=place.path,
+        )
+        if old and replace(new, updated_at=old.updated_at) == old:
+            return old
+        return self._put(document.fits(new), "edit" if old else "", old)
+
+    def _known(self, memory_id: MemoryId) -> Memory | None:
+        try:
+            return self.get(memory_id)
+        except MemoryNotFoundError:
+            return None
+
+    def put_file(self, path: str, data: bytes | None, verb: str) -> None:
+        """Stage the bytes of a memory's file as they are (None: removed)."""
+        place = parse_path(path)
+        if place is None:
+            self.files[path] = data
+            return
+        self._start(place.text)
+        memory = document.decode(data, path) if data is not None else None
+        self.files[path] = data
+        self.touches[place.text] = Touch(verb, place.kind.name, place.text, memory.title if memory else "")  # fmt: skip
+
+    def adopt(self, other: Stage) -> None:
+        """Take over what was staged on an older snapshot; raise ConflictError if it moved on."""
+        changed = [
+            name for name, blob in other.started_from.items() if self.base.blob(name) != blob
+        ]
+        if changed:
+            raise ConflictError(
+                f"{', '.join(sorted(changed))} changed meanwhile; nothing was written",
+                hint="read the new version and try again",
+            )
+        self.memories.update(other.memories)
+        self.files.update(other.files)
+        self.touches.update(other.touches)
+        self.started_from.update(other.started_from)
+
+    def turn(self) -> str | None:
+        """Return the turn that the staged memories came from, if they name one."""
+        refs = [memory.fields.get("turn_ref") for memory in self.memories.values()]
+        return next((ref for ref in refs if isinstance(ref, str)), None)
+
+    def _start(self, memory_id: MemoryId) -> None:
+        self.started_from.setdefault(memory_id, self.base.blob(memory_id))
+
+    def _put(self, memory: Memory, verb: str, old: Memory | None) -> Memory:
+        self._start(memory.id)
+        before = self.files.get(memory.path) or (self.base.file(memory.id) if old else None)
+        data = document.edited(before, old, memory) if before and old else document.encode(memory)
+        self.files[memory.path] = data
+        stored = self.memories[memory.id] = replace(memory, size_bytes=len(data))
+        # An addition that is edited in the same commit remains an addition.
+        first = self.touches.get(memory.id)
+        told = first.verb if first is not None else verb
+        self.touches[memory.id] = Touch(told, memory.kind, memory.id, memory.title)
+        return stored
+
+    def _mark_superseded(self, target: MemoryId) -> None:
+        old = self._known(target)
+        if old is not None and old.kind not in ("turn", "state") and old.status != "superseded":
+            self.edit(old.id, fields={"status": "superseded"}, verb="supersede")
+
+    def _superseding(self, memory: Memory) -> Memory:
+        """Link a preference to the one of the same category and key that it replaces."""
+        key = memory.fields.get("key") or memory.fields.get("topic")
+        if memory.kind != "preference" or not key:
+            return memory
+        category = memory.fields.get("category")
+        same = [
+            Link("supersedes", entry.id)
+            for entry in self.base.entries("preference")
+            if (entry.category, entry.key) == (category, key) and entry.status != "superseded"
+        ]
+        return replace(memory, links=tuple(dict.fromkeys((*memory.links, *same))))
+
+    def _twin(self, new: Draft) -> MemoryId | None:
+        """Return the latest recent memory that says the same, or None."""
+        title = title_of(new.content, new.fields)
+        words = _words(title)
+        for entry in self._recent(new.kind.name):
+            if entry.status == "superseded":
+                continue
+            if entry.title == title and self._says(entry.id, new):
+                return entry.id
+            if new.kind.suffix != "md" and _alike(words, _words(entry.title)):
+                return entry.id
+        return None
+
+    def _recent(self, kind: str) -> list[Entry]:
+        found: list[Entry] = []
+        for page in sorted(self.base.page_ids(kind), reverse=True, key=_page_number):
+            loaded = self.base.page(page)
+            found += reversed(list(loaded.entries.values()) if loaded else [])
+            if len(found) >= _WINDOW:
+                break
+        return found[:_WINDOW]
+
+    def _says(self, memory_id: MemoryId, new: Draft) -> bool:
+        return self.base.get(memory_id).content == new.content
+
+
+def _page_number(path: str) -> int:
+    return int(path.rpartition("/")[2])
+
+
+@lru_cache(maxsize=4096)
+def _words(title: str) -> frozenset[str]:
+    return frozenset(_WORDS.findall(title.casefold()))
+
+
+def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
+    both = len(left & right)
+    return both >= 3 and both >= _ALIKE * len(left | right)  # noqa: PLR2004 - fewer words say too little

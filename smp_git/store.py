@@ -1,0 +1,282 @@
+"""Store: the door to a folder of sessions."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from smp_git.errors import (
+    AlreadyExistsError,
+    FormatError,
+    InvalidError,
+    NotStoreError,
+    SessionNotFoundError,
+)
+from smp_git.format import dialect, messages, yamlfile
+from smp_git.git import layout, staging
+from smp_git.git.disk import reporting
+from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, Signature, write_commit
+from smp_git.git.repository import MAIN, Repository
+from smp_git.git.trees import with_files
+from smp_git.local import Identity, Local, new_tag
+from smp_git.memory import CommitId, Value, agent_name, check_tags, check_value
+from smp_git.session import FORMAT, RULE, Session
+from smp_git.when import format_time
+
+PLACE: Final = Path(".bmad/sessions")
+GLOBAL: Final = "global"
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
+_SETTINGS: Final = ("format", "durability", "lock_timeout_seconds")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - the clock of the program; tests pass their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a store."""
+
+    durable: bool = True
+    lock_timeout_seconds: float = 5.0
+
+
+class Store:
+    """A folder of sessions."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
+        self.path = path
+        self.clock = clock
+        self.settings = _settings(path)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    @classmethod
+    def init(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
+        """Make a store at `path`, or open the one that is there.
+
+        Without a path it is `.bmad/sessions` in the current folder.
+        """
+        place = Path(path) if path is not None else Path.cwd() / PLACE
+        place = place.absolute()
+        with reporting(f"a store at {place}"):
+            if place.exists() and not place.is_dir():
+                raise NotStoreError(f"{place} is a file", hint="name a folder")
+            if not _is_store(place) and place.is_dir() and any(place.iterdir()):
+                raise AlreadyExistsError(
+                    f"{place} holds other files", hint="name an empty or a new folder"
+                )
+            (place / "active").mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.chmod(0o700)
+            if not (place / ".gitignore").exists():
+                (place / ".gitignore").write_text("*\n")
+            if not (place / "config.yaml").exists():
+                (place / "config.yaml").write_text(f"format: {FORMAT}\n")
+        return cls(place, clock=clock)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
+        """Open the store at `path`, or in the project at `path`.
+
+        Without a path: `SMP_ROOT`, else the nearest one from the current folder up.
+        """
+        given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
+        if given:
+            return cls(_store_at(Path(given).absolute()), clock=clock)
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            for place in (folder / PLACE, folder):
+                if _is_store(place):
+                    return cls(place, clock=clock)
+        raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
+
+    # Sessions
+
+    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = ()) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+        """Make a session and return it; without an id it is named by its date."""
+        now = self.clock()
+        name = self._new_id(id, now)
+        return self._created(self.path / "active" / name, name, now, user, agents, context, tags)
+
+    def global_session(self) -> Session:
+        """Return the session of what holds across sessions, made at its first use."""
+        place = self.path / GLOBAL
+        if not place.exists():
+            self._created(place, GLOBAL, self.clock(), None, (), None, ()).close()
+        return self._opened(place)
+
+    def session(self, id: str) -> Session:  # noqa: A002 - the contract's name
+        """Open a session by its id or the beginning of it, if that is unique."""
+        if id == GLOBAL:
+            return self.global_session()
+        return self._opened(self.path / "active" / self.find_session(id))
+
+    def find_session(self, text: str) -> str:
+        """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError."""
+        names = self.sessions()
+        if text in names:
+            return text
+        found = [name for name in names if name.startswith(text)] if text else []
+        if len(found) > 1:
+            raise InvalidError(f"{text!r} begins several sessions", hint=f"one of {', '.join(found[:10])}")  # fmt: skip
+        if not found:
+            raise SessionNotFoundError(f"no session {text!r} in {self.path}", hint="smp sessions lists them")  # fmt: skip
+        return found[0]
+
+    def sessions(self) -> tuple[str, ...]:
+        """Return the ids of the sessions, sorted."""
+        try:
+            folders = list((self.path / "active").iterdir())
+        except FileNotFoundError:
+            return ()
+        return tuple(sorted(folder.name for folder in folders if (folder / ".git").is_dir() and not folder.name.startswith(".")))  # fmt: skip
+
+    def check(self) -> tuple[str, ...]:
+        """Return everything that is wrong with any session."""
+        found = []
+        for name in self.sessions():
+            with self.session(name) as session:
+                found += [f"{name}: {problem.message}" for problem in session.check()]
+        return tuple(found)
+
+    def _opened(self, place: Path) -> Session:
+        return Session(
+            place,
+            self.clock,
+            durable=self.settings.durable,
+            timeout_seconds=self.settings.lock_timeout_seconds,
+        )
+
+    def _new_id(self, given: str | None, now: datetime) -> str:
+        if given is None:
+            return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
+        if not isinstance(given, str) or not _SESSION_ID.fullmatch(given) or _DEVICE.fullmatch(given):
+            raise InvalidError(
+                f"{given!r} is no id for a session",
+                hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
+            )
+        taken = {name.lower(): name for name in (*self.sessions(), GLOBAL)}
+        if given.lower() in taken:
+            raise AlreadyExistsError(
+                f"session {taken[given.lower()]} exists", hint="choose another id, or use it"
+            )
+        return given
+
+    def _created(self, place: Path, name: str, now: datetime, user: str | None, agents: Iterable[str], context: Mapping[str, object] | None, tags: Iterable[str]) -> Session:  # fmt: skip
+        identity = Identity(new_tag(), creator=True)
+        metadata: dict[str, Value] = {
+            "id": name,
+            "uid": secrets.token_hex(16),
+            "format": FORMAT,
+            "rule": RULE,
+            "created_at": format_time(now),
+            "replica": identity.tag,
+        }
+        if user is not None:
+            agent_name(user)
+            metadata["user"] = user
+        metadata["agents"] = [agent_name(agent) for agent in agents]
+        metadata["context"] = check_value(context or {}, "context")
+        metadata["tags"] = list(check_tags(tags))
+        with reporting(f"session {name}"):
+            _build(place, metadata, identity, agent_name(user or "user"), now, durable=self.settings.durable)  # fmt: skip
+        return self._opened(place)
+
+
+def _build(place: Path, metadata: Mapping[str, Value], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
+    """Make a session aside and move it into its place, whole."""
+    aside = place.parent / f".new-{secrets.token_hex(8)}"
+    try:
+        layout.create(aside)
+        local = Local(aside / ".git")
+        local.identify(aside, identity, place)
+        local.note_boot()
+        replica = {"tag": identity.tag, "registered_at": format_time(now)}
+        files = {
+            **layout.TRACKED,
+            "metadata.yaml": dialect.write(metadata).encode(),
+            f"replicas/{identity.tag}.yaml": dialect.write(replica).encode(),
+        }
+        _first_commit(aside, files, identity, author, now, durable=durable)
+        try:
+            aside.rename(place)
+        except OSError as error:
+            if place.exists():
+                raise AlreadyExistsError(f"session {place.name} exists") from error
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _first_commit(folder: Path, files: Mapping[str, bytes], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
+    repository = Repository(folder, durable=durable)
+    blobs = {path: Object(BLOB, data) for path, data in files.items()}
+    edits = {path: blob.id for path, blob in blobs.items()}
+    tree, trees = with_files(repository, EMPTY_TREE, edits)
+    text = messages.write((), author, subject=messages.CREATE)
+    commit = Object(
+        COMMIT,
+        write_commit(
+            tree,
+            (),
+            Signature(author, f"{author}@smp", now),
+            Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", now),
+            text,
+        ),
+    )
+    written = repository.store([*blobs.values(), *trees, commit])
+    try:
+        repository.publish(MAIN, None, CommitId(commit.id), written)
+    finally:
+        written.close()
+    for path, data in files.items():
+        target = folder / path
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        target.write_bytes(data)
+        target.chmod(0o600)
+    staging.refresh(repository, tree)
+    repository.close()
+
+
+def _is_store(place: Path) -> bool:
+    return (place / "active").is_dir() and (place / "config.yaml").is_file()
+
+
+def _store_at(path: Path) -> Path:
+    for place in (path, path / PLACE):
+        if _is_store(place):
+            return place
+    if not path.exists():
+        raise NotStoreError(f"{path} does not exist", hint="smp init makes a store")
+    raise NotStoreError(f"{path} is no store", hint="smp init makes one; a store holds config.yaml")
+
+
+def _settings(path: Path) -> Settings:
+    file = path / "config.yaml"
+    found = yamlfile.read(file.read_text(), str(file))
+    number = found.get("format", FORMAT)
+    if not isinstance(number, int) or number > FORMAT:
+        raise FormatError(
+            f"the store at {path} has format {number}; this program knows {FORMAT}",
+            hint="install a newer smp-git",
+        )
+    for name in found:
+        if name not in _SETTINGS:
+            raise InvalidError(f"{file}: no setting {name!r}", hint=f"settings are {', '.join(_SETTINGS)}")
+    durability = found.get("durability", "durable")
+    if durability not in ("durable", "relaxed"):
+        raise InvalidError(f"{file}: durability is durable or relaxed, not {durability!r}")
+    timeout = found.get("lock_timeout_seconds", 5.0)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
+        raise InvalidError(f"{file}: lock_timeout_seconds is a number above 0, not {timeout!r}")
+    return Settings(durable=durability == "durable", lock_timeout_seconds=float(timeout))

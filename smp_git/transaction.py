@@ -1,0 +1,333 @@
+"""The write path: lock, look again, stage, store, publish, check out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from smp_git.assembly import Assembly, assemble
+from smp_git.checkout import check_out
+from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError
+from smp_git.format import dialect, messages
+from smp_git.format.ids import Id, parse_id
+from smp_git.format.messages import Touch
+from smp_git.git.disk import reporting
+from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.repository import MAIN, MovedError
+from smp_git.git.storage import Written
+from smp_git.local import Identity, new_tag
+from smp_git.lock import locked
+from smp_git.memory import CommitId, Kind, Memory, agent_name
+from smp_git.repair import repair
+from smp_git.snapshot import Reader, Snapshot
+from smp_git.stage import Draft, Stage
+from smp_git.when import format_time
+
+# How often a person's own commit may come between before the write gives up.
+_MOST_MOVES: Final = 20
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one write did: its commit, and the memories it touched."""
+
+    commit: CommitId | None
+    touches: tuple[Touch, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "commit": self.commit,
+            "touched": [{"id": t.id, "kind": t.kind, "change": t.verb or "add"} for t in self.touches],
+            "left": list(self.left),
+        }
+
+
+class Writer:
+    """Makes commits on one session, one at a time among all threads and processes.
+
+    What is acknowledged is complete, published and, by default, on the medium. Before
+    the reference moves nothing is visible; after it everything is.
+    """
+
+    def __init__(self, reader: Reader, clock: Callable[[], datetime], *, timeout_seconds: float = 5.0) -> None:  # fmt: skip
+        self.reader = reader
+        self.clock = clock
+        self.timeout_seconds = timeout_seconds
+        self.longest_wait_seconds = 0.0
+        self.left: dict[str, None] = {}
+        self._threads = threading.Lock()
+        self._identity: Identity | None = None
+        self._reserved: dict[str, int] = {}
+
+    # Locking
+
+    @contextmanager
+    def holding(self, doing: str) -> Iterator[Snapshot]:
+        """Hold the session's lock; yield the session as it is under it."""
+        started = time.monotonic()
+        if not self._threads.acquire(timeout=self.timeout_seconds):
+            raise LockedError(
+                f"session {self.reader.path.name} stayed locked for {self.timeout_seconds:g} s by another thread",
+                hint="try again",
+            )
+        try:
+            rest = self.timeout_seconds - (time.monotonic() - started)
+            with locked(self.reader.local.lock_path, max(0.0, rest), doing):
+                waited = time.monotonic() - started
+                self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
+                with reporting(f"to session {self.reader.path.name}"):
+                    yield self._looked_again()
+        finally:
+            self._threads.release()
+
+    def _looked_again(self) -> Snapshot:
+        if self.reader.local.pending():
+            repair(self.reader)
+        return self.reader.snapshot()
+
+    # Writing
+
+    def run(self, agent: str, work: Callable[[Stage], _T], *, reason: str | None = None, subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
+        """Do `work` on a stage under the lock and commit what it staged.
+
+        `work` may be done again, on a newer snapshot, if a person's own commit came
+        between.
+        """
+        name = agent_name(agent)
+        with self.holding(f"writing for {name}") as base:
+            for _ in range(_MOST_MOVES):
+                stage = Stage(base, name, self.clock(), lambda kind, base=base: self._next(kind, base))  # type: ignore[misc]
+                result = work(stage)
+                try:
+                    return result, self._commit(stage, reason, subject)
+                except MovedError:
+                    base = self.reader.snapshot()
+        raise ConflictError(
+            f"session {self.reader.path.name} is being moved by another Git process",
+            hint="wait for it to end, then try again",
+        )
+
+    def _commit(self, stage: Stage, reason: str | None, subject: str | None) -> Change:
+        base = stage.base
+        made = assemble(base, stage.files)
+        if made.tree == base.tree:
+            return Change(commit=base.id)
+        identity = self.identity()
+        if self._registration(identity) not in stage.files and not self._is_registered(base, identity):  # fmt: skip
+            stage.files[self._registration(identity)] = self._registered(identity, stage.now)
+            made = assemble(base, stage.files)
+        touches = tuple(stage.touches.values())
+        text = messages.write(touches, stage.agent, stage.turn(), reason, subject)
+        commit = Object(
+            COMMIT,
+            write_commit(
+                made.tree,
+                (base.id,),
+                Signature(stage.agent, f"{stage.agent}@smp", stage.now),
+                Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", stage.now),
+                text,
+            ),
+        )
+        left = self._publish(base, made, commit)
+        return Change(commit=CommitId(commit.id), touches=touches, left=tuple(left))
+
+    def _publish(self, base: Snapshot, made: Assembly, commit: Object) -> list[str]:
+        reader = self.reader
+        new = CommitId(commit.id)
+        written = reader.repository.store([*made.objects, commit])
+        try:
+            self._keep_counters(written)
+            reader.local.mark_pending({change.path: change.old for change in made.changes})
+            reader.repository.publish(reader.ref, base.id, new, written)
+        except BaseException:
+            if reader.repository.head(reader.ref) != new:
+                reader.local.clear_pending()
+            raise
+        finally:
+            written.close()
+        left = self._check_out(made)
+        reader.local.clear_pending()
+        return left
+
+    def _check_out(self, made: Assembly) -> list[str]:
+        reader = self.reader
+        if reader.ref != MAIN or reader.repository.checked_out() != MAIN:
+            return []
+        data = made.data()
+        left = check_out(
+            reader.path,
+            made.changes,
+            lambda blob: data.get(blob) or reader.repository.blob(blob),
+            reader.local.scratch("checkout"),
+        )
+        self.left.update(dict.fromkeys(left))
+        return left
+
+    # Who writes
+
+    def identity(self) -> Identity:
+        """Return who writes here, choosing a new tag for a copied or cloned folder."""
+        if self._identity is None:
+            kept = self.reader.local.identity(self.reader.path)
+            self._identity = kept or Identity(new_tag(), creator=False)
+            if kept is None:
+                self.reader.local.identify(
+                    self.reader.path, self._identity, self.reader.path
+                )
+        return self._identity
+
+    def _registration(self, identity: Identity) -> str:
+        return f"replicas/{identity.tag}.yaml"
+
+    def _is_registered(self, base: Snapshot, identity: Identity) -> bool:
+        return base.repository.find(base.tree, self._registration(identity)) is not None
+
+    def _registered(self, identity: Identity, now: datetime) -> bytes:
+        return dialect.write({"tag": identity.tag, "registered_at": format_time(now)}).encode()
+
+    # Numbers
+
+    def _next(self, kind: Kind, base: Snapshot) -> Id:
+        """Return an id that was never given; the caller holds the lock."""
+        number = self._highest(kind, base) + 1
+        self._reserved[kind.prefix] = number
+        return Id(kind, number, self.identity().suffix)
+
+    def _highest(self, kind: Kind, base: Snapshot) -> int:
+        kept = self.reader.local.counters()
+        if not kept:
+            kept = self._counted_anew()
+            self._reserved = kept | self._reserved
+        mine = self._reserved.get(kind.prefix, 0)
+        there = base.highest(kind.name, self.identity().suffix)
+        return max(mine, kept.get(kind.prefix, 0), there)
+
+    def _counted_anew(self) -> dict[str, int]:
+        """Return the highest numbers on any branch and in any commit: the counters are gone."""
+        suffix = self.identity().suffix
+        refs = self.reader.repository.references()
+        heads = {head for ref, head in refs.items() if ref.startswith("refs/heads/")}
+        found: dict[str, int] = {}
+        for place in (*self._named_in(heads), *self._standing_in(heads)):
+            if place.tag == suffix and not place.name:
+                found[place.kind.prefix] = max(place.number, found.get(place.kind.prefix, 0))
+        return found
+
+    def _named_in(self, heads: set[CommitId]) -> Iterator[Id]:
+        for head in heads:
+            for commit in self.reader.repository.walk(head):
+                for touch in messages.read(commit.message).touches:
+                    with suppress(InvalidError):
+                        yield parse_id(touch.id)
+
+    def _standing_in(self, heads: set[CommitId]) -> Iterator[Id]:
+        for head in heads:
+            yield from (parse_id(entry.id) for entry in self.reader.at(head).entries())
+
+    def reserve(self, kind: Kind, count: int) -> range:
+        """Return numbers that nobody else will give; those left over are gaps."""
+        with self.holding("reserving ids") as base:
+            first = self._highest(kind, base) + 1
+            self._reserved[kind.prefix] = first + count - 1
+            self._keep_counters(None)
+            return range(first, first + count)
+
+    def _keep_counters(self, written: Written | None) -> None:
+        if not self._reserved:
+            return
+        kept = self.reader.local.counters()
+        merged = kept | {
+            prefix: max(number, kept.get(prefix, 0)) for prefix, number in self._reserved.items()
+        }
+        if merged != kept:
+            self.reader.local.keep_counters(merged, written)
+
+
+class Transaction:
+    """Many edits, one commit, all or nothing.
+
+    Edits are staged without the lock. On leaving the `with` block they are committed;
+    an exception inside it leaves everything as it was. If somebody else changed one of
+    the memories meanwhile, ConflictError is raised and nothing is written.
+    """
+
+    def __init__(self, writer: Writer, agent: str, reason: str | None) -> None:
+        self._writer = writer
+        self._reason = reason
+        self._numbers: dict[str, Iterator[int]] = {}
+        self._batch = 1
+        base = writer.reader.snapshot()
+        self._stage = Stage(base, agent_name(agent), writer.clock(), self._number)
+        self._open = True
+        self.change: Change | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+        if kind is None and self._open:
+            self.commit()
+        self._open = False
+
+    def _number(self, kind: Kind) -> Id:
+        numbers = self._numbers.get(kind.prefix)
+        number = next(numbers, None) if numbers else None
+        if number is None:
+            # Each further block is larger, so that a long batch takes the lock seldom.
+            reserved = iter(self._writer.reserve(kind, self._batch))
+            self._batch = min(self._batch * 4, 1024)
+            self._numbers[kind.prefix] = reserved
+            number = next(reserved)
+        return Id(kind, number, self._writer.identity().suffix)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether edits can still be staged."""
+        return self._open
+
+    @property
+    def modifications(self) -> tuple[Touch, ...]:
+        """What is staged, in order."""
+        return tuple(self._stage.touches.values())
+
+    @property
+    def agent(self) -> str:
+        """Who makes the commit."""
+        return self._stage.agent
+
+    def staged(self) -> Stage:
+        """Return the stage; raise RefusedError after the end."""
+        if not self._open:
+            raise RefusedError("this transaction has ended", hint="begin another one")
+        return self._stage
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory as this transaction would leave it."""
+        return self.staged().get(memory_id)
+
+    def add_draft(self, new: Draft, *, skip_duplicates: bool = False) -> Memory:
+        """Stage a checked draft."""
+        return self.staged().add(new, skip_duplicates=skip_duplicates)
+
+    def commit(self) -> Change:
+        """Write what is staged; raise ConflictError if it was changed meanwhile."""
+        stage = self.staged()
+        self._open = False
+        _, self.change = self._writer.run(
+            stage.agent, lambda fresh: fresh.adopt(stage), reason=self._reason
+        )
+        return self.change
+
+    def rollback(self) -> None:
+        """Forget what is staged."""
+        self._open = False

@@ -1,0 +1,121 @@
+"""Git's index refreshed behind the writes, so that it is clean whenever a person looks."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from datetime import datetime, timedelta
+from typing import Final
+
+from smp_git import repair
+from smp_git.errors import LockedError, SmpError
+from smp_git.git import staging
+from smp_git.git.repository import MAIN
+from smp_git.transaction import Writer
+
+# After this long without a write a person may be looking.
+_QUIET_SECONDS: Final = 1.0
+# Another process that wrote this recently will refresh the index itself.
+_RECENT: Final = timedelta(seconds=3)
+
+_keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
+
+
+class IndexKeeper:
+    """Refreshes the index of one session some time after its writes."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._dirty = threading.Event()
+        self._last_write = 0.0
+        self._process = 0
+        _keepers.add(self)
+
+    def note_write(self) -> None:
+        """Remember that the index is behind."""
+        self._last_write = time.monotonic()
+        self._dirty.set()
+        if self._process != os.getpid():
+            # A forked child has no thread of its own yet.
+            self._process = os.getpid()
+            threading.Thread(
+                target=_keep, args=(weakref.ref(self),), name="smp-index", daemon=True
+            ).start()
+
+    def wait(self) -> None:
+        """Wait until a write is some time ago."""
+        self._dirty.wait()
+        while (rest := self._last_write + _QUIET_SECONDS - time.monotonic()) > 0:
+            time.sleep(rest)
+
+    def flush(self) -> None:
+        """Refresh the index now, if a write of this process left it behind."""
+        if self._dirty.is_set():
+            self._dirty.clear()
+            refresh(self._writer)
+
+    def stop(self) -> None:
+        """Refresh the index and keep it no longer."""
+        _keepers.discard(self)
+        self.flush()
+
+
+def _keep(reference: weakref.ref[IndexKeeper]) -> None:
+    while True:
+        keeper = reference()
+        if keeper is None or keeper not in _keepers:
+            return
+        dirty = keeper._dirty  # noqa: SLF001 - the thread must not keep its keeper alive
+        del keeper
+        if dirty.wait(_QUIET_SECONDS) and (keeper := reference()) is not None:
+            keeper.wait()
+            _quietly(keeper)
+            del keeper
+
+
+def _quietly(keeper: IndexKeeper) -> None:
+    try:
+        keeper.flush()
+    except SmpError:
+        # The next open finds the index behind and refreshes it.
+        return
+
+
+@atexit.register
+def _flush_all() -> None:
+    for keeper in list(_keepers):
+        _quietly(keeper)
+
+
+def refresh(writer: Writer) -> None:
+    """Refresh the index unless somebody else is writing, who will do it."""
+    reader = writer.reader
+    try:
+        with writer.holding("refreshing Git's index") as snapshot:
+            if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
+                staging.refresh(reader.repository, snapshot.tree)
+    except LockedError:
+        return
+
+
+def on_open(writer: Writer, now: datetime) -> None:
+    """Mend what a dead writer or a power cut left, unless somebody is writing now."""
+    reader = writer.reader
+    behind = staging.recorded_tree(reader.repository.git) != reader.snapshot().tree
+    stale = behind and now - reader.snapshot().commit.time > _RECENT
+    if not stale and not repair.is_needed(reader):
+        return
+    patient, writer.timeout_seconds = writer.timeout_seconds, 0.2
+    try:
+        with writer.holding("repairing") as snapshot:
+            repair.repair(reader)
+            if reader.repository.checked_out() == MAIN:
+                staging.refresh(reader.repository, snapshot.tree)
+    except SmpError:
+        # Reading needs none of this; the next writer repairs before it writes.
+        return
+    finally:
+        writer.timeout_seconds = patient
