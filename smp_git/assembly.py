@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from smp_git.format import lines
 from smp_git.format.ids import INDEX, parse_path
+from smp_git.format.lines import Entry
 from smp_git.git.objects import BLOB, Object, ObjectId
 from smp_git.git.trees import with_files
-from smp_git.index import EMPTY_LINES, line_of
+from smp_git.index import Page, changed, row_of
 from smp_git.memory import MemoryId
 from smp_git.snapshot import Snapshot
 
@@ -28,6 +29,7 @@ class Assembly(NamedTuple):
     tree: ObjectId
     objects: list[Object]
     changes: list[Change]
+    pages: dict[str, Page]
 
     def data(self) -> dict[ObjectId, bytes]:
         """Return the bytes of the new files."""
@@ -43,7 +45,7 @@ def assemble(base: Snapshot, files: Mapping[str, bytes | None]) -> Assembly:
     """
     objects: list[Object] = []
     edits: dict[str, ObjectId | None] = {}
-    pages: dict[str, dict[MemoryId, str | None]] = {}
+    rows: dict[str, dict[MemoryId, tuple[str, Entry] | None]] = {}
     for path, data in files.items():
         blob = Object(BLOB, data) if data is not None else None
         edits[path] = blob.id if blob else None
@@ -51,21 +53,15 @@ def assemble(base: Snapshot, files: Mapping[str, bytes | None]) -> Assembly:
             objects.append(blob)
         place = parse_path(path)
         if place is not None:
-            line = line_of(blob.data, path, blob.id) if blob else None
-            pages.setdefault(place.page, {})[place.text] = line
-    for page, changed in pages.items():
-        blob = _index(base, page, changed)
-        edits[f"{page}/{INDEX}"] = blob.id if blob else None
+            row = row_of(blob.data, path, blob.id) if blob else None
+            rows.setdefault(place.page, {})[place.text] = row
+    pages = {path: changed(base.page(path), path, below) for path, below in rows.items()}
+    for path, page in pages.items():
+        blob = Object(BLOB, lines.write_page(page.lines).encode()) if page.lines else None
+        edits[f"{path}/{INDEX}"] = blob.id if blob else None
         if blob:
             objects.append(blob)
     old = {path: base.repository.find(base.tree, path) for path in edits}
     tree, trees = with_files(base.repository, base.tree, edits)
     changes = [Change(path, old[path], new) for path, new in edits.items() if new != old[path]]
-    return Assembly(tree, objects + trees, changes)
-
-
-def _index(base: Snapshot, page: str, changed: Mapping[MemoryId, str | None]) -> Object | None:
-    found = base.page(page)
-    merged = {**(found.lines if found else EMPTY_LINES), **changed}
-    kept = {name: line for name, line in merged.items() if line is not None}
-    return Object(BLOB, lines.write_page(kept).encode()) if kept else None
+    return Assembly(tree, objects + trees, changes, pages)

@@ -28,7 +28,7 @@ def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId]
         elif change.new is None:
             _remove(folder, target)
         else:
-            disk.replace_file(target, read(change.new), scratch)
+            disk.replace_file(target, read(change.new), scratch, whole=not is_index(change.path))
     return left
 
 

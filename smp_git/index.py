@@ -27,9 +27,6 @@ class Page:
     problems: tuple[str, ...] = ()
 
 
-EMPTY_LINES: Mapping[MemoryId, str] = {}
-
-
 def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     """Return the page at `path`; a line that does not fit its file is replaced."""
     files = repository.tree(tree_id)
@@ -53,7 +50,7 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
             continue
         problems.append(f"{path}/{INDEX}: the line of {place.text} is missing or wrong")
         try:
-            found[place.text] = _row(repository.blob(child.id), place.path, child.id)
+            found[place.text] = row_of(repository.blob(child.id), place.path, child.id)
         except InvalidFileError as error:
             problems.append(error.message)
     problems += [f"{path}/{INDEX}: {name} has a line but no file" for name in known]
@@ -65,14 +62,22 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     )
 
 
-def _row(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
+def changed(page: Page | None, path: str, rows: Mapping[MemoryId, tuple[str, Entry] | None]) -> Page:
+    """Return a page with the lines of some memories set (None: removed)."""
+    lines_by_id = dict(page.lines) if page else {}
+    entries = dict(page.entries) if page else {}
+    for name, row in rows.items():
+        lines_by_id.pop(name, None)
+        entries.pop(name, None)
+        if row is not None:
+            lines_by_id[name], entries[name] = row
+    return Page(path=path, lines=lines_by_id, entries=entries)
+
+
+def row_of(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
+    """Return the line and the entry of a memory's file; raise InvalidFileError."""
     entry = lines.entry_of(document.decode(file, path), blob, len(file))
     return lines.write_line(entry), entry
-
-
-def line_of(file: bytes, path: str, blob: str) -> str:
-    """Return the index line of a memory's file; raise InvalidFileError."""
-    return _row(file, path, blob)[0]
 
 
 def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
@@ -81,5 +86,5 @@ def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
     for name, child in repository.tree(tree_id).items():
         place = parse_path(f"{path}/{name}")
         if place is not None:
-            made[place.text] = line_of(repository.blob(child.id), place.path, child.id)
+            made[place.text] = row_of(repository.blob(child.id), place.path, child.id)[0]
     return lines.write_page(made)

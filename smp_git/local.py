@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import string
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ class Local:
     def __init__(self, git: Path) -> None:
         self.folder = git / "smp"
         self.lock_path = self.folder / "lock"
+        self._pending = self.folder / "pending.json"
+        self._epoch = str(self.folder / "epoch")
 
     def scratch(self, name: str) -> Path:
         """Return a place for a file that is about to be renamed into the session."""
@@ -50,7 +53,8 @@ class Local:
     def epoch(self) -> bytes:
         """Return the epoch; a change means that every handle must be opened anew."""
         try:
-            return (self.folder / "epoch").read_bytes()
+            with open(self._epoch, "rb") as file:  # noqa: PTH123 - asked at every read
+                return file.read()
         except FileNotFoundError:
             return b""
 
@@ -88,24 +92,26 @@ class Local:
 
     def keep_counters(self, counters: Mapping[str, int], written: Written | None = None) -> None:
         """Remember the highest numbers; `written` makes them durable with a commit."""
-        path = self._keep("counters.json", counters)
+        fd = self._overwrite("counters.json", counters)
         if written is not None:
-            written.keep(disk.opened(path), path.parent)
+            written.keep(fd, self.folder)
+        else:
+            os.close(fd)
 
     # The pending marker: which checked-out files a write in progress concerns
 
     def mark_pending(self, changes: Mapping[str, str | None]) -> None:
         """Note the files about to change, each with its version before."""
-        self._keep("pending.json", changes)
+        os.close(self._overwrite("pending.json", changes))
 
     def pending(self) -> dict[str, str | None]:
         """Return the files that a write left unfinished; empty if none did."""
-        found = _json(self.folder / "pending.json")
+        found = _json(self._pending)
         return {path: old if isinstance(old, str) else None for path, old in found.items()}
 
     def clear_pending(self) -> None:
         """Note that the checked-out files are up to date."""
-        (self.folder / "pending.json").unlink(missing_ok=True)
+        os.close(self._overwrite("pending.json", {}))
 
     # The boot: a change means that the machine may have lost what was not forced out
 
@@ -124,6 +130,16 @@ class Local:
         """Remove what dead writers left half-made; the caller holds the lock."""
         for scratch in (*self.folder.glob("*.tmp"), *self.folder.parent.glob("objects/tmp_obj_smp*")):
             scratch.unlink(missing_ok=True)
+
+    def _overwrite(self, name: str, value: object) -> int:
+        """Write a small file in place, its first line being the value; return its descriptor.
+
+        A new file renamed over the old one would make the file system write it out at
+        once, which costs more than the whole commit. A torn file reads as empty.
+        """
+        fd = os.open(f"{self.folder}/{name}", os.O_WRONLY | os.O_CREAT, 0o600)
+        disk.write_all(fd, json.dumps(value).encode() + b"\n")
+        return fd
 
     def _keep(self, name: str, value: object) -> Path:
         path = self.folder / name
@@ -145,7 +161,7 @@ def _text(path: Path) -> str:
 
 def _json(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes().partition(b"\n")[0])
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

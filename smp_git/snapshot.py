@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -43,6 +43,10 @@ class PageCache:
                 self._pages.clear()
             found = self._pages[path, tree_id] = index.load(self.repository, path, tree_id)
         return found
+
+    def know_page(self, page: Page, tree_id: ObjectId) -> None:
+        """Take note of a page that was just written, so that it need not be read."""
+        self._pages[page.path, tree_id] = page
 
     def memory(self, path: str, blob_id: ObjectId) -> Memory:
         """Return the memory at `path` whose file is `blob_id`; raise InvalidFileError."""
@@ -106,10 +110,7 @@ class Snapshot:
 
     def page(self, path: str) -> Page | None:
         """Return the page at `path`, or None."""
-        tree_id: ObjectId | None = self.tree
-        for name in path.split("/"):
-            child = self.repository.tree(tree_id).get(name) if tree_id else None
-            tree_id = child.id if child is not None and child.mode == FOLDER_MODE else None
+        tree_id = self.repository.folder(self.tree, path)
         return self._cache.page(path, tree_id) if tree_id else None
 
     def entries(self, kind: str | None = None) -> list[Entry]:
@@ -242,6 +243,13 @@ class Reader:
         if latest is None or latest.id != head:
             latest = self._latest = Snapshot(self._pages, head)
         return latest
+
+    def know_pages(self, tree_id: ObjectId, pages: Mapping[str, Page]) -> None:
+        """Take note of the pages of a tree that was just written."""
+        for path, page in pages.items():
+            folder = self.repository.folder(tree_id, path)
+            if folder is not None:
+                self._pages.know_page(page, folder)
 
     def at(self, commit_id: CommitId) -> Snapshot:
         """Return the session at another commit."""

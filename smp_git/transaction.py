@@ -155,6 +155,7 @@ class Writer:
             raise
         finally:
             written.close()
+        reader.know_pages(made.tree, made.pages)
         left = self._check_out(made)
         reader.local.clear_pending()
         return left

@@ -57,26 +57,32 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def replace_file(path: Path, data: bytes, scratch: Path, mode: int = 0o600) -> None:
-    """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk."""
+def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600, *, whole: bool = True) -> None:  # fmt: skip
+    """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk.
+
+    Without `whole` the old file goes before the new one comes: that spares the write-out
+    that file systems attach to a replacement, for files that are made anew when missing.
+    """
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         write_all(fd, data)
     except OSError:
         os.close(fd)
-        scratch.unlink(missing_ok=True)
+        Path(scratch).unlink(missing_ok=True)
         raise
     os.close(fd)
+    if not whole:
+        Path(path).unlink(missing_ok=True)
+    rename_into(scratch, path)
+
+
+def rename_into(scratch: Path | str, path: Path | str) -> None:
+    """Rename a file to its place, making the folder if it is the first there."""
     try:
-        scratch.rename(path)
+        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        scratch.rename(path)
-
-
-def opened(path: Path) -> int:
-    """Return a descriptor of an existing file, to force it out later."""
-    return os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(scratch).rename(path)
 
 
 def force_data(fds: list[int], near: str) -> bool:

@@ -64,6 +64,7 @@ class Repository:
     def __init__(self, path: Path, *, durable: bool = True) -> None:
         self.path = path
         self.git = path / ".git"
+        self._git = str(self.git)
         self.durable = durable
         self._repo = _open(path)
         self._odb = self._repo.odb
@@ -81,7 +82,8 @@ class Repository:
     def head(self, ref: str = MAIN) -> CommitId | None:
         """Return the commit that `ref` names, or None if there is no such reference."""
         try:
-            text = (self.git / ref).read_text("ascii").strip()
+            with open(f"{self._git}/{ref}", encoding="ascii") as file:  # noqa: PTH123 - asked at every read
+                text = file.read(200).strip()
         except (FileNotFoundError, NotADirectoryError):
             return self._packed(ref)
         except (UnicodeDecodeError, OSError):
@@ -125,6 +127,10 @@ class Repository:
             _remember(self._trees, tree_id, found)
         return found
 
+    def know_tree(self, tree_id: ObjectId, children: dict[str, Child]) -> None:
+        """Take note of a tree that was just made, so that it need not be read."""
+        _remember(self._trees, tree_id, children)
+
     def blob(self, blob_id: ObjectId) -> bytes:
         """Return the bytes of a file's version."""
         return self._read(blob_id, ObjectType.BLOB)
@@ -145,14 +151,19 @@ class Repository:
 
     def find(self, tree_id: ObjectId, path: str) -> ObjectId | None:
         """Return the blob at `path` below a tree, or None."""
-        *folders, file = path.split("/")
-        for folder in folders:
-            child = self.tree(tree_id).get(folder)
+        above, _, file = path.rpartition("/")
+        folder = self.folder(tree_id, above) if above else tree_id
+        child = self.tree(folder).get(file) if folder else None
+        return child.id if child is not None and child.mode != FOLDER_MODE else None
+
+    def folder(self, tree_id: ObjectId, path: str) -> ObjectId | None:
+        """Return the tree of the folder at `path` below a tree, or None."""
+        for name in path.split("/"):
+            child = self.tree(tree_id).get(name)
             if child is None or child.mode != FOLDER_MODE:
                 return None
             tree_id = child.id
-        child = self.tree(tree_id).get(file)
-        return child.id if child is not None and child.mode != FOLDER_MODE else None
+        return tree_id
 
     def files(self, tree_id: ObjectId, prefix: str = "") -> Iterator[tuple[str, ObjectId]]:
         """Yield every file below a tree, with its path."""

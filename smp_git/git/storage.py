@@ -71,20 +71,12 @@ def _place(path: str, data: bytes, folder: Path, written: Written) -> None:
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o400)
     try:
         disk.write_all(fd, data)
-        _rename(scratch, path)
+        disk.rename_into(scratch, path)
     except OSError:
         os.close(fd)
         Path(scratch).unlink(missing_ok=True)
         raise
     written.keep(fd, Path(path).parent)
-
-
-def _rename(scratch: str, path: str) -> None:
-    try:
-        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
-    except FileNotFoundError:
-        Path(path).parent.mkdir(mode=0o700, exist_ok=True)
-        Path(scratch).rename(path)
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:

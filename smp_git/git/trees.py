@@ -47,7 +47,9 @@ def _edit(repository: Repository, tree_id: ObjectId | None, edits: Mapping[str, 
         return None
     tree = Object(TREE, write_tree(children))
     made.append(tree)
-    return tree.id
+    name = tree.id
+    repository.know_tree(name, children)
+    return name
 
 
 def _set(children: dict[str, Child], name: str, object_id: ObjectId | None, mode: str) -> None:
