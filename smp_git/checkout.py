@@ -28,8 +28,15 @@ def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId]
         elif change.new is None:
             _remove(folder, target)
         else:
-            disk.replace_file(target, read(change.new), scratch, whole=not is_index(change.path))
+            _write(target, read(change.new), scratch, generated=is_index(change.path))
     return left
+
+
+def _write(target: Path, data: bytes, scratch: Path, *, generated: bool) -> None:
+    if generated and target.is_file():
+        disk.overwrite_file(target, data)
+    else:
+        disk.replace_file(target, data, scratch)
 
 
 def _may_replace(target: Path, change: Change) -> bool:

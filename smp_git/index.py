@@ -62,7 +62,9 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     )
 
 
-def changed(page: Page | None, path: str, rows: Mapping[MemoryId, tuple[str, Entry] | None]) -> Page:
+def changed(
+    page: Page | None, path: str, rows: Mapping[MemoryId, tuple[str, Entry] | None]
+) -> Page:
     """Return a page with the lines of some memories set (None: removed)."""
     lines_by_id = dict(page.lines) if page else {}
     entries = dict(page.entries) if page else {}

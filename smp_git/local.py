@@ -94,7 +94,7 @@ class Local:
         """Remember the highest numbers; `written` makes them durable with a commit."""
         fd = self._overwrite("counters.json", counters)
         if written is not None:
-            written.keep(fd, self.folder)
+            written.keep(fd, str(self.folder))
         else:
             os.close(fd)
 
@@ -128,7 +128,10 @@ class Local:
 
     def sweep(self) -> None:
         """Remove what dead writers left half-made; the caller holds the lock."""
-        for scratch in (*self.folder.glob("*.tmp"), *self.folder.parent.glob("objects/tmp_obj_smp*")):
+        for scratch in (
+            *self.folder.glob("*.tmp"),
+            *self.folder.parent.glob("objects/*/tmp_obj_smp*"),
+        ):
             scratch.unlink(missing_ok=True)
 
     def _overwrite(self, name: str, value: object) -> int:

@@ -112,7 +112,9 @@ def _open(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise StorageError(f"the lock file {path} is a link", hint="remove that link") from error
+            raise StorageError(
+                f"the lock file {path} is a link", hint="remove that link"
+            ) from error
         raise storage_error(f"to session {_session_of(path)}", error) from error
 
 

@@ -246,7 +246,7 @@ class Session:
         return agent_name(self.metadata.user) if self.metadata.user else "user"
 
     def _draft(self, kind: str, text: str, agent: str, tags: Iterable[str], links: Iterable[object], at: datetime | str | None, fields: Mapping[str, object]) -> Draft:  # fmt: skip
-        moment = self._moment(at) if at is not None else self._clock()
+        moment = self._moment(at) if at is not None else None
         return draft(kind, text, agent=agent, at=moment, tags=tags, links=links, fields=fields)
 
     def _moment(self, at: datetime | str) -> datetime:
@@ -396,7 +396,9 @@ class SessionTransaction(Transaction):
         """Stage a change of a memory."""
         return self.staged().edit(memory_id, text=text, tags=tags, links=links, fields=fields)
 
-    def resolve(self, memory_id: str, *, action: str | None = None, by: str | None = None) -> Memory:
+    def resolve(
+        self, memory_id: str, *, action: str | None = None, by: str | None = None
+    ) -> Memory:
         """Stage the resolution of a finding or decision."""
         return self.staged().resolve(memory_id, action=action, by=by)
 

@@ -137,9 +137,7 @@ class Snapshot:
         """Return a memory by its full id; raise MemoryNotFoundError."""
         blob = self.blob(memory_id)
         if blob is None:
-            raise MemoryNotFoundError(
-                f"no memory {memory_id}", hint="smp list shows what is there"
-            )
+            raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
         found = self._cache.memory(parse_id(memory_id).path, blob)
         return replace(found, commit=self.id)
 
@@ -193,10 +191,16 @@ class Snapshot:
 
     def highest(self, kind: str, tag: str) -> int:
         """Return the highest number of a kind with this tag; 0 if there is none."""
-        paths = sorted(self.page_ids(kind), key=lambda path: int(path.rpartition("/")[2]), reverse=True)
+        paths = sorted(
+            self.page_ids(kind), key=lambda path: int(path.rpartition("/")[2]), reverse=True
+        )
         for path in paths:
             page = self.page(path)
-            numbers = [place.number for place in map(parse_id, page.entries if page else ()) if place.tag == tag]
+            numbers = [
+                place.number
+                for place in map(parse_id, page.entries if page else ())
+                if place.tag == tag
+            ]
             if numbers:
                 return max(numbers)
         return 0

@@ -49,28 +49,27 @@ class Draft:
     tags: tuple[str, ...]
     links: tuple[Link, ...]
     fields: Mapping[str, Value]
-    created_at: datetime
+    created_at: datetime | None
 
-    def named(self, place: Id, generation: int = 1) -> Memory:
-        """Return the memory under its id."""
+    def named(self, place: Id, now: datetime) -> Memory:
+        """Return the memory under its id, created `now` unless the draft says when."""
         return document.fits(
             Memory(
                 id=place.text,
                 kind=self.kind.name,
-                created_at=self.created_at,
+                created_at=self.created_at or now,
                 agent=self.agent,
                 content=self.content,
                 title=title_of(self.content, self.fields) or document.default_title(place),
                 tags=self.tags,
                 links=self.links,
                 fields=self.fields,
-                generation=generation,
                 path=place.path,
             )
         )
 
 
-def draft(kind: str, text: str, *, agent: str, at: datetime, tags: Iterable[str] = (), links: Iterable[object] = (), fields: Mapping[str, object] = MappingProxyType({})) -> Draft:  # fmt: skip
+def draft(kind: str, text: str, *, agent: str, at: datetime | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), fields: Mapping[str, object] = MappingProxyType({})) -> Draft:  # fmt: skip
     """Return a checked draft; raise InvalidError naming what is wrong."""
     known = kind_named(kind)
     if known.name == "state":
@@ -82,7 +81,7 @@ def draft(kind: str, text: str, *, agent: str, at: datetime, tags: Iterable[str]
         tags=check_tags(tags),
         links=document.check_links(links),
         fields=MappingProxyType(check_fields(known, fields)),
-        created_at=aware(at),
+        created_at=aware(at) if at else None,
     )
 
 
@@ -119,7 +118,7 @@ class Stage:
         twin = self._twin(new)
         if twin is not None and skip_duplicates:
             return replace(self.base.get(twin), duplicate_of=twin)
-        memory = new.named(self._number(new.kind))
+        memory = new.named(self._number(new.kind), self.now)
         memory = self._superseding(memory)
         memory = self._put(memory, "", None)
         for link in memory.links:
@@ -155,7 +154,9 @@ class Stage:
         new = document.fits(replace(new, updated_at=max(self.now, old.created_at)))
         return self._put(new, verb, old)
 
-    def resolve(self, memory_id: str, *, action: str | None = None, by: str | None = None) -> Memory:
+    def resolve(
+        self, memory_id: str, *, action: str | None = None, by: str | None = None
+    ) -> Memory:
         """Stage the resolution of a finding or decision."""
         old = self.get(memory_id)
         if old.kind not in ("finding", "decision"):
@@ -164,7 +165,11 @@ class Stage:
             return self.edit(old.id, fields={"status": "resolved"}, verb="resolve")
         before = old.fields.get("resolution")
         resolution: dict[str, object] = dict(before) if isinstance(before, dict) else {}
-        resolution |= {"status": "resolved", "resolved_at": self.now, "resolved_by": by or self.agent}
+        resolution |= {
+            "status": "resolved",
+            "resolved_at": self.now,
+            "resolved_by": by or self.agent,
+        }
         if action:
             resolution["action_taken"] = action
         changes = {"resolution": resolution, "status": None}

@@ -160,7 +160,11 @@ class Store:
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:
             return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
-        if not isinstance(given, str) or not _SESSION_ID.fullmatch(given) or _DEVICE.fullmatch(given):
+        if (
+            not isinstance(given, str)
+            or not _SESSION_ID.fullmatch(given)
+            or _DEVICE.fullmatch(given)
+        ):
             raise InvalidError(
                 f"{given!r} is no id for a session",
                 hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
@@ -272,11 +276,17 @@ def _settings(path: Path) -> Settings:
         )
     for name in found:
         if name not in _SETTINGS:
-            raise InvalidError(f"{file}: no setting {name!r}", hint=f"settings are {', '.join(_SETTINGS)}")
+            raise InvalidError(
+                f"{file}: no setting {name!r}", hint=f"settings are {', '.join(_SETTINGS)}"
+            )
     durability = found.get("durability", "durable")
     if durability not in ("durable", "relaxed"):
         raise InvalidError(f"{file}: durability is durable or relaxed, not {durability!r}")
     timeout = found.get("lock_timeout_seconds", 5.0)
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, (int, float))
+        or not 0 < timeout <= 3600
+    ):
         raise InvalidError(f"{file}: lock_timeout_seconds is a number above 0, not {timeout!r}")
     return Settings(durable=durability == "durable", lock_timeout_seconds=float(timeout))

@@ -47,7 +47,9 @@ class Change:
         """Return the object that `--json` prints."""
         return {
             "commit": self.commit,
-            "touched": [{"id": t.id, "kind": t.kind, "change": t.verb or "add"} for t in self.touches],
+            "touched": [
+                {"id": t.id, "kind": t.kind, "change": t.verb or "add"} for t in self.touches
+            ],
             "left": list(self.left),
         }
 
@@ -106,7 +108,9 @@ class Writer:
         name = agent_name(agent)
         with self.holding(f"writing for {name}") as base:
             for _ in range(_MOST_MOVES):
-                stage = Stage(base, name, self.clock(), lambda kind, base=base: self._next(kind, base))  # type: ignore[misc]
+                stage = Stage(
+                    base, name, self.clock(), lambda kind, base=base: self._next(kind, base)
+                )  # type: ignore[misc]
                 result = work(stage)
                 try:
                     return result, self._commit(stage, reason, subject)
@@ -182,9 +186,7 @@ class Writer:
             kept = self.reader.local.identity(self.reader.path)
             self._identity = kept or Identity(new_tag(), creator=False)
             if kept is None:
-                self.reader.local.identify(
-                    self.reader.path, self._identity, self.reader.path
-                )
+                self.reader.local.identify(self.reader.path, self._identity, self.reader.path)
         return self._identity
 
     def _registration(self, identity: Identity) -> str:

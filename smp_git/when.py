@@ -29,9 +29,7 @@ _ABSOLUTE: Final = re.compile(
     r"(?: ?(?P<offset>[Zz]|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9]))?)?"
 )
 # Twelve digits hold every second since the year 1.
-_LONG: Final = re.compile(
-    r"([0-9]{1,12}) (second|minute|hour|day|week|month|year)s?( ago)?"
-)
+_LONG: Final = re.compile(r"([0-9]{1,12}) (second|minute|hour|day|week|month|year)s?( ago)?")
 _SHORT: Final = re.compile(r"([0-9]{1,12})(s|m|h|d|w|mo|y)( ago)?")
 _SHORT_UNITS: Final = {
     "s": "second",
@@ -99,9 +97,7 @@ def parse_duration(text: str) -> timedelta:
     """
     amount = _amount(_words(text))
     if amount is None or amount.group(3):
-        raise ValueError(
-            f"{_shown(text)} is not a duration; write {_DURATION_EXAMPLES}"
-        )
+        raise ValueError(f"{_shown(text)} is not a duration; write {_DURATION_EXAMPLES}")
     try:
         return timedelta(seconds=int(amount[1]) * _SECONDS[_unit(amount)])
     except OverflowError as error:

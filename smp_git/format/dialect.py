@@ -19,7 +19,13 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _UNFIT_FOR_BLOCK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _FRACTION = re.compile(r"-?[0-9]+\.[0-9]+(?:e[-+][0-9]+)?")
-_CONSTANTS: Final[Mapping[str, Value]] = {"true": True, "false": False, "null": None, "{}": {}, "[]": []}
+_CONSTANTS: Final[Mapping[str, Value]] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "{}": {},
+    "[]": [],
+}
 
 
 class NotDialectError(ValueError):
@@ -98,7 +104,9 @@ def _fits_block(text: str) -> bool:
 def _block(text: str, depth: int) -> str:
     pad = "  " * depth
     mark = "|" if text.endswith("\n") else "|-"
-    body = "".join(f"{pad}{line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
+    body = "".join(
+        f"{pad}{line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n")
+    )
     return f" {mark}\n{body}"
 
 

@@ -222,6 +222,9 @@ def _link(item: object) -> Link:
 
 def fits(memory: Memory) -> Memory:
     """Return `memory` if its file keeps within the limits; raise InvalidError."""
-    if len(memory.content.encode()) + len(dialect.write(mapping_of(memory))) > 2 * MAX_CONTENT_BYTES:
+    if (
+        len(memory.content.encode()) + len(dialect.write(mapping_of(memory)))
+        > 2 * MAX_CONTENT_BYTES
+    ):
         raise InvalidError(f"{memory.id} would be larger than {2 * MAX_CONTENT_BYTES:,} bytes")
     return memory

@@ -70,7 +70,8 @@ def entry_of(memory: Memory, blob: str, size: int) -> Entry:
         status=memory.status,
         severity=_text(fields, "severity"),
         category=_text(fields, "category"),
-        key=_text(fields, "key") or (_text(fields, "topic") if memory.kind == "preference" else None),
+        key=_text(fields, "key")
+        or (_text(fields, "topic") if memory.kind == "preference" else None),
         impact=_word(fields, "impact"),
         confidence=round(rank, 4) if rank is not None else None,
         basis=confidence if isinstance(confidence, str) else None,

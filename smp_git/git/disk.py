@@ -57,12 +57,8 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600, *, whole: bool = True) -> None:  # fmt: skip
-    """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk.
-
-    Without `whole` the old file goes before the new one comes: that spares the write-out
-    that file systems attach to a replacement, for files that are made anew when missing.
-    """
+def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
+    """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk."""
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         write_all(fd, data)
@@ -71,9 +67,32 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int =
         Path(scratch).unlink(missing_ok=True)
         raise
     os.close(fd)
-    if not whole:
-        Path(path).unlink(missing_ok=True)
     rename_into(scratch, path)
+
+
+def overwrite_file(path: Path | str, data: bytes) -> None:
+    """Make an existing file hold `data`, in place.
+
+    A replacement by name costs more than the rest of a commit: the file system writes
+    it out at once, and passes over recently freed inodes at every creation. Only for
+    files that are made anew when they are found torn.
+    """
+    fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        write_all(fd, data)
+        os.ftruncate(fd, len(data))
+    finally:
+        os.close(fd)
+
+
+def created(path: str) -> int:
+    """Return a descriptor of a new, empty, read-only file, making its folder if it is missing."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    try:
+        return os.open(path, flags, 0o400)
+    except FileNotFoundError:
+        Path(path).parent.mkdir(mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o400)
 
 
 def rename_into(scratch: Path | str, path: Path | str) -> None:
@@ -81,8 +100,15 @@ def rename_into(scratch: Path | str, path: Path | str) -> None:
     try:
         os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
     except FileNotFoundError:
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(Path(path).parent)
         Path(scratch).rename(path)
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it, open to nobody else."""
+    if not path.is_dir():
+        make_folders(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def force_data(fds: list[int], near: str) -> bool:

@@ -43,7 +43,15 @@ def create(path: Path) -> None:
     git = path / ".git"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     git.mkdir(mode=0o700)
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks", "smp"):
+    for folder in (
+        "objects/info",
+        "objects/pack",
+        "refs/heads",
+        "refs/tags",
+        "info",
+        "hooks",
+        "smp",
+    ):
         (git / folder).mkdir(mode=0o700, parents=True)
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "config").write_text(_CONFIG)

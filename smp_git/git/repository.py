@@ -142,7 +142,9 @@ class Repository:
     def _read(self, name: str, kind: ObjectType) -> bytes:
         found, data = _guarded(name, lambda: self._odb.read(name))
         if found != kind:
-            raise DamagedError(f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}")
+            raise DamagedError(
+                f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}"
+            )
         return data
 
     def has(self, name: str) -> bool:
@@ -239,7 +241,7 @@ class Repository:
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             disk.write_all(fd, f"{new}\n".encode())
-            written.keep(os.dup(fd), scratch.parent)
+            written.keep(os.dup(fd), str(scratch.parent))
             if self.durable:
                 written.force()
             self._move(ref, expected, scratch)
@@ -315,7 +317,8 @@ def _guarded(name: str, read: Callable[[], _T]) -> _T:
         return read()
     except (KeyError, ValueError, pygit2.GitError) as error:
         raise DamagedError(
-            f"object {name[:12]} is missing or broken: {error}", hint="smp check names what is affected"
+            f"object {name[:12]} is missing or broken: {error}",
+            hint="smp check names what is affected",
         ) from error
 
 

@@ -25,9 +25,9 @@ class Written:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._fds: list[int] = []
-        self._folders: set[Path] = set()
+        self._folders: set[str] = set()
 
-    def keep(self, fd: int, folder: Path) -> None:
+    def keep(self, fd: int, folder: str) -> None:
         """Take over an open file in `folder` that must be durable before anything names it."""
         self._fds.append(fd)
         self._folders.add(folder)
@@ -35,8 +35,8 @@ class Written:
     def force(self) -> None:
         """Force the data out; the sync of the file that publishes it makes it durable."""
         if not disk.force_data(self._fds, str(self._folder)):
-            for folder in (*self._folders, self._folder):
-                disk.force_folder(folder)
+            for folder in (*self._folders, str(self._folder)):
+                disk.force_folder(Path(folder))
 
     def close(self) -> None:
         """Let go of the files."""
@@ -63,20 +63,20 @@ def _store_loose(folder: Path, item: Object, written: Written) -> None:
             return
     except FileNotFoundError:
         pass
-    _place(path, deflate(framed(*item)), folder, written)
+    _place(path, deflate(framed(*item)), f"{folder}/{name[:2]}", written)
 
 
-def _place(path: str, data: bytes, folder: Path, written: Written) -> None:
+def _place(path: str, data: bytes, folder: str, written: Written) -> None:
     scratch = f"{folder}/tmp_obj_smp{os.getpid()}"
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o400)
+    fd = disk.created(scratch)
     try:
         disk.write_all(fd, data)
-        disk.rename_into(scratch, path)
+        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
     except OSError:
         os.close(fd)
         Path(scratch).unlink(missing_ok=True)
         raise
-    written.keep(fd, Path(path).parent)
+    written.keep(fd, folder)
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
@@ -84,10 +84,9 @@ def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> No
     data, rows = _pack(unique)
     names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
     stem = f"{folder}/pack/pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
-    (folder / "pack").mkdir(mode=0o700, exist_ok=True)
     # The index makes the pack visible, so it comes last.
-    _place(f"{stem}.pack", data, folder, written)
-    _place(f"{stem}.idx", _index(rows, data[-20:]), folder, written)
+    _place(f"{stem}.pack", data, f"{folder}/pack", written)
+    _place(f"{stem}.idx", _index(rows, data[-20:]), f"{folder}/pack", written)
 
 
 def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:

@@ -1,0 +1,44 @@
+"""What several tests need: Git as a person runs it, children that die, a store as text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run the git command in a folder and return what it prints."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own, with this checkout first on its path."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=ROOT,
+        check=check,
+        capture_output=True,
+        text=True,
+    )
+
+
+def smp(
+    *arguments: object, cwd: Path | None = None, check: bool = True, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run the command as a person would."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "smp_git", *map(str, arguments)],
+        cwd=cwd or ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=check,
+        capture_output=True,
+        text=True,
+        input=stdin,
+    )
