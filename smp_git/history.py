@@ -203,7 +203,7 @@ def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
     return tuple(
         BlamedField(name, value, found[name].commit, found[name].at, found[name].agent)
         for name, value in now.items()
-        if name in found
+        if name in found and name not in ("id", "kind")
     )
 
 

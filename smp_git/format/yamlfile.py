@@ -129,6 +129,11 @@ def _construct_integer(_loader: object, node: Any) -> int:  # noqa: ANN401 - PyY
     return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
 
 
+def written(value: Mapping[str, Value]) -> str:
+    """Return a mapping as the YAML that a file would hold."""
+    return dialect.write(value).removesuffix("\n")
+
+
 def edit(text: str, changes: Mapping[str, Value | None]) -> str | None:
     """Return `text` with top-level keys set (None: removed) and comments kept.
 

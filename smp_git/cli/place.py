@@ -1,0 +1,74 @@
+"""Which store and session a command is about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import typer
+
+from smp_git.cli.app import folder, setting
+from smp_git.errors import NotFoundError, NotStoreError, SessionNotFoundError
+from smp_git.session import Session
+from smp_git.store import Store
+
+
+def store_of(ctx: typer.Context) -> Store:
+    """Open the store: `--root`, `SMP_ROOT`, or the nearest from the folder up."""
+    root = setting(ctx, "root", "SMP_ROOT")
+    here = folder(ctx)
+    if root:
+        return Store.open(here / root)
+    for place in (here, *here.parents):
+        try:
+            return Store.open(place)
+        except NotStoreError:
+            continue
+    raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
+
+
+def session_of(ctx: typer.Context) -> Session:
+    """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
+    store = store_of(ctx)
+    named = setting(ctx, "session", "SMP_SESSION") or current(store)
+    if named:
+        return store.session(named)
+    known = store.sessions()
+    if len(known) == 1:
+        return store.session(known[0])
+    if not known:
+        raise NotFoundError(f"the store at {store.path} has no session", hint="smp new makes one")
+    raise NotFoundError(
+        f"{len(known)} sessions, and none is current in this terminal",
+        hint="name one with -s ID, or choose one with smp use ID",
+    )
+
+
+def make_current(store: Store, session_id: str) -> None:
+    """Let commands of this terminal mean this session."""
+    place = store.path / ".current"
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / _terminal()).write_text(f"{session_id}\n")
+
+
+def current(store: Store) -> str | None:
+    """Return the session that this terminal's commands mean, or None."""
+    try:
+        name = (store.path / ".current" / _terminal()).read_text().strip()
+        return store.find_session(name)
+    except (OSError, SessionNotFoundError):
+        return None
+
+
+def _terminal() -> str:
+    """Return what tells this terminal from others: its session of processes and when it began."""
+    if not hasattr(os, "getsid"):
+        return os.environ.get("WT_SESSION", "console")
+    leader = os.getsid(0)
+    try:
+        # The 22nd field is the start time, so that a number used again is another terminal.
+        started = Path(f"/proc/{leader}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        started = "0"
+    return f"{sys.platform}-{leader}-{started}"

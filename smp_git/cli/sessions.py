@@ -1,0 +1,130 @@
+"""Commands about stores and sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smp_git.cli.app import command, emit, folder, setting
+from smp_git.cli.place import current, make_current, session_of, store_of
+from smp_git.cli.values import fields_from
+from smp_git.errors import NotStoreError
+from smp_git.session import SessionInfo
+from smp_git.store import PLACE, Store
+from smp_git.when import format_time
+
+
+@command(example="smp init")
+def init(ctx: typer.Context, path: Annotated[Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")] = None) -> None:  # fmt: skip
+    """Make a store
+
+    The store is a folder of sessions. It keeps itself out of the Git repository of the
+    project that it stands in.
+    """
+    root = setting(ctx, "root", "SMP_ROOT")
+    place = path or (Path(root) if root else PLACE)
+    store = Store.init(folder(ctx) / place)
+    emit(ctx, {"path": str(store.path)}, str(store.path))
+
+
+@command(example="smp new shop --user ada --agent architect --context project_name=Shop")
+def new(
+    ctx: typer.Context,
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="Name of the session; by its date if left out")] = None,
+    user: Annotated[str | None, typer.Option(help="Who the session is for")] = None,
+    agent: Annotated[list[str], typer.Option(help="An agent that takes part")] = [],  # noqa: B006 - typer copies it
+    context: Annotated[list[str], typer.Option(help="name=value, such as project_name=Shop")] = [],  # noqa: B006
+    tag: Annotated[list[str], typer.Option(help="A tag of the session")] = [],  # noqa: B006
+) -> None:  # fmt: skip
+    """Make a session and use it in this terminal
+
+    Prints its id. Makes the store too if there is none here.
+    """
+    store = _store_or_new(ctx)
+    made = store.create_session(
+        session, user=user, agents=agent, context=fields_from(context), tags=tag
+    )
+    with made:
+        make_current(store, made.id)
+        emit(ctx, {"id": made.id, "path": str(made.path)}, made.id)
+
+
+def _store_or_new(ctx: typer.Context) -> Store:
+    try:
+        return store_of(ctx)
+    except NotStoreError:
+        root = setting(ctx, "root", "SMP_ROOT")
+        return Store.init(folder(ctx) / (Path(root) if root else PLACE))
+
+
+@command(example="smp use session-2026")
+def use(ctx: typer.Context, session: Annotated[str, typer.Argument(metavar="ID", help="Session, or the beginning of its id")]) -> None:  # fmt: skip
+    """Choose the session that this terminal's commands mean"""
+    store = store_of(ctx)
+    name = store.find_session(session)
+    make_current(store, name)
+    emit(ctx, {"id": name}, name)
+
+
+@command(example="smp sessions --json")
+def sessions(ctx: typer.Context) -> None:
+    """List the sessions of the store"""
+    store = store_of(ctx)
+    here = current(store)
+    found = []
+    for name in store.sessions():
+        with store.session(name) as session:
+            found.append(session.info())
+    value: dict[str, object] = {
+        "sessions": [{**info.as_json(), "current": info.id == here} for info in found],
+        "total": len(found),
+    }
+    emit(ctx, value, lambda: "\n".join(_line(info, here) for info in found))
+
+
+def _line(info: SessionInfo, here: str | None) -> str:
+    mark = "*" if info.id == here else " "
+    noun = "memory" if info.memories == 1 else "memories"
+    return f"{mark} {info.id}  {format_time(info.last_written_at)}  {info.memories} {noun}"
+
+
+@command(example="smp info")
+def info(ctx: typer.Context) -> None:
+    """Show a session at a glance"""
+    with session_of(ctx) as session:
+        found = session.info()
+    emit(ctx, found.as_json(), lambda: _glance(found))
+
+
+def _glance(found: SessionInfo) -> str:
+    rows = [
+        ("session", found.id),
+        ("path", found.path),
+        ("created", format_time(found.created_at)),
+        ("last write", format_time(found.last_written_at)),
+        (
+            "memories",
+            ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",
+        ),
+        ("agents", ", ".join(f"{p.agent} ({p.memories})" for p in found.participants) or "none"),
+        ("size", f"{found.size_bytes:,} bytes"),
+        *(("problem", problem) for problem in found.problems),
+    ]
+    if found.user:
+        rows.insert(2, ("user", found.user))
+    return "\n".join(f"{name:<11} {value}" for name, value in rows)
+
+
+@command(example="smp check")
+def check(ctx: typer.Context) -> None:
+    """Check that a session is sound
+
+    Exits with 9 if it is not.
+    """
+    with session_of(ctx) as session:
+        problems = session.check()
+    emit(ctx, {"problems": [problem.as_json() for problem in problems]}, lambda: "\n".join(problem.message for problem in problems) or "sound")  # fmt: skip
+    if problems:
+        raise typer.Exit(9)

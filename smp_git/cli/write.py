@@ -1,0 +1,231 @@
+"""Commands that write memories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.place import session_of
+from smp_git.cli.values import fields_from, links_from, text_from
+from smp_git.errors import InvalidError, MemoryNotFoundError
+from smp_git.format import yamlfile
+from smp_git.memory import Memory
+from smp_git.session import Session
+from smp_git.transaction import Change
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, such as DEC-0042 or DEC-42")]
+Agent = Annotated[str | None, typer.Option("-a", "--agent", help="Who writes [env: SMP_AGENT]")]
+Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, such as security.login")]
+Links = Annotated[list[str], typer.Option("-l", "--link", metavar="REL:ID", help="A link, such as resolves:FIND-0001")]  # fmt: skip
+Fields = Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="A field; a value that is JSON is taken as such")]  # fmt: skip
+File = Annotated[Path | None, typer.Option("--file", help="Take the text from this file")]
+
+
+def _agent(ctx: typer.Context, given: str | None) -> str | None:
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
+def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
+    """Print what was written: its id, or the memory as JSON."""
+    emit(ctx, memory.as_json(), memory.id)
+    if memory.duplicate_of and memory.duplicate_of != memory.id:
+        note(f"{memory.id} says the same as {memory.duplicate_of}")
+    for link in memory.links:
+        try:
+            session.get(link.target)
+        except MemoryNotFoundError:
+            note(f"{link.target} is not in this session")
+
+
+@command(
+    example='smp add decision "Use PostgreSQL" --agent architect --tag database --field rationale=ACID'
+)
+def add(
+    ctx: typer.Context,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="turn, decision, finding, preference, learning or artifact")],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads the standard input")] = None,
+    agent: Agent = None,
+    tag: Tags = [],  # noqa: B006 - typer copies it
+    link: Links = [],  # noqa: B006
+    field: Fields = [],  # noqa: B006
+    file: File = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it came about, if not now")] = None,
+    skip_duplicates: Annotated[bool, typer.Option("--skip-duplicates", help="Write nothing if a recent memory says the same")] = False,
+) -> None:  # fmt: skip
+    """Add a memory and print its id"""
+    content = text_from(text, file)
+    with session_of(ctx) as session:
+        memory = session.add(
+            kind,
+            content,
+            agent=_agent(ctx, agent),
+            tags=tag,
+            links=links_from(link),
+            at=at,
+            skip_duplicates=skip_duplicates,
+            **_checked(fields_from(field)),
+        )
+        _wrote(ctx, session, memory)
+
+
+_STRUCTURAL = ("agent", "tags", "links", "at", "skip_duplicates", "text", "kind", "id")
+
+
+def _checked(fields: dict[str, object]) -> dict[str, object]:
+    for name in fields:
+        if name in _STRUCTURAL:
+            raise InvalidError(f"{name!r} is no field", hint=f"use the option --{name.rstrip('s')}")
+    return fields
+
+
+@command(example="smp edit DEC-42 --field status=rejected")
+def edit(
+    ctx: typer.Context,
+    memory: Id,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT|-]", help="The new text, if it changes")] = None,
+    agent: Agent = None,
+    tag: Annotated[list[str], typer.Option("-t", "--tag", help="The tags, instead of those it has")] = [],  # noqa: B006
+    field: Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it")] = [],  # noqa: B006
+    file: File = None,
+) -> None:  # fmt: skip
+    """Change a memory and print its id
+
+    A turn is not edited: what was said was said.
+    """
+    content = text_from(text, file) if text is not None or file is not None else None
+    with session_of(ctx) as session:
+        changed = session.edit(
+            memory,
+            agent=_agent(ctx, agent),
+            text=content,
+            tags=tag or None,
+            **_checked(fields_from(field)),
+        )
+        _wrote(ctx, session, changed)
+
+
+@command(example='smp resolve FIND-1 --action "MFA added"')
+def resolve(
+    ctx: typer.Context,
+    memory: Id,
+    agent: Agent = None,
+    action: Annotated[str | None, typer.Option(help="What was done")] = None,
+    by: Annotated[str | None, typer.Option(help="Who or what resolved it")] = None,
+) -> None:
+    """Mark a finding or a decision as resolved"""
+    with session_of(ctx) as session:
+        _wrote(
+            ctx, session, session.resolve(memory, agent=_agent(ctx, agent), action=action, by=by)
+        )
+
+
+@command(example='smp supersede DEC-1 "Use PostgreSQL 18"')
+def supersede(
+    ctx: typer.Context,
+    memory: Id,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT|-", help="The new memory")] = None,
+    agent: Agent = None,
+    tag: Tags = [],  # noqa: B006
+    field: Fields = [],  # noqa: B006
+    file: File = None,
+) -> None:
+    """Add a memory that replaces another, and print its id"""
+    content = text_from(text, file)
+    with session_of(ctx) as session:
+        made = session.supersede(memory, content, agent=_agent(ctx, agent), tags=tag, **_checked(fields_from(field)))  # fmt: skip
+        _wrote(ctx, session, made)
+
+
+@command(example="smp pin DEC-42")
+def pin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
+    """Keep a memory from decay and compaction"""
+    with session_of(ctx) as session:
+        _wrote(ctx, session, session.pin(memory, agent=_agent(ctx, agent)))
+
+
+@command(example="smp unpin DEC-42")
+def unpin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
+    """Let a memory decay again"""
+    with session_of(ctx) as session:
+        _wrote(ctx, session, session.unpin(memory, agent=_agent(ctx, agent)))
+
+
+@command(example="smp link DEC-2 resolves:FIND-1")
+def link(
+    ctx: typer.Context,
+    memory: Id,
+    target: Annotated[str, typer.Argument(metavar="REL:ID", help="Such as resolves:FIND-0001")],
+    agent: Agent = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the link instead")] = False,
+) -> None:
+    """Link a memory to another"""
+    ((relation, other),) = links_from([target])
+    with session_of(ctx) as session:
+        name = session.get(other).id if not remove else other
+        change = session.unlink if remove else session.link
+        _wrote(ctx, session, change(memory, relation, name, agent=_agent(ctx, agent)))
+
+
+@command(example='smp state veritas --field current_context="{\\"task\\": \\"verify\\"}"')
+def state(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent whose state it is")],
+    field: Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it")] = [],  # noqa: B006
+    file: Annotated[Path | None, typer.Option("--file", help="Replace the state by this YAML or JSON file; - for the standard input")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then")] = None,
+) -> None:  # fmt: skip
+    """Show the state of an agent, or change it"""
+    with session_of(ctx) as session:
+        if file is not None:
+            given = text_from("-", None) if str(file) == "-" else text_from(None, file)
+            session.set_state(agent, yamlfile.read(given, str(file)))
+        elif field:
+            session.set_state(agent, {**session.state(agent), **fields_from(field)})
+        fields = dict(session.state(agent, at=at))
+    emit(ctx, {"agent": agent, "state": fields}, lambda: yamlfile.written(fields))
+
+
+def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
+    """Print what an undo, a rollback or a commit by hand did."""
+    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in change.touches]
+    emit(ctx, change.as_json(), "\n".join(lines) or "nothing to do")
+    for path in change.left:
+        note(f"{session.path / path} has an uncommitted edit and was left as it is")
+
+
+@command(example="smp undo")
+def undo(ctx: typer.Context, agent: Agent = None) -> None:
+    """Reverse the latest write that still stands
+
+    A new commit; the history keeps both. Again, it reverses the write before.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.undo(agent=_agent(ctx, agent)))
+
+
+@command(example="smp rollback HEAD~3 DEC-42")
+def rollback(
+    ctx: typer.Context,
+    revision: Annotated[str, typer.Argument(metavar="REV|TIME", help="HEAD~3, a commit, or '2 days ago'")],
+    memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
+    agent: Agent = None,
+) -> None:  # fmt: skip
+    """Bring the session, or one memory, back to how it was
+
+    A new commit; what was deleted stays away.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.rollback(revision, memory, agent=_agent(ctx, agent)))
+
+
+@command(example="smp commit --agent ada")
+def commit(ctx: typer.Context, agent: Agent = None) -> None:
+    """Check what was edited by hand, and commit it
+
+    Files that do not parse are named with their line, and then nothing is committed.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.commit(agent=_agent(ctx, agent)))
