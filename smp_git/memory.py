@@ -17,7 +17,7 @@ from smp_git.when import format_time
 MemoryId = NewType("MemoryId", str)
 CommitId = NewType("CommitId", str)
 
-Value: TypeAlias = "str | int | float | bool | None | list[Value] | dict[str, Value]"
+Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 
 MAX_CONTENT_BYTES: Final = 1_048_576
 MAX_DEPTH: Final = 32

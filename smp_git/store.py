@@ -35,6 +35,7 @@ GLOBAL: Final = "global"
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
+_LONGEST_TIMEOUT: Final = 3600
 _SETTINGS: Final = ("format", "durability", "lock_timeout_seconds")
 
 
@@ -160,11 +161,7 @@ class Store:
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:
             return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
-        if (
-            not isinstance(given, str)
-            or not _SESSION_ID.fullmatch(given)
-            or _DEVICE.fullmatch(given)
-        ):
+        if not _SESSION_ID.fullmatch(str(given)) or _DEVICE.fullmatch(given):
             raise InvalidError(
                 f"{given!r} is no id for a session",
                 hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
@@ -286,7 +283,7 @@ def _settings(path: Path) -> Settings:
     if (
         isinstance(timeout, bool)
         or not isinstance(timeout, (int, float))
-        or not 0 < timeout <= 3600
+        or not 0 < timeout <= _LONGEST_TIMEOUT
     ):
         raise InvalidError(f"{file}: lock_timeout_seconds is a number above 0, not {timeout!r}")
     return Settings(durable=durability == "durable", lock_timeout_seconds=float(timeout))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -108,9 +109,7 @@ class Writer:
         name = agent_name(agent)
         with self.holding(f"writing for {name}") as base:
             for _ in range(_MOST_MOVES):
-                stage = Stage(
-                    base, name, self.clock(), lambda kind, base=base: self._next(kind, base)
-                )  # type: ignore[misc]
+                stage = Stage(base, name, self.clock(), partial(self._next, base))
                 result = work(stage)
                 try:
                     return result, self._commit(stage, reason, subject)
@@ -200,7 +199,7 @@ class Writer:
 
     # Numbers
 
-    def _next(self, kind: Kind, base: Snapshot) -> Id:
+    def _next(self, base: Snapshot, kind: Kind) -> Id:
         """Return an id that was never given; the caller holds the lock."""
         number = self._highest(kind, base) + 1
         self._reserved[kind.prefix] = number

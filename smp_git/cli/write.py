@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,7 +74,7 @@ def add(
 _STRUCTURAL = ("agent", "tags", "links", "at", "skip_duplicates", "text", "kind", "id")
 
 
-def _checked(fields: dict[str, object]) -> dict[str, object]:
+def _checked(fields: dict[str, object]) -> dict[str, Any]:
     for name in fields:
         if name in _STRUCTURAL:
             raise InvalidError(f"{name!r} is no field", hint=f"use the option --{name.rstrip('s')}")

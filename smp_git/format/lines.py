@@ -160,7 +160,6 @@ def _read_one(body: str) -> Entry | None:
 
 
 def _entry(item: object) -> Entry | None:
-    if not isinstance(item, dict):
+    if not isinstance(item, dict) or not all(isinstance(item.get(k), str) for k in ("id", "blob")):
         return None
-    entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
-    return entry if isinstance(entry.id, str) and isinstance(entry.blob, str) else None
+    return Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))

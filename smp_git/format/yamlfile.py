@@ -55,7 +55,7 @@ def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
     yaml, loader = _loader()
     try:
         _check_events(yaml.parse(text, Loader=loader), what, first_line)
-        value = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, resolvers replaced
+        value = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         raise _placed(error, what, first_line) from None
     if value is None:

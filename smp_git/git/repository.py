@@ -47,7 +47,7 @@ if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
         hint="install the pygit2 wheel of this environment: pip install --upgrade pygit2",
     )
 # Has to happen before the first repository is opened: its reference store copies the flag.
-pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)  # noqa: FBT003 - pygit2's own signature
 
 
 class MovedError(Exception):
@@ -256,12 +256,14 @@ class Repository:
         lock = self.git / f"{ref}.lock"
         self._lock_ref(lock, scratch)
         try:
-            if self.head(ref) != expected:
-                raise MovedError(ref)
-            lock.rename(target)
+            if self.head(ref) == expected:
+                lock.rename(target)
+                return
         except BaseException:
             lock.unlink(missing_ok=True)
             raise
+        lock.unlink(missing_ok=True)
+        raise MovedError(ref)
 
     def _lock_ref(self, lock: Path, scratch: Path) -> None:
         deadline = time.monotonic() + _REF_LOCK_SECONDS

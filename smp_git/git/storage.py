@@ -67,7 +67,7 @@ def _store_loose(folder: Path, item: Object, written: Written) -> None:
 
 
 def _place(path: str, data: bytes, folder: str, written: Written) -> None:
-    scratch = f"{folder}/tmp_obj_smp{os.getpid()}"
+    scratch = f"{folder}/tmp_obj_smp{os.getpid()}"  # noqa: S108 - in the object store, as Git has it
     fd = disk.created(scratch)
     try:
         disk.write_all(fd, data)
