@@ -19,7 +19,16 @@ SmpError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+# A value of a megabyte would bury the sentence that it stands in.
+_SHOWN_LENGTH: Final = 80
+
+
+def shown(value: object) -> str:
+    """Return `value` as a message shows it: as Python writes it, cut short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 1] + "…"
 
 
 class SmpError(Exception):

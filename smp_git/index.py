@@ -9,7 +9,7 @@ from smp_git.errors import InvalidFileError
 from smp_git.format import document, lines
 from smp_git.format.ids import INDEX, parse_path
 from smp_git.format.lines import Entry
-from smp_git.git.objects import ObjectId
+from smp_git.git.objects import FOLDER_MODE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.memory import MemoryId
 
@@ -42,7 +42,7 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     problems: list[str] = []
     for name, child in files.items():
         place = parse_path(f"{path}/{name}")
-        if place is None:
+        if place is None or child.mode == FOLDER_MODE:
             continue
         row = known.pop(place.text, None)
         if row is not None and row[1].blob == child.id:
@@ -87,6 +87,6 @@ def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
     made: dict[MemoryId, str] = {}
     for name, child in repository.tree(tree_id).items():
         place = parse_path(f"{path}/{name}")
-        if place is not None:
+        if place is not None and child.mode != FOLDER_MODE:
             made[place.text] = row_of(repository.blob(child.id), place.path, child.id)[0]
     return lines.write_page(made)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite
 from types import MappingProxyType
 from typing import Final, NamedTuple, NewType, TypeAlias
 
-from smp_git.errors import InvalidError
+from smp_git.errors import InvalidError, shown
 from smp_git.when import format_time
 
 MemoryId = NewType("MemoryId", str)
@@ -20,6 +21,8 @@ CommitId = NewType("CommitId", str)
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 
 MAX_CONTENT_BYTES: Final = 1_048_576
+# Escapes and indentation may double the content; the rest is fields.
+MAX_FILE_BYTES: Final = 4 * MAX_CONTENT_BYTES
 MAX_DEPTH: Final = 32
 TITLE_LENGTH: Final = 80
 
@@ -85,6 +88,7 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _RELATION = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAG_PART = re.compile(r"[a-z0-9_-]{1,32}")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_TURN = re.compile(r"(?:turn-)?0*([1-9][0-9]{0,17})(-[a-z][a-z0-9]{3})?")
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,56}")
 _RESERVED = frozenset(
     ["index", "con", "prn", "aux", "nul"]
@@ -162,7 +166,7 @@ def kind_named(name: object) -> Kind:
     """Return the kind called `name`; raise InvalidError naming the choices."""
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InvalidError(f"no kind {name!r}", hint=f"kinds are {', '.join(KINDS)}")
+        raise InvalidError(f"no kind {shown(name)}", hint=f"kinds are {', '.join(KINDS)}")
     return kind
 
 
@@ -198,12 +202,12 @@ def title_of(content: str, fields: Mapping[str, Value]) -> str:
 def agent_name(text: object) -> str:
     """Return `text` folded to an agent's name; raise InvalidError if nothing is left."""
     if not isinstance(text, str):
-        raise InvalidError(f"an agent's name is text, not {text!r}")
+        raise InvalidError(f"an agent's name is text, not {shown(text)}")
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9_-]+", "-", plain).strip("-_")
     if not _AGENT.fullmatch(name):
         raise InvalidError(
-            f"{text!r} is no name for an agent",
+            f"{shown(text)} is no name for an agent",
             hint="use 1 to 57 letters, digits, '-' or '_'",
         )
     if name in _RESERVED:
@@ -226,23 +230,24 @@ def check_text(text: object, what: str) -> str:
             f"{what} has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}",
             hint="split it, or store a reference to a file",
         )
-    return text
+    # A member of an enumeration is text too, but prints as its name.
+    return str.__str__(text)
 
 
 def check_tags(tags: object) -> tuple[str, ...]:
     """Return `tags` without repeats, in the order given; raise InvalidError."""
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidError(f"tags are a list of words, not {tags!r}")
+        raise InvalidError(f"tags are a list of words, not {shown(tags)}")
     return tuple(dict.fromkeys(_check_tag(tag) for tag in tags))
 
 
 def _check_tag(tag: object) -> str:
     if isinstance(tag, str) and all(_TAG_PART.fullmatch(part) for part in tag.split(".")):
         if len(tag) <= 256:  # noqa: PLR2004 - eight parts of the greatest length
-            return tag
-        raise InvalidError(f"tag {tag[:40]!r}… is longer than 256 characters")
+            return str.__str__(tag)
+        raise InvalidError(f"tag {shown(tag)} is longer than 256 characters")
     raise InvalidError(
-        f"{tag!r} is no tag",
+        f"{shown(tag)} is no tag",
         hint="a tag is parts of a-z, 0-9, _ and -, up to 32 each, joined by dots",
     )
 
@@ -250,9 +255,9 @@ def _check_tag(tag: object) -> str:
 def check_relation(relation: object) -> str:
     """Return `relation` if it is a word a link can carry; raise InvalidError."""
     if isinstance(relation, str) and _RELATION.fullmatch(relation):
-        return relation
+        return str.__str__(relation)
     raise InvalidError(
-        f"{relation!r} is no relation",
+        f"{shown(relation)} is no relation",
         hint="a relation is a word of a-z, 0-9 and _, such as resolves or led_to",
     )
 
@@ -263,28 +268,30 @@ def check_value(value: object, what: str, depth: int = 0) -> Value:
         raise InvalidError(f"{what} is nested deeper than {MAX_DEPTH - 2} levels")
     if isinstance(value, str):
         return check_text(value, what)
-    if isinstance(value, datetime):
-        return format_time(aware(value))
-    if value is None or isinstance(value, (bool, int)):
-        return _check_size(value, what)
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidError(f"{what} is not a finite number")
-        return value
+    if value is None or isinstance(value, (bool, int, float)):
+        return _check_number(value, what)
     if isinstance(value, Mapping):
         return {
             _check_key(key, what): check_value(item, f"{what}.{key}", depth + 1)
             for key, item in value.items()
         }
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return [check_value(item, what, depth + 1) for item in value]
+    if isinstance(value, datetime):
+        return format_time(aware(value))
     raise InvalidError(f"{what} cannot be stored as {type(value).__name__}")
 
 
-def _check_size(value: int | None, what: str) -> int | None:
-    if isinstance(value, int) and abs(value) >= 2**63:
+def _check_number(value: int | float | None, what: str) -> int | float | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InvalidError(f"{what} is not a finite number")
+        return float(value)
+    if abs(value) >= 2**63:
         raise InvalidError(f"{what} does not fit 64 bits", hint="store it as text")
-    return value
+    return int(value)
 
 
 def _check_key(key: object, what: str) -> str:
@@ -296,17 +303,29 @@ def _check_key(key: object, what: str) -> str:
 
 
 def aware(moment: datetime) -> datetime:
-    """Return `moment` in UTC; a naive one is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    """Return `moment` in UTC; a naive one is taken as UTC; raise InvalidError if there is none."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidError(f"{moment} in UTC lies outside the years 1 to 9999") from None
+
+
+def is_same(left: Value, right: Value) -> bool:
+    """Whether two values are stored alike: 1, 1.0 and true are equal only to Python."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(is_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    return type(left) is type(right) and left == right
 
 
 def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
     """Return the checked fields of a memory of `kind`; None values are left out."""
     out: dict[str, Value] = {}
     for name, value in fields.items():
-        if not _FIELD.fullmatch(name):
+        if not _is_field(name):
             raise InvalidError(
-                f"{name!r} is no name for a field",
+                f"{shown(name)} is no name for a field",
                 hint="letters, digits, '_', '-' and '.', up to 64, first a letter or '_'",
             )
         if name in _STRUCTURAL or name == kind.main:
@@ -314,6 +333,10 @@ def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
         if value is not None:
             out[name] = _check_field(kind, name, check_value(value, name))
     return out
+
+
+def _is_field(name: object) -> bool:
+    return isinstance(name, str) and _FIELD.fullmatch(name) is not None
 
 
 def _check_field(kind: Kind, name: str, value: Value) -> Value:
@@ -326,13 +349,13 @@ def _check_field(kind: Kind, name: str, value: Value) -> Value:
 def _word(name: str, value: Value) -> Value:
     if isinstance(value, str) and _WORD.fullmatch(value):
         return value
-    raise InvalidError(f"{name} is a word of a-z, 0-9, '_' and '-', not {value!r}")
+    raise InvalidError(f"{name} is a word of a-z, 0-9, '_' and '-', not {shown(value)}")
 
 
 def _severity(name: str, value: Value) -> Value:
     if value in SEVERITIES:
         return value
-    raise InvalidError(f"no {name} {value!r}", hint=f"severities are {', '.join(SEVERITIES)}")
+    raise InvalidError(f"no {name} {shown(value)}", hint=f"severities are {', '.join(SEVERITIES)}")
 
 
 def _confidence(name: str, value: Value) -> Value:
@@ -340,7 +363,7 @@ def _confidence(name: str, value: Value) -> Value:
     if rank is not None and 0 <= rank <= 1:
         return value
     raise InvalidError(
-        f"no {name} {value!r}",
+        f"no {name} {shown(value)}",
         hint=f"a number from 0 to 1, or one of {', '.join(CONFIDENCE_RANKS)}",
     )
 
@@ -348,25 +371,25 @@ def _confidence(name: str, value: Value) -> Value:
 def _fraction(name: str, value: Value) -> Value:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
         return value
-    raise InvalidError(f"{name} is a number from 0 to 1, not {value!r}")
+    raise InvalidError(f"{name} is a number from 0 to 1, not {shown(value)}")
 
 
 def _flag(name: str, value: Value) -> Value:
     if isinstance(value, bool):
         return value
-    raise InvalidError(f"{name} is true or false, not {value!r}")
+    raise InvalidError(f"{name} is true or false, not {shown(value)}")
 
 
 def _count(name: str, value: Value) -> Value:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise InvalidError(f"{name} is a whole number from 0, not {value!r}")
+    raise InvalidError(f"{name} is a whole number from 0, not {shown(value)}")
 
 
 def _text(name: str, value: Value) -> Value:
     if isinstance(value, str):
         return value
-    raise InvalidError(f"{name} is text, not {value!r}")
+    raise InvalidError(f"{name} is text, not {shown(value)}")
 
 
 def _texts(name: str, value: Value) -> Value:
@@ -374,13 +397,14 @@ def _texts(name: str, value: Value) -> Value:
         return [value]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
-    raise InvalidError(f"{name} is a list of texts, not {value!r}")
+    raise InvalidError(f"{name} is a list of texts, not {shown(value)}")
 
 
 def _turn_ref(name: str, value: Value) -> Value:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return f"turn-{value:04d}"
-    return _text(name, value)
+    match = _TURN.fullmatch(str(value)) if isinstance(value, (str, int)) else None
+    if match:
+        return f"turn-{int(match[1]):04d}{match[2] or ''}"
+    raise InvalidError(f"{name} is a turn, not {shown(value)}", hint="such as turn-0042, or 42")
 
 
 def _resolution(name: str, value: Value) -> Value:
@@ -388,7 +412,7 @@ def _resolution(name: str, value: Value) -> Value:
         if "status" in value:
             _word(f"{name}.status", value["status"])
         return value
-    raise InvalidError(f"{name} is a mapping with a status, not {value!r}")
+    raise InvalidError(f"{name} is a mapping with a status, not {shown(value)}")
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, Value], Value]]] = {

@@ -14,7 +14,7 @@ from typing import TypeVar
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidError, InvalidFileError, MemoryNotFoundError
 from smp_git.format import document
-from smp_git.format.ids import Id, parse_id, short_id, sort_key
+from smp_git.format.ids import Id, is_page, parse_id, short_id, sort_key
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
@@ -99,7 +99,7 @@ class Snapshot:
                 out[each.folder] = folder.id
                 continue
             for name, child in self.repository.tree(folder.id).items():
-                if child.mode == FOLDER_MODE:
+                if child.mode == FOLDER_MODE and is_page(name):
                     out[f"{each.folder}/{name}"] = child.id
         return out
 

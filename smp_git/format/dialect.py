@@ -138,7 +138,7 @@ def read(text: str) -> dict[str, Value]:
     """Return the mapping that `write` made `text` from; raise NotDialectError for any other."""
     if text == "{}\n":
         return {}
-    if not text.endswith("\n"):
+    if not text.endswith("\n") or _ESCAPED.search(text):
         raise NotDialectError
     reader = _Reader(text[:-1].split("\n"))
     value = reader.mapping(0)
@@ -195,7 +195,7 @@ class _Reader:
         if self.at == len(self.lines):
             raise NotDialectError
         pad = "  " * depth
-        if self.lines[self.at].startswith((pad + "- ", pad + "-|")):
+        if self.lines[self.at].startswith(pad + "- "):
             return self.sequence(depth)
         return self.mapping(depth + 1)
 
@@ -230,13 +230,13 @@ class _Reader:
             self.at += 1
         lines = [line[len(pad) :] for line in self.lines[start : self.at]]
         text = "\n".join(lines) + ("\n" if keep else "")
-        if not lines or not _fits_block(text):
+        if not lines or not _fits_block(text) or text.endswith("\n") != keep:
             raise NotDialectError
         return text
 
 
 def _text_of(text: str) -> str:
-    if text[0] == '"':
+    if text[:1] == '"':
         try:
             return str(json.loads(text))
         except ValueError:
@@ -250,7 +250,7 @@ def _scalar_of(text: str) -> Value:
     if text in _CONSTANTS:
         constant = _CONSTANTS[text]
         return constant if not isinstance(constant, (dict, list)) else type(constant)()
-    if text[0] == '"':
+    if text[:1] == '"':
         return _text_of(text)
     if _INTEGER.fullmatch(text) and len(text) < 20:  # noqa: PLR2004 - 64 bits
         return int(text)

@@ -8,12 +8,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from smp_git.errors import InvalidError, InvalidFileError
+from smp_git.errors import InvalidError, InvalidFileError, shown
 from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.memory import (
     COMMON_FIELDS,
-    MAX_CONTENT_BYTES,
+    MAX_FILE_BYTES,
     Kind,
     Link,
     Memory,
@@ -24,6 +24,7 @@ from smp_git.memory import (
     check_relation,
     check_tags,
     check_text,
+    is_same,
     title_of,
 )
 from smp_git.when import format_time, parse_time
@@ -80,20 +81,23 @@ def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
     if changed is None:
         return canonical
     whole = changed if body is None else f"{_FENCE}{changed}{_FENCE}{new.content}\n"
-    kept = whole.encode(errors="surrogatepass")
+    kept = whole.encode()
     return kept if _says(kept, new) else canonical
 
 
 def _changes(old: Mapping[str, Value], new: Mapping[str, Value]) -> dict[str, Value | None]:
     gone: dict[str, Value | None] = {key: None for key in old if key not in new}
-    return gone | {key: value for key, value in new.items() if old.get(key) != value}
+    return gone | {
+        key: value for key, value in new.items() if key not in old or not is_same(old[key], value)
+    }
 
 
 def _says(file: bytes, memory: Memory) -> bool:
     try:
-        return decode(file, parse_id(memory.id).path) == memory
-    except (InvalidError, UnicodeError):
+        found = decode(file, parse_id(memory.id).path)
+    except InvalidFileError:
         return False
+    return found == memory and is_same(dict(found.fields), dict(memory.fields))
 
 
 def decode(file: bytes, path: str) -> Memory:
@@ -105,7 +109,9 @@ def decode(file: bytes, path: str) -> Memory:
         text = file.decode()
     except UnicodeDecodeError as error:
         line = file.count(b"\n", 0, error.start) + 1
-        raise InvalidFileError(f"{path}:{line}: not UTF-8") from None
+        raise InvalidFileError(f"{path}:{line}: not UTF-8", hint="save it as UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise InvalidFileError(f"{path}:1: a byte order mark", hint="save it as plain UTF-8")
     if place.kind.suffix == "md":
         front, body = _split(text, path)
         first_line = 2
@@ -126,7 +132,10 @@ def decode(file: bytes, path: str) -> Memory:
 
 def _split(text: str, path: str) -> tuple[str, str]:
     if not text.startswith(_FENCE):
-        raise InvalidFileError(f"{path}:1: no front matter; the first line must be ---")
+        raise InvalidFileError(
+            f"{path}:1: no front matter; the first line must be ---",
+            hint="lines of YAML end in LF" if text.startswith("---\r") else None,
+        )
     end = 3 if text.startswith(_FENCE, 4) else text.find("\n" + _FENCE, 3)
     if end < 0:
         raise InvalidFileError(f"{path}:1: the front matter does not end; no second ---")
@@ -149,7 +158,7 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
             raise InvalidError(f"the {name} is not {expected}, which belongs at this path")
     generation = mapping.pop("generation", 1)
     if not isinstance(generation, int) or isinstance(generation, bool) or generation < 1:
-        raise InvalidError(f"generation is a whole number from 1, not {generation!r}")
+        raise InvalidError(f"generation is a whole number from 1, not {shown(generation)}")
     created_at = _time(mapping, "created_at")
     if created_at is None:
         raise InvalidError("created_at is missing")
@@ -195,7 +204,9 @@ def _time(mapping: dict[str, Value], name: str) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\d", value):
-        raise InvalidError(f"{name} is no time: {value!r}", hint="such as 2026-01-11T14:30:00Z")
+        raise InvalidError(
+            f"{name} is no time: {shown(value)}", hint="such as 2026-01-11T14:30:00Z"
+        )
     try:
         return parse_time(value, _NO_NOW)
     except ValueError as error:
@@ -205,7 +216,7 @@ def _time(mapping: dict[str, Value], name: str) -> datetime | None:
 def check_links(links: object) -> tuple[Link, ...]:
     """Return links given as pairs or one-key mappings, without repeats; raise InvalidError."""
     if isinstance(links, (str, Mapping)) or not hasattr(links, "__iter__"):
-        raise InvalidError(f"links are a list of (relation, id), not {links!r}")
+        raise InvalidError(f"links are a list of (relation, id), not {shown(links)}")
     return tuple(dict.fromkeys(_link(item) for item in links))
 
 
@@ -213,18 +224,19 @@ def _link(item: object) -> Link:
     if isinstance(item, Mapping) and len(item) == 1:
         item = next(iter(item.items()))
     if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
-        raise InvalidError(f"{item!r} is no link", hint='a link is ("resolves", "FIND-0001")')
+        raise InvalidError(f"{shown(item)} is no link", hint='a link is ("resolves", "FIND-0001")')
     relation, target = item
     if not isinstance(target, str):
-        raise InvalidError(f"a link goes to an id, not to {target!r}")
+        raise InvalidError(f"a link goes to an id, not to {shown(target)}")
     return Link(check_relation(relation), MemoryId(parse_id(target).text))
 
 
 def fits(memory: Memory) -> Memory:
     """Return `memory` if its file keeps within the limits; raise InvalidError."""
-    if (
-        len(memory.content.encode()) + len(dialect.write(mapping_of(memory)))
-        > 2 * MAX_CONTENT_BYTES
-    ):
-        raise InvalidError(f"{memory.id} would be larger than {2 * MAX_CONTENT_BYTES:,} bytes")
+    size = len(encode(memory))
+    if size > MAX_FILE_BYTES:
+        raise InvalidError(
+            f"the file of {memory.id} would have {size:,} bytes; the limit is {MAX_FILE_BYTES:,}",
+            hint="store less in its fields, or a reference to a file",
+        )
     return memory

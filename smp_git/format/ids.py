@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidError
+from smp_git.errors import InvalidError, shown
 from smp_git.memory import KIND_ORDER, KINDS, Kind, MemoryId
 
 PAGE_SIZE: Final = 100
@@ -58,9 +58,15 @@ class Id(NamedTuple):
         return KIND_ORDER[self.kind.name], self.number, self.tag or self.name
 
 
-@lru_cache(maxsize=65536)
-def parse_id(text: str) -> Id:
+def parse_id(text: object) -> Id:
     """Return the parts of a full id; raise InvalidError."""
+    if not isinstance(text, str):
+        raise InvalidError(f"an id is text, not {shown(text)}")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=65536)
+def _parsed(text: str) -> Id:
     if match := _NUMBERED.fullmatch(text):
         prefix, digits, tag = match.groups()
         parsed = Id(_BY_PREFIX[prefix], int(digits), tag or "")
@@ -69,7 +75,7 @@ def parse_id(text: str) -> Id:
     elif match := _STATE.fullmatch(text):
         return Id(KINDS["state"], 0, "", match[1])
     raise InvalidError(
-        f"{text!r} is no id", hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq"
+        f"{shown(text)} is no id", hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq"
     )
 
 
@@ -98,6 +104,11 @@ def parse_path(path: str) -> Id | None:
     except InvalidError:
         return None
     return parsed if parsed.path == path else None
+
+
+def is_page(folder: str) -> bool:
+    """Whether a folder below a kind's own is named as a page is."""
+    return folder.isdecimal() and folder.isascii() and f"{int(folder):03d}" == folder
 
 
 def kind_of_folder(folder: str) -> Kind | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
 from smp_git.format.ids import sort_key
@@ -49,6 +49,16 @@ _KEYS: Final = Entry._fields
 _ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(_KEYS), "tags": [], "links": []}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _START: Final = "- "
+_NONE: Final = type(None)
+# What stands under each key, for lines that somebody else wrote.
+_TYPES: Final = tuple(
+    {
+        "gen": (int, _NONE), "size": int, "tags": list, "links": list,
+        "confidence": (int, float, _NONE), "importance": (int, float, _NONE),
+        "pinned": (bool, _NONE), "tokens": (int, _NONE), "reversible": (bool, _NONE),
+    }.get(key, str if key in ("id", "blob", "at", "agent", "title") else (str, _NONE))
+    for key in _KEYS
+)  # fmt: skip
 
 
 def entry_of(memory: Memory, blob: str, size: int) -> Entry:
@@ -145,7 +155,7 @@ def read_lines(lines: Iterable[str]) -> list[Entry | None]:
     bodies = [line[2:] for line in lines]
     try:
         maps = json.loads(f"[{','.join(bodies)}]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return [_read_one(body) for body in bodies]
     if len(maps) != len(bodies):
         return [_read_one(body) for body in bodies]
@@ -160,6 +170,20 @@ def _read_one(body: str) -> Entry | None:
 
 
 def _entry(item: object) -> Entry | None:
-    if not isinstance(item, dict) or not all(isinstance(item.get(k), str) for k in ("id", "blob")):
+    if not isinstance(item, dict):
         return None
-    return Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
+    entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
+    if not all(map(_is_a, entry, _TYPES)):
+        return None
+    return entry if _are_texts(entry.tags) and all(map(_is_pair, entry.links)) else None
+
+
+_is_a: Callable[[object, Any], bool] = isinstance
+
+
+def _is_pair(link: object) -> bool:
+    return isinstance(link, list) and len(link) == 2 and _are_texts(link)  # noqa: PLR2004 - relation and target
+
+
+def _are_texts(items: list[str]) -> bool:
+    return all(isinstance(item, str) for item in items)

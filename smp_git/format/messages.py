@@ -46,8 +46,8 @@ def write(touches: Sequence[Touch], agent: str, turn: str | None = None, reason:
     trailers = [f"Agent: {agent}"]
     if turn:
         trailers.append(f"Turn: {turn}")
-    if reason:
-        trailers.append(f"Reason: {' '.join(_CONTROL.sub(' ', reason).split())}")
+    if reason := _one_line(reason or ""):
+        trailers.append(f"Reason: {reason}")
     if not 0 < len(touches) <= MOST_LINES:
         head = subject or (BATCH if touches else "settings")
         return f"{head}\n\n" + "\n".join(trailers) + "\n"
@@ -59,8 +59,12 @@ def write(touches: Sequence[Touch], agent: str, turn: str | None = None, reason:
 
 def _line(touch: Touch) -> str:
     verb = f"{touch.verb} " if touch.verb else ""
-    title = " ".join(_CONTROL.sub(" ", touch.title).split()) if touch.verb in TITLED else ""
+    title = _one_line(touch.title) if touch.verb in TITLED else ""
     return f"{verb}{touch.kind} {touch.id}" + (f": {title}" if title else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_CONTROL.sub(" ", text).split())
 
 
 def read(text: str) -> Message:

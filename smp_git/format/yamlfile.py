@@ -6,11 +6,11 @@ import io
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from smp_git.errors import InvalidFileError
+from smp_git.errors import InvalidFileError, shown
 from smp_git.format import dialect
-from smp_git.memory import MAX_CONTENT_BYTES, MAX_DEPTH, Value
+from smp_git.memory import MAX_DEPTH, MAX_FILE_BYTES, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,20 +28,11 @@ _CORE: Final = (
 )
 
 
-class _Event(Protocol):
-    """What is asked of a parser's event."""
-
-    anchor: str | None
-    tag: str | None
-    implicit: object
-    start_mark: Any
-
-
 def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
     """Return the mapping that `text` holds; `what` and `first_line` place it in errors.
 
-    Refuses more than one document, anchors, aliases, tags, merge keys, repeated keys
-    and deep nesting before anything is built; raises InvalidFileError with the line.
+    Refuses more than one document, directives, anchors, aliases, tags, merge keys,
+    repeated keys and deep nesting before anything is built; raises InvalidFileError with the line.
     """
     try:
         return dialect.read(text)
@@ -50,8 +41,8 @@ def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
 
 
 def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
-    if len(text) > MAX_CONTENT_BYTES:
-        raise InvalidFileError(f"{what}: the YAML is larger than {MAX_CONTENT_BYTES:,} bytes")
+    if len(text) > MAX_FILE_BYTES:
+        raise InvalidFileError(f"{what}: the YAML is larger than {MAX_FILE_BYTES:,} bytes")
     yaml, loader = _loader()
     try:
         _check_events(yaml.parse(text, Loader=loader), what, first_line)
@@ -88,8 +79,14 @@ def _check_events(events: Iterator[Any], what: str, first_line: int) -> None:
             raise InvalidFileError(f"{what}:{line}: nested deeper than {MAX_DEPTH} levels")
         if kind == "AliasEvent" or getattr(event, "anchor", None):
             raise InvalidFileError(f"{what}:{line}: anchors and aliases are not allowed")
-        if getattr(event, "tag", None) or getattr(event, "value", None) == "<<":
+        if getattr(event, "version", None) or (kind == "DocumentStartEvent" and event.tags):
+            raise InvalidFileError(f"{what}:{line}: directives are not allowed")
+        if getattr(event, "tag", None) or (kind == "ScalarEvent" and _is_merge(event)):
             raise InvalidFileError(f"{what}:{line}: tags and merge keys are not allowed")
+
+
+def _is_merge(event: Any) -> bool:  # noqa: ANN401 - PyYAML's own
+    return bool(event.value == "<<" and event.implicit[0])
 
 
 @cache
@@ -102,12 +99,15 @@ def _loader() -> tuple[Any, Any]:
     def mapping(loader: Any, node: Any) -> dict[str, Value]:  # noqa: ANN401 - PyYAML's own
         out: dict[str, Value] = {}
         for key_node, value_node in node.value:
-            key = loader.construct_object(key_node, deep=True)
+            # A number or a word that stands as a key is meant as text.
+            key = key_node.value
             if not isinstance(key, str):
-                key = key_node.value
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is text, no list and no mapping", key_node.start_mark
+                )
             if key in out:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    None, None, f"the key {shown(key)} stands twice", key_node.start_mark
                 )
             out[key] = loader.construct_object(value_node, deep=True)
         return out
@@ -151,9 +151,11 @@ def edit(text: str, changes: Mapping[str, Value | None]) -> str | None:
             if value is None:
                 document.pop(key, None)
             else:
-                document[key] = value
+                # Read from the dialect, so that it keeps the dialect's quotes and blocks.
+                document[key] = yaml.load(dialect.write({key: value}))[key]
         out = io.StringIO()
         yaml.dump(document, out)
-    except (YAMLError, RecursionError, TypeError, AttributeError, ValueError):
+    except (YAMLError, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):  # fmt: skip
+        # Whatever it stumbles over, the file can still be written anew.
         return None
     return out.getvalue()
