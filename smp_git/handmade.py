@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from smp_git.errors import InvalidError, InvalidFileError
+from smp_git.errors import InvalidError, InvalidFileError, StorageError
 from smp_git.format import document
-from smp_git.format.ids import is_index, kind_of_folder, parse_path
+from smp_git.format.ids import is_index, kind_of_folder, parse_id, parse_path
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.memory import MAX_CONTENT_BYTES
+from smp_git.memory import MAX_FILE_BYTES
 from smp_git.snapshot import Snapshot
 
 
@@ -24,6 +24,15 @@ class Handmade(NamedTuple):
 
 def find(snapshot: Snapshot, folder: Path) -> Handmade:
     """Return how the checked-out files differ from the snapshot."""
+    try:
+        return _found(snapshot, folder)
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {error.filename}: {error.strerror}", hint="check who owns the folder"
+        ) from error
+
+
+def _found(snapshot: Snapshot, folder: Path) -> Handmade:
     committed = dict(snapshot.repository.files(snapshot.tree))
     on_disk = dict(_walk(folder, folder))
     changed: dict[str, bytes | None] = {}
@@ -53,7 +62,7 @@ def check(handmade: Handmade) -> None:
         except InvalidFileError as error:
             problems.append(error)
     problems += [
-        InvalidFileError(f"{path}: no memory belongs at this path")
+        _stranger(path)
         for path in handmade.strangers
         if kind_of_folder(path.partition("/")[0]) and not path.endswith("~")
     ]
@@ -62,6 +71,16 @@ def check(handmade: Handmade) -> None:
             "\n".join(problem.message for problem in problems),
             hint=problems[0].hint or "mend these files; nothing was committed",
         )
+
+
+def _stranger(path: str) -> InvalidFileError:
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    try:
+        hint = f"{stem} belongs at {parse_id(stem).path}"
+    except InvalidError:
+        hint = "move it out of the session, or name it like its neighbours"
+    shown = path.encode(errors="backslashreplace").decode()
+    return InvalidFileError(f"{shown}: no memory belongs at this path", hint=hint)
 
 
 def _walk(folder: Path, top: Path) -> Iterator[tuple[str, Path]]:
@@ -79,8 +98,10 @@ def _read(path: Path | None) -> bytes | None:
         return None
     if path.is_symlink():
         raise InvalidFileError(f"{path} is a link", hint="put the file itself there")
-    if path.stat().st_size > 2 * MAX_CONTENT_BYTES:
-        raise InvalidFileError(f"{path} is larger than {2 * MAX_CONTENT_BYTES:,} bytes")
+    if not path.is_file():
+        raise InvalidFileError(f"{path} is no file", hint="move it out of the session")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise InvalidFileError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
     return path.read_bytes()
 
 

@@ -310,6 +310,11 @@ def aware(moment: datetime) -> datetime:
         raise InvalidError(f"{moment} in UTC lies outside the years 1 to 9999") from None
 
 
+def says_same(left: Memory, right: Memory) -> bool:
+    """Whether two memories would be stored alike."""
+    return left == right and is_same(dict(left.fields), dict(right.fields))
+
+
 def is_same(left: Value, right: Value) -> bool:
     """Whether two values are stored alike: 1, 1.0 and true are equal only to Python."""
     if isinstance(left, dict) and isinstance(right, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -28,6 +28,7 @@ from smp_git.memory import (
     check_fields,
     check_tags,
     kind_named,
+    says_same,
     title_of,
 )
 from smp_git.snapshot import Snapshot
@@ -104,14 +105,13 @@ class Stage:
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory as staged, else as in the snapshot."""
-        name = parse_id(memory_id).text if memory_id in self.memories else self.find(memory_id)
+        name = self.find(memory_id)
         return self.memories.get(name) or self.base.get(name)
 
     def find(self, text: str) -> MemoryId:
         """Return the id that `text` names."""
-        if text in self.memories:
-            return MemoryId(text)
-        return self.base.find(text)
+        name = MemoryId(str(text))
+        return name if name in self.memories else self.base.find(text)
 
     def add(self, new: Draft, *, skip_duplicates: bool = False) -> Memory:
         """Stage a new memory; return it, or the one it repeats if that is to be skipped."""
@@ -119,6 +119,7 @@ class Stage:
         if twin is not None and skip_duplicates:
             return replace(self.base.get(twin), duplicate_of=twin)
         memory = new.named(self._number(new.kind), self.now)
+        _refuse_own_link(memory)
         memory = self._superseding(memory)
         memory = self._put(memory, "", None)
         for link in memory.links:
@@ -149,7 +150,9 @@ class Stage:
             links=old.links if links is None else document.check_links(links),
             fields=MappingProxyType(merged),
         )
-        if new == old:
+        if links is not None:
+            _refuse_own_link(new)
+        if says_same(new, old):
             return old
         new = document.fits(replace(new, updated_at=max(self.now, old.created_at)))
         return self._put(new, verb, old)
@@ -224,7 +227,7 @@ class Stage:
             generation=old.generation if old else 1,
             path=place.path,
         )
-        if old and replace(new, updated_at=old.updated_at) == old:
+        if old and says_same(replace(new, updated_at=old.updated_at), old):
             return old
         return self._put(document.fits(new), "edit" if old else "", old)
 
@@ -290,13 +293,24 @@ class Stage:
         key = memory.fields.get("key") or memory.fields.get("topic")
         if memory.kind != "preference" or not key:
             return memory
-        category = memory.fields.get("category")
+        wanted = memory.fields.get("category"), key
         same = [
-            Link("supersedes", entry.id)
-            for entry in self.base.entries("preference")
-            if (entry.category, entry.key) == (category, key) and entry.status != "superseded"
+            Link("supersedes", name)
+            for name, subject, status in self._preferences()
+            if subject == wanted and status != "superseded"
         ]
         return replace(memory, links=tuple(dict.fromkeys((*memory.links, *same))))
+
+    def _preferences(self) -> Iterator[tuple[MemoryId, object, str | None]]:
+        """Yield each preference with what it is about and its status, as staged."""
+        for entry in self.base.entries("preference"):
+            if entry.id not in self.memories:
+                yield entry.id, (entry.category, entry.key), entry.status
+        for name, staged in self.memories.items():
+            if staged.kind == "preference":
+                fields = staged.fields
+                about = fields.get("category"), fields.get("key") or fields.get("topic")
+                yield name, about, staged.status
 
     def _twin(self, new: Draft) -> MemoryId | None:
         """Return the latest recent memory that says the same, or None."""
@@ -322,6 +336,11 @@ class Stage:
 
     def _says(self, memory_id: MemoryId, new: Draft) -> bool:
         return self.base.get(memory_id).content == new.content
+
+
+def _refuse_own_link(memory: Memory) -> None:
+    if any(link.target == memory.id for link in memory.links):
+        raise InvalidError(f"{memory.id} cannot be linked to itself", hint="name another memory")
 
 
 def _page_number(path: str) -> int:

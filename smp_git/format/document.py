@@ -25,6 +25,7 @@ from smp_git.memory import (
     check_tags,
     check_text,
     is_same,
+    says_same,
     title_of,
 )
 from smp_git.when import format_time, parse_time
@@ -97,7 +98,7 @@ def _says(file: bytes, memory: Memory) -> bool:
         found = decode(file, parse_id(memory.id).path)
     except InvalidFileError:
         return False
-    return found == memory and is_same(dict(found.fields), dict(memory.fields))
+    return says_same(found, memory)
 
 
 def decode(file: bytes, path: str) -> Memory:

@@ -79,9 +79,9 @@ def _parsed(text: str) -> Id:
     )
 
 
-def short_id(text: str) -> Id | None:
+def short_id(text: object) -> Id | None:
     """Return what an abbreviated id (`DEC-42`, `dec42`) names, or None; the tag may be missing."""
-    match = _SHORT.fullmatch(text)
+    match = _SHORT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
     prefixes = {prefix.lower(): kind for prefix, kind in _BY_PREFIX.items()}
