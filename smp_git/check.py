@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidFileError, SmpError
-from smp_git.format.ids import INDEX, parse_path
+from smp_git.format.ids import INDEX, is_index, kind_of_folder, parse_path
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.repository import MAIN
@@ -55,13 +55,9 @@ def _objects(snapshot: Snapshot) -> list[Problem]:
 
 
 def _pages(snapshot: Snapshot) -> list[Problem]:
-    found = []
     repository = snapshot.repository
+    found = _strays(snapshot)
     for path, tree_id in snapshot.page_ids().items():
-        for name in repository.tree(tree_id):
-            if name != INDEX and parse_path(f"{path}/{name}") is None:
-                message = f"{path}/{name}: no memory belongs at this path"
-                found.append(Problem(code="stray_file", path=f"{path}/{name}", message=message))
         try:
             wanted = index.rebuilt(repository, path, tree_id).encode()
         except InvalidFileError as error:
@@ -72,6 +68,17 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
             message = f"{path}/{INDEX} is not what its files ask for"
             found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
     return found
+
+
+def _strays(snapshot: Snapshot) -> list[Problem]:
+    pages = snapshot.page_ids()
+    return [
+        Problem(code="stray_file", path=path, message=f"{path}: no memory belongs at this path")
+        for path, _ in snapshot.repository.files(snapshot.tree)
+        if kind_of_folder(path.partition("/")[0])
+        and parse_path(path) is None
+        and not (is_index(path) and path.rpartition("/")[0] in pages)
+    ]
 
 
 def _checked_out(reader: Reader, snapshot: Snapshot) -> list[Problem]:

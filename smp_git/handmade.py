@@ -9,6 +9,7 @@ from typing import NamedTuple
 from smp_git.errors import InvalidError, InvalidFileError, StorageError
 from smp_git.format import document
 from smp_git.format.ids import is_index, kind_of_folder, parse_id, parse_path
+from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.memory import MAX_FILE_BYTES
 from smp_git.snapshot import Snapshot
@@ -71,6 +72,16 @@ def check(handmade: Handmade) -> None:
             "\n".join(problem.message for problem in problems),
             hint=problems[0].hint or "mend these files; nothing was committed",
         )
+
+
+def restore_indexes(snapshot: Snapshot, folder: Path, handmade: Handmade) -> None:
+    """Write the page indexes that a person changed as they are committed."""
+    for path in handmade.stale_indexes:
+        blob = snapshot.repository.find(snapshot.tree, path)
+        target = folder / path
+        if blob is not None and target.parent.is_dir() and not target.parent.is_symlink():
+            scratch = folder / ".git" / "smp" / "index.tmp"
+            disk.replace_file(target, snapshot.repository.blob(blob), scratch)
 
 
 def _stranger(path: str) -> InvalidFileError:

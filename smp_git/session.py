@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -14,11 +14,18 @@ from typing import Final, Self, TypeVar
 
 from smp_git import check, handmade, history, revert, when
 from smp_git.check import Problem
-from smp_git.errors import FormatError, InvalidRevisionError, MemoryNotFoundError
+from smp_git.errors import (
+    FormatError,
+    InvalidError,
+    InvalidFileError,
+    InvalidRevisionError,
+    MemoryNotFoundError,
+    shown,
+)
 from smp_git.format import yamlfile
 from smp_git.format.ids import parse_id
 from smp_git.history import BlamedField, MemoryDiff, Version
-from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, aware
+from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, aware, check_text
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
 from smp_git.transaction import Change, Transaction, Writer
@@ -110,7 +117,7 @@ class Session:
         self._clock = clock
         self._closed = False
         self.metadata = _metadata(self._reader.snapshot())
-        on_open(self._writer, clock())
+        on_open(self._keeper, clock())
 
     def __enter__(self) -> Self:
         return self
@@ -130,8 +137,8 @@ class Session:
 
     @property
     def id(self) -> str:
-        """The session's name."""
-        return self.metadata.id
+        """The session's name, which is its folder's: a copy keeps the metadata."""
+        return self._reader.path.name
 
     @property
     def path(self) -> Path:
@@ -201,6 +208,8 @@ class Session:
 
     def transaction(self, agent: str | None = None, *, reason: str | None = None) -> SessionTransaction:  # fmt: skip
         """Return a context in which many edits become one commit, all or nothing."""
+        if reason is not None:
+            check_text(reason, "reason")
         return SessionTransaction(self, self._writer, agent or self._default_agent(), reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
@@ -226,6 +235,7 @@ class Session:
             for path, data in found.files.items():
                 was = stage.base.repository.find(stage.base.tree, path)
                 stage.put_file(path, data, "remove" if data is None else "edit" if was else "")
+            handmade.restore_indexes(stage.base, self.path, found)
 
         return self._change(agent, work, "edits by hand")
 
@@ -253,7 +263,7 @@ class Session:
         if isinstance(at, datetime):
             return aware(at)
         try:
-            return when.parse_time(at, self._clock())
+            return when.parse_time(str(at), self._clock())
         except ValueError as error:
             raise InvalidRevisionError(str(error)) from None
 
@@ -322,6 +332,8 @@ class Session:
 
     def log(self, memory_id: str | None = None, *, limit: int | None = None) -> tuple[Version, ...]:
         """Return the commits of the session, or of one memory, newest first."""
+        if limit is not None and limit < 0:
+            raise InvalidError(f"a limit is a number from 0, not {limit}")
         if memory_id is not None:
             return self.history(memory_id)[:limit]
         return self._read(None, lambda snapshot: tuple(islice(history.log(snapshot), limit)))
@@ -441,19 +453,19 @@ def _metadata(snapshot: Snapshot) -> Metadata:
     blob = repository.find(snapshot.tree, "metadata.yaml")
     if blob is None:
         raise FormatError(f"{repository.path} is a Git repository, but no session")
-    found = yamlfile.read(repository.blob(blob).decode(), "metadata.yaml")
+    found = yamlfile.read(repository.blob(blob).decode("utf-8", "replace"), "metadata.yaml")
     for name, known in (("format", FORMAT), ("rule", RULE)):
         number = found.get(name)
         if not isinstance(number, int) or number > known:
             raise FormatError(
-                f"session {repository.path.name} has {name} {number}; this program knows {known}",
+                f"session {repository.path.name} has {name} {shown(number)}; this program knows {known}",
                 hint="install a newer smp-git",
             )
     user, tags, agents, context = (found.get(key) for key in ("user", "tags", "agents", "context"))
     return Metadata(
         id=str(found.get("id")),
         uid=str(found.get("uid")),
-        created_at=when.parse_time(str(found.get("created_at")), snapshot.commit.time),
+        created_at=_created_at(found.get("created_at")),
         user=user if isinstance(user, str) else None,
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         agents=tuple(str(name) for name in agents) if isinstance(agents, list) else (),
@@ -461,3 +473,12 @@ def _metadata(snapshot: Snapshot) -> Metadata:
         format=FORMAT,
         rule=RULE,
     )
+
+
+def _created_at(text: Value) -> datetime:
+    try:
+        if isinstance(text, str) and _DATE.match(text):
+            return when.parse_time(text, datetime.max.replace(tzinfo=UTC))
+    except ValueError:
+        pass
+    raise InvalidFileError(f"metadata.yaml: created_at is no time: {shown(text)}")

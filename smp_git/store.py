@@ -18,6 +18,9 @@ from smp_git.errors import (
     InvalidError,
     NotStoreError,
     SessionNotFoundError,
+    SmpError,
+    StorageError,
+    shown,
 )
 from smp_git.format import dialect, messages, yamlfile
 from smp_git.git import layout, staging
@@ -26,7 +29,7 @@ from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, Signature, wri
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
-from smp_git.memory import CommitId, Value, agent_name, check_tags, check_value
+from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.session import FORMAT, RULE, Session
 from smp_git.when import format_time
 
@@ -68,8 +71,7 @@ class Store:
 
         Without a path it is `.bmad/sessions` in the current folder.
         """
-        place = Path(path) if path is not None else Path.cwd() / PLACE
-        place = place.absolute()
+        place = _absolute(path) if path is not None else Path.cwd() / PLACE
         with reporting(f"a store at {place}"):
             if place.exists() and not place.is_dir():
                 raise NotStoreError(f"{place} is a file", hint="name a folder")
@@ -93,7 +95,7 @@ class Store:
         """
         given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
         if given:
-            return cls(_store_at(Path(given).absolute()), clock=clock)
+            return cls(_store_at(_absolute(given)), clock=clock)
         here = Path.cwd()
         for folder in (here, *here.parents):
             for place in (folder / PLACE, folder):
@@ -127,11 +129,11 @@ class Store:
         names = self.sessions()
         if text in names:
             return text
-        found = [name for name in names if name.startswith(text)] if text else []
+        found = [name for name in names if name.startswith(str(text))] if text else []
         if len(found) > 1:
-            raise InvalidError(f"{text!r} begins several sessions", hint=f"one of {', '.join(found[:10])}")  # fmt: skip
+            raise InvalidError(f"{shown(text)} begins several sessions", hint=f"one of {', '.join(found[:10])}")  # fmt: skip
         if not found:
-            raise SessionNotFoundError(f"no session {text!r} in {self.path}", hint="smp sessions lists them")  # fmt: skip
+            raise SessionNotFoundError(f"no session {shown(text)} in {self.path}", hint="smp sessions lists them")  # fmt: skip
         return found[0]
 
     def sessions(self) -> tuple[str, ...]:
@@ -146,8 +148,11 @@ class Store:
         """Return everything that is wrong with any session."""
         found = []
         for name in self.sessions():
-            with self.session(name) as session:
-                found += [f"{name}: {problem.message}" for problem in session.check()]
+            try:
+                with self.session(name) as session:
+                    found += [f"{name}: {problem.message}" for problem in session.check()]
+            except SmpError as error:
+                found.append(f"{name}: {error.message}")
         return tuple(found)
 
     def _opened(self, place: Path) -> Session:
@@ -161,9 +166,10 @@ class Store:
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:
             return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
-        if not _SESSION_ID.fullmatch(str(given)) or _DEVICE.fullmatch(given):
+        text = str(given)
+        if text != given or not _SESSION_ID.fullmatch(text) or _DEVICE.fullmatch(text):
             raise InvalidError(
-                f"{given!r} is no id for a session",
+                f"{shown(given)} is no id for a session",
                 hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
             )
         taken = {name.lower(): name for name in (*self.sessions(), GLOBAL)}
@@ -185,8 +191,12 @@ class Store:
         }
         if user is not None:
             agent_name(user)
-            metadata["user"] = user
+            metadata["user"] = check_text(user, "user")
+        if isinstance(agents, str):
+            raise InvalidError(f"agents are a list of names, not {shown(agents)}")
         metadata["agents"] = [agent_name(agent) for agent in agents]
+        if context is not None and not isinstance(context, Mapping):
+            raise InvalidError(f"a context is a mapping, not {shown(context)}")
         metadata["context"] = check_value(context or {}, "context")
         metadata["tags"] = list(check_tags(tags))
         with reporting(f"session {name}"):
@@ -253,37 +263,53 @@ def _is_store(place: Path) -> bool:
     return (place / "active").is_dir() and (place / "config.yaml").is_file()
 
 
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    if "\0" in os.fspath(path):
+        raise NotStoreError(f"{shown(path)} is no path")
+    return Path(path).absolute()
+
+
 def _store_at(path: Path) -> Path:
-    for place in (path, path / PLACE):
-        if _is_store(place):
-            return place
-    if not path.exists():
+    try:
+        found = [place for place in (path, path / PLACE) if _is_store(place)]
+        there = path.exists()
+    except OSError as error:
+        raise NotStoreError(f"{shown(str(path))} cannot be opened: {error.strerror}") from error
+    if found:
+        return found[0]
+    if not there:
         raise NotStoreError(f"{path} does not exist", hint="smp init makes a store")
     raise NotStoreError(f"{path} is no store", hint="smp init makes one; a store holds config.yaml")
 
 
 def _settings(path: Path) -> Settings:
     file = path / "config.yaml"
-    found = yamlfile.read(file.read_text(), str(file))
+    try:
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error.strerror}") from error
+    found = yamlfile.read(text, str(file))
     number = found.get("format", FORMAT)
     if not isinstance(number, int) or number > FORMAT:
         raise FormatError(
-            f"the store at {path} has format {number}; this program knows {FORMAT}",
+            f"the store at {path} has format {shown(number)}; this program knows {FORMAT}",
             hint="install a newer smp-git",
         )
     for name in found:
         if name not in _SETTINGS:
             raise InvalidError(
-                f"{file}: no setting {name!r}", hint=f"settings are {', '.join(_SETTINGS)}"
+                f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(_SETTINGS)}"
             )
     durability = found.get("durability", "durable")
     if durability not in ("durable", "relaxed"):
-        raise InvalidError(f"{file}: durability is durable or relaxed, not {durability!r}")
+        raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
     timeout = found.get("lock_timeout_seconds", 5.0)
     if (
         isinstance(timeout, bool)
         or not isinstance(timeout, (int, float))
         or not 0 < timeout <= _LONGEST_TIMEOUT
     ):
-        raise InvalidError(f"{file}: lock_timeout_seconds is a number above 0, not {timeout!r}")
+        raise InvalidError(
+            f"{file}: lock_timeout_seconds is a number above 0, not {shown(timeout)}"
+        )
     return Settings(durable=durability == "durable", lock_timeout_seconds=float(timeout))
