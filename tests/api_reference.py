@@ -1,0 +1,94 @@
+"""Writes docs/reference/python-api.md from the package: `python -m tests.api_reference`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from typing import ForwardRef
+
+import smp_git
+from smp_git.format.messages import Touch
+from smp_git.session import Metadata, Participant, SessionTransaction
+from tests.cli_reference import sentences
+from tests.support import ROOT
+
+PAGE = ROOT / "docs/reference/python-api.md"
+
+_HEAD = """\
+# Python API
+
+This page is generated from the package by `python -m tests.api_reference`.
+
+Import from `smp_git`; the errors stand in `smp_git.errors` and on the page of the [exit statuses](exit-statuses.md).
+Other modules are not part of the contract.
+Results are frozen values.
+Times are aware `datetime`s in UTC.
+A revision (`at`, `old`, `new`, `revision`) is a text such as `HEAD~3`, a commit or `2 days ago`, or a `datetime`.
+Further keywords of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory.
+`smp_git.__version__` is the version of the package.
+"""
+
+_DOORS = (smp_git.Store, smp_git.Session, SessionTransaction)
+_VALUES = (
+    smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
+    smp_git.FieldChange, smp_git.BlamedField, smp_git.SessionInfo, Participant, Metadata,
+    smp_git.Problem,
+)  # fmt: skip
+
+
+def text() -> str:
+    """Return the page."""
+    lines = [_HEAD]
+    for one in (*_DOORS, *_VALUES):
+        lines += [f"## {one.__name__}", "", _summary(one), "", *_fields(one), *_members(one)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _summary(thing: object) -> str:
+    return sentences(inspect.getdoc(thing) or "")
+
+
+def _fields(one: type) -> Iterator[str]:
+    if not dataclasses.is_dataclass(one) and not hasattr(one, "_fields"):
+        return
+    types = {name: kind for name, kind in one.__annotations__.items() if not name.startswith("_")}
+    yield from ("| field | type |", "|---|---|")
+    yield from (f"| `{name}` | `{_type(kind)}` |" for name, kind in types.items())
+    yield ""
+
+
+def _type(kind: object) -> str:
+    name = kind.__forward_arg__ if isinstance(kind, ForwardRef) else str(kind)
+    return name.replace("|", "\\|")
+
+
+def _members(one: type) -> Iterator[str]:
+    for name in _public(one):
+        member = inspect.getattr_static(one, name)
+        if isinstance(member, property):
+            yield from (f"### {one.__name__}.{name}", "", _summary(member), "")
+        elif callable(getattr(one, name)):
+            shape = _signature(name, getattr(one, name))
+            yield from (f"### {one.__name__}.{name}", "", "```text", shape, "```", "")
+            yield from (_summary(getattr(one, name)), "")
+
+
+def _public(one: type) -> list[str]:
+    """Return the names of what a class and its bases in this package define, in order."""
+    names: dict[str, None] = {}
+    for base in (one, *one.__mro__):
+        if base.__module__.startswith("smp_git"):
+            names.update(dict.fromkeys(name for name in vars(base) if not name.startswith("_")))
+    data = set(getattr(one, "__annotations__", {}))
+    return [name for name in names if name not in data]
+
+
+def _signature(name: str, function: Callable[..., object]) -> str:
+    signature = inspect.signature(function)
+    kept = [one for one in signature.parameters.values() if one.name not in ("self", "clock")]
+    return f"{name}{signature.replace(parameters=kept)}".replace("'", "")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text())

@@ -1,0 +1,115 @@
+"""Writes docs/reference/cli.md from the program: `python -m tests.cli_reference`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from smp_git.cli.program import app
+from tests.support import ROOT
+
+PAGE = ROOT / "docs/reference/cli.md"
+
+# What stands for the value of an option that does not say it itself.
+_PLACES: Final = {"str": "TEXT", "path": "FILE", "int": "N", "int range": "N", "float": "N"}
+
+_HEAD = """\
+# Commands
+
+This page is generated from the program by `python -m tests.cli_reference`.
+
+`smp COMMAND [ARGUMENTS] [OPTIONS]`; also `git smp COMMAND` and `python -m smp_git COMMAND`.
+What a command answers goes to the standard output, messages and notes go to the standard error.
+The [exit status](exit-statuses.md) tells what went wrong, and [JSON](json.md) lists what `--json` prints.
+No command asks a question.
+
+Without `-s` and `SMP_SESSION` a command means the session that `smp new` or `smp use` chose in this terminal, else the only session of the store.
+Without `--root` and `SMP_ROOT` it looks for a store from the current folder up.
+Without `--agent` and `SMP_AGENT` the writer is the user of the session.
+"""
+
+
+def sentences(text: str) -> str:
+    """Return the paragraphs of a text with one sentence on a line."""
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    return "\n\n".join(re.sub(r"(?<=[.]) (?=[A-Z])", "\n", part) for part in paragraphs)
+
+
+def commands() -> dict[str, Any]:
+    """Return the commands that the program shows, by name."""
+    group: Any = typer.main.get_command(app)
+    return {name: one for name, one in sorted(group.commands.items()) if not one.hidden}
+
+
+def text() -> str:
+    """Return the page."""
+    group: Any = typer.main.get_command(app)
+    common = {option.name for option in group.params}
+    lines = [_HEAD, "## Options of every command", "", *_options(group.params)]
+    for name, command in commands().items():
+        lines += ["", *_section(name, command, common)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(name: str, command: Any, common: set[str]) -> Iterator[str]:
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [
+        param
+        for param in command.params
+        if param.param_type_name == "option" and param.name not in common
+    ]
+    title, _, more = command.help.partition("\n")
+    yield f"## smp {name}"
+    yield ""
+    yield f"{title}."
+    if more.strip():
+        yield ""
+        yield sentences(more.strip())
+    yield ""
+    yield from ("```text", " ".join(["smp", name, *map(_shape, arguments)]), "```", "")
+    if arguments:
+        yield from ("| argument | |", "|---|---|")
+        yield from (f"| `{_cell(_shape(one))}` | {_told(one)} |" for one in arguments)
+        yield ""
+    if options:
+        yield from _options(options)
+        yield ""
+    yield f"Example: `{command.epilog.removeprefix('Example: ')}`"
+
+
+def _options(options: list[Any]) -> Iterator[str]:
+    yield from ("| option | |", "|---|---|")
+    for option in options:
+        names = ", ".join(f"`{_cell(name)}`" for name in _names(option))
+        if option.name != "help":
+            again = " (may be repeated)" if option.multiple else ""
+            yield f"| {names} | {_told(option)}{again} |"
+
+
+def _names(option: Any) -> list[str]:
+    shown = option.metavar or (
+        None if option.is_flag else _PLACES.get(option.type.name, option.type.name.upper())
+    )
+    return [f"{name} {shown}" if shown else name for name in option.opts]
+
+
+def _told(param: Any) -> str:
+    default = f" (`{param.default}` if left out)" if isinstance(param.default, (str, Path)) else ""
+    return _cell(param.help or "") + default
+
+
+def _shape(argument: Any) -> str:
+    name: str = argument.metavar or f"[{argument.name.upper()}]"
+    return name if argument.required or name.startswith("[") else f"[{name}]"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text())
