@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from smp_git.assembly import Change
@@ -73,26 +72,17 @@ def _remove(folder: Path, target: Path) -> None:
         parent = parent.parent
 
 
-def lost_by_power_cut(path: Path) -> bool:
-    """Whether a checked-out file looks as a power cut leaves one: empty, or all NULs."""
-    try:
-        size = path.stat().st_size
-        if size == 0:
-            return True
-        with path.open("rb") as file:
-            return not file.read(min(size, 4096)).strip(b"\0")
-    except OSError:
-        return False
+def standing(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the checked-out files with their bytes; links are left out."""
+    for entry in folder.iterdir():
+        if entry.is_symlink() or entry.name == ".git":
+            continue
+        if entry.is_dir():
+            yield from ((f"{entry.name}/{path}", data) for path, data in standing(entry))
+        elif entry.is_file():
+            yield entry.name, entry.read_bytes()
 
 
-def mend_after_power_cut(folder: Path, files: Iterable[tuple[str, ObjectId]], read: Callable[[ObjectId], bytes], scratch: Path) -> list[str]:  # fmt: skip
-    """Write the files anew that a power cut emptied, and those it lost; return their paths."""
-    mended = []
-    for path, blob in files:
-        target = folder / path
-        if not os.path.lexists(target) or lost_by_power_cut(target):
-            data = read(blob)
-            if data or not target.exists():
-                disk.replace_file(target, data, scratch)
-                mended.append(path)
-    return mended
+def is_lost(data: bytes | None) -> bool:
+    """Whether a checked-out file is as a power cut leaves it: gone, empty, or with NULs."""
+    return not data or b"\0" in data

@@ -130,6 +130,7 @@ class Local:
         """Remove what dead writers left half-made; the caller holds the lock."""
         for scratch in (
             *self.folder.glob("*.tmp"),
+            *self.folder.glob("*.tmp.lock"),
             *self.folder.parent.glob("objects/*/tmp_obj_smp*"),
         ):
             scratch.unlink(missing_ok=True)

@@ -26,6 +26,9 @@ if sys.platform == "win32":
     def _wait(fd: int) -> None:
         lock_descriptor(fd, blocking=True)
 
+    def _unlock(fd: int) -> None:
+        """Do nothing: closing the file unlocks it."""
+
 else:
     import fcntl
 
@@ -38,6 +41,9 @@ else:
 
     def _wait(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX)
+
+    def _unlock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 _held: weakref.WeakSet[_Held] = weakref.WeakSet()
@@ -52,6 +58,13 @@ class _Held:
 
     def release(self) -> None:
         """Give the lock up; the file stays, since removing it would let two in."""
+        if self.fd >= 0:
+            # A child forked meanwhile may still have the file open.
+            _unlock(self.fd)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the file; a lock that another process shares stays."""
         _held.discard(self)
         fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -61,7 +74,7 @@ class _Held:
 def _forget_after_fork() -> None:
     # A child shares its parent's open file, and with it the lock.
     for held in list(_held):
-        held.release()
+        held.forget()
 
 
 if hasattr(os, "register_at_fork"):
@@ -69,37 +82,68 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def locked(path: Path, timeout_seconds: float, doing: str) -> Iterator[float]:
-    """Hold the lock at `path`; yield how long it took to get it.
+def locked(path: Path, deadline: float, doing: str) -> Iterator[None]:
+    """Hold the lock at `path`.
 
     Waiting is in the kernel's queue, so that a busy writer does not overtake for long.
-    Raises LockedError, naming the holder, after `timeout_seconds` in all.
+    Raises LockedError, naming the holder, when the monotonic clock shows `deadline`.
     """
-    started = time.monotonic()
-    held = _acquire(path, started + timeout_seconds, timeout_seconds)
+    timeout_seconds = max(0.0, deadline - time.monotonic())
+    held = _acquire(path, deadline, timeout_seconds)
     try:
-        _sign(held.fd, doing)
-        yield time.monotonic() - started
+        # Whoever took the lock of a file that was since removed still holds its folder.
+        folder = _folder_of(path, deadline, timeout_seconds)
+        try:
+            _sign(held.fd, doing)
+            yield
+        finally:
+            if folder is not None:
+                folder.release()
     finally:
         held.release()
 
 
+def _folder_of(path: Path, deadline: float, timeout_seconds: float) -> _Held | None:
+    """Lock the folder of the lock file too, where the system can."""
+    if sys.platform == "win32":
+        return None
+    held = _Held(os.open(path.parent, os.O_RDONLY))
+    try:
+        while not _try(held.fd):
+            if time.monotonic() > deadline:
+                raise _late(path, timeout_seconds)
+            time.sleep(0.005)
+    except LockedError:
+        held.release()
+        raise
+    except OSError:
+        # Some network file systems lock only what is open for writing.
+        held.forget()
+        return None
+    return held
+
+
+def _late(path: Path, timeout_seconds: float) -> LockedError:
+    return LockedError(
+        f"session {_session_of(path)} stayed locked for {round(timeout_seconds, 1):g} s by {_holder(path)}",
+        hint="try again; the lock frees itself when that process ends",
+    )
+
+
 def _acquire(path: Path, deadline: float, timeout_seconds: float) -> _Held:
     while True:
-        fd = _open(path)
+        held = _Held(_open(path))
+        fd = held.fd
         try:
-            got = _try(fd) or _wait_until(fd, deadline)
+            got = _try(fd) or _wait_until(held, deadline)
         except OSError as error:
-            os.close(fd)
+            held.forget()
             raise _unlockable(path, error) from error
         if not got:
-            raise LockedError(
-                f"session {_session_of(path)} stayed locked for {timeout_seconds:g} s by {_holder(path)}",
-                hint="try again; the lock frees itself when that process ends",
-            )
+            raise _late(path, timeout_seconds)
         if _is_current(fd, path):
-            return _Held(fd)
-        os.close(fd)
+            return held
+        held.release()
 
 
 def _session_of(path: Path) -> str:
@@ -109,6 +153,9 @@ def _session_of(path: Path) -> str:
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
+        if not os.path.lexists(path) and path.parent.parent.is_dir():
+            # A fresh clone has no folder for it.
+            path.parent.mkdir(mode=0o700, exist_ok=True)
         return os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -129,14 +176,14 @@ def _unlockable(path: Path, error: OSError) -> StorageError:
 def _is_current(fd: int, path: Path) -> bool:
     """Whether the locked file still is the one at `path`: a session may move meanwhile."""
     try:
-        return os.path.sameopenfile(fd, fd) and os.path.samestat(os.fstat(fd), path.stat())
+        return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False
 
 
-def _wait_until(fd: int, deadline: float) -> bool:
-    """Wait in the kernel's queue; on failure the descriptor is closed when its turn comes."""
-    turn = _Turn(fd)
+def _wait_until(held: _Held, deadline: float) -> bool:
+    """Wait in the kernel's queue; on failure the file is closed when its turn comes."""
+    turn = _Turn(held)
     threading.Thread(target=turn.wait, name="smp-lock", daemon=True).start()
     return turn.taken(max(0.0, deadline - time.monotonic()))
 
@@ -144,8 +191,8 @@ def _wait_until(fd: int, deadline: float) -> bool:
 class _Turn:
     """A place in the queue for a lock, which can be given up."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, held: _Held) -> None:
+        self._held = held
         self._state = threading.Lock()
         self._given_up = False
         self._done = threading.Event()
@@ -154,13 +201,13 @@ class _Turn:
     def wait(self) -> None:
         """Block until the lock is ours; let it go at once if nobody wants it any more."""
         try:
-            _wait(self._fd)
+            _wait(self._held.fd)
         except OSError as error:
             self._error = error
         with self._state:
             if self._given_up:
                 with contextlib.suppress(OSError):
-                    os.close(self._fd)
+                    self._held.release()
             self._done.set()
 
     def taken(self, timeout_seconds: float) -> bool:

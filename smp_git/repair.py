@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
 from smp_git.assembly import Change
-from smp_git.checkout import check_out, mend_after_power_cut
-from smp_git.git.objects import ObjectId
+from smp_git.checkout import check_out, is_lost, standing
+from smp_git.format.ids import is_index, parse_path
+from smp_git.git import staging, storage
+from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import MAIN, drop_own_ref_lock
 from smp_git.snapshot import Reader
+
+# More commits than are made in the time that the system keeps written data to itself.
+_LOOKED_BACK: Final = 2_000
 
 
 def is_needed(reader: Reader) -> bool:
     """Whether something local is not as a finished write leaves it."""
     local = reader.local
-    return bool(local.pending()) or local.rebooted() or (local.folder / "ref").exists()
+    return (
+        bool(local.pending())
+        or local.rebooted()
+        or (local.folder / "ref").exists()
+        or staging.is_locked_by_us(reader.repository.git)
+    )
 
 
 def repair(reader: Reader) -> list[str]:
     """Put the checked-out files, scratch files and stale locks right; return what was mended."""
     local = reader.local
     drop_own_ref_lock(reader.repository.git, reader.ref)
+    staging.drop_own_index_lock(reader.repository.git)
     local.sweep()
     mended: list[str] = []
     if reader.repository.checked_out() == MAIN:
@@ -45,8 +60,36 @@ def _finish(reader: Reader) -> list[str]:
 
 
 def _after_reboot(reader: Reader) -> list[str]:
+    """Check out what a power cut emptied, lost, or took back to an earlier version.
+
+    The newest commit was forced out and the checked-out files were not, so an old
+    version may stand there, which would be taken for a person's edit.
+    """
     repository = reader.repository
-    files = repository.files(reader.snapshot().tree)
-    return mend_after_power_cut(
-        reader.path, files, repository.blob, reader.local.scratch("checkout")
-    )
+    storage.sweep(repository.git / "objects")
+    staging.forget(repository.git)
+    wanted = dict(repository.files(reader.snapshot().tree))
+    found = dict(standing(reader.path))
+    names = {path: object_id(BLOB, data) for path, data in found.items()}
+    unlike = [
+        path
+        for path in wanted.keys() | found.keys()
+        if wanted.get(path) != names.get(path) and (path in wanted or parse_path(path))
+    ]
+    lost = {path for path in unlike if is_lost(found.get(path)) or is_index(path)}
+    lost |= _earlier(reader, {path: names[path] for path in unlike if path not in lost})
+    changes = [Change(path, names.get(path), wanted.get(path)) for path in sorted(lost)]
+    check_out(reader.path, changes, repository.blob, reader.local.scratch("checkout"))
+    return sorted(lost)
+
+
+def _earlier(reader: Reader, found: Mapping[str, ObjectId]) -> set[str]:
+    """Return the files that stand in a version which one of the latest commits has."""
+    earlier: set[str] = set()
+    repository = reader.repository
+    for commit in islice(repository.walk(reader.snapshot().id), _LOOKED_BACK):
+        rest = found.keys() - earlier
+        if not rest:
+            break
+        earlier |= {path for path in rest if repository.find(commit.tree, path) == found[path]}
+    return earlier

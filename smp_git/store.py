@@ -6,7 +6,9 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +25,7 @@ from smp_git.errors import (
     shown,
 )
 from smp_git.format import dialect, messages, yamlfile
-from smp_git.git import layout, staging
+from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, Signature, write_commit
 from smp_git.git.repository import MAIN, Repository
@@ -39,6 +41,8 @@ GLOBAL: Final = "global"
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
 _LONGEST_TIMEOUT: Final = 3600
+# A session is made in milliseconds.
+_ABANDONED_SECONDS: Final = 600.0
 _SETTINGS: Final = ("format", "durability", "lock_timeout_seconds")
 
 
@@ -206,6 +210,7 @@ class Store:
 
 def _build(place: Path, metadata: Mapping[str, Value], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
     """Make a session aside and move it into its place, whole."""
+    _sweep(place.parent)
     aside = place.parent / f".new-{secrets.token_hex(8)}"
     try:
         layout.create(aside)
@@ -225,8 +230,19 @@ def _build(place: Path, metadata: Mapping[str, Value], identity: Identity, autho
             if place.exists():
                 raise AlreadyExistsError(f"session {place.name} exists") from error
             raise
+        if durable:
+            disk.force_folder(place.parent)
+            disk.force_folder(place.parent.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the sessions that a dead process left half-made."""
+    for aside in folder.glob(".new-*"):
+        with suppress(FileNotFoundError):
+            if time.time() - aside.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(aside, ignore_errors=True)
 
 
 def _first_commit(folder: Path, files: Mapping[str, bytes], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
@@ -245,17 +261,16 @@ def _first_commit(folder: Path, files: Mapping[str, bytes], identity: Identity, 
             text,
         ),
     )
-    written = repository.store([*blobs.values(), *trees, commit])
-    try:
+    with repository.store([*blobs.values(), *trees, commit]) as written:
+        for path, data in files.items():
+            target = folder / path
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            target.write_bytes(data)
+            target.chmod(0o600)
+        staging.refresh(repository, tree)
+        # A repository without its settings could not be opened after a power cut.
+        written.keep_files(folder)
         repository.publish(MAIN, None, CommitId(commit.id), written)
-    finally:
-        written.close()
-    for path, data in files.items():
-        target = folder / path
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        target.write_bytes(data)
-        target.chmod(0o600)
-    staging.refresh(repository, tree)
     repository.close()
 
 

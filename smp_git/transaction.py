@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Final, Self, TypeVar
 
 from smp_git.assembly import Assembly, assemble
 from smp_git.checkout import check_out
-from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError
+from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
 from smp_git.format import dialect, messages
 from smp_git.format.ids import Id, parse_id
 from smp_git.format.messages import Touch
@@ -71,27 +73,33 @@ class Writer:
         self._threads = threading.Lock()
         self._identity: Identity | None = None
         self._reserved: dict[str, int] = {}
+        _writers.add(self)
+
+    def forget_threads(self) -> None:
+        """Wait no longer for threads that a forked child has not got."""
+        self._threads = threading.Lock()
 
     # Locking
 
     @contextmanager
-    def holding(self, doing: str) -> Iterator[Snapshot]:
+    def holding(self, doing: str, patience_seconds: float | None = None) -> Iterator[Snapshot]:
         """Hold the session's lock; yield the session as it is under it."""
+        limit = self.timeout_seconds if patience_seconds is None else patience_seconds
         started = time.monotonic()
-        if not self._threads.acquire(timeout=self.timeout_seconds):
+        threads = self._threads
+        if not threads.acquire(timeout=limit):
             raise LockedError(
-                f"session {self.reader.path.name} stayed locked for {self.timeout_seconds:g} s by another thread",
+                f"session {self.reader.path.name} stayed locked for {limit:g} s by another thread",
                 hint="try again",
             )
         try:
-            rest = self.timeout_seconds - (time.monotonic() - started)
-            with locked(self.reader.local.lock_path, max(0.0, rest), doing):
+            with locked(self.reader.local.lock_path, started + limit, doing):
                 waited = time.monotonic() - started
                 self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
                 with reporting(f"to session {self.reader.path.name}"):
                     yield self._looked_again()
         finally:
-            self._threads.release()
+            threads.release()
 
     def _looked_again(self) -> Snapshot:
         if self.reader.local.pending():
@@ -147,19 +155,22 @@ class Writer:
     def _publish(self, base: Snapshot, made: Assembly, commit: Object) -> list[str]:
         reader = self.reader
         new = CommitId(commit.id)
-        written = reader.repository.store([*made.objects, commit])
+        # Marked before anything is written, so that whoever comes next knows of it.
+        reader.local.mark_pending({change.path: change.old for change in made.changes})
         try:
-            self._keep_counters(written)
-            reader.local.mark_pending({change.path: change.old for change in made.changes})
-            reader.repository.publish(reader.ref, base.id, new, written)
+            with reader.repository.store([*made.objects, commit]) as written:
+                self._keep_counters(written)
+                reader.repository.publish(reader.ref, base.id, new, written)
         except BaseException:
             if reader.repository.head(reader.ref) != new:
                 reader.local.clear_pending()
             raise
-        finally:
-            written.close()
         reader.know_pages(made.tree, made.pages)
-        left = self._check_out(made)
+        try:
+            left = self._check_out(made)
+        except (OSError, SmpError):
+            # The write stands; the next one brings the files up to date before it begins.
+            return [change.path for change in made.changes]
         reader.local.clear_pending()
         return left
 
@@ -253,6 +264,18 @@ class Writer:
         }
         if merged != kept:
             self.reader.local.keep_counters(merged, written)
+
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _forget_after_fork() -> None:
+    for writer in list(_writers):
+        writer.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 class Transaction:

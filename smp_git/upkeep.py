@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import weakref
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,6 +21,8 @@ from smp_git.transaction import Writer
 _QUIET_SECONDS: Final = 1.0
 # Another process that wrote this recently will refresh the index itself.
 _RECENT: Final = timedelta(seconds=3)
+# Nobody waits longer than this for what the next one may do as well.
+_PATIENCE_SECONDS: Final = 0.2
 
 _keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
 
@@ -28,14 +31,20 @@ class IndexKeeper:
     """Refreshes the index of one session some time after its writes."""
 
     def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+        self.writer = writer
         self._dirty = threading.Event()
         self._last_write = 0.0
         self._process = 0
+        self._behind = False
         _keepers.add(self)
 
     def note_write(self) -> None:
         """Remember that the index is behind."""
+        self._behind = True
+        self.note_behind()
+
+    def note_behind(self) -> None:
+        """Remember that somebody, who may be dead by now, left the index behind."""
         self._last_write = time.monotonic()
         self._dirty.set()
         if self._process != os.getpid():
@@ -52,10 +61,11 @@ class IndexKeeper:
             time.sleep(rest)
 
     def flush(self) -> None:
-        """Refresh the index now, if a write of this process left it behind."""
+        """Refresh the index now, if it was left behind."""
         if self._dirty.is_set():
             self._dirty.clear()
-            refresh(self._writer)
+            mine, self._behind = self._behind, False
+            refresh(self.writer, None if mine else _PATIENCE_SECONDS)
 
     def stop(self) -> None:
         """Refresh the index and keep it no longer."""
@@ -90,32 +100,24 @@ def _flush_all() -> None:
         _quietly(keeper)
 
 
-def refresh(writer: Writer) -> None:
+def refresh(writer: Writer, patience_seconds: float | None = None) -> None:
     """Refresh the index unless somebody else is writing, who will do it."""
     reader = writer.reader
-    try:
-        with writer.holding("refreshing Git's index") as snapshot:
-            if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
-                staging.refresh(reader.repository, snapshot.tree)
-    except LockedError:
-        return
+    with suppress(LockedError), writer.holding("refreshing Git's index", patience_seconds) as now:
+        if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
+            staging.refresh(reader.repository, now.tree)
 
 
-def on_open(writer: Writer, now: datetime) -> None:
+def on_open(keeper: IndexKeeper, now: datetime) -> None:
     """Mend what a dead writer or a power cut left, unless somebody is writing now."""
+    writer = keeper.writer
     reader = writer.reader
     behind = staging.recorded_tree(reader.repository.git) != reader.snapshot().tree
-    stale = behind and now - reader.snapshot().commit.time > _RECENT
-    if not stale and not repair.is_needed(reader):
-        return
-    patient, writer.timeout_seconds = writer.timeout_seconds, 0.2
-    try:
-        with writer.holding("repairing") as snapshot:
+    if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
+        # Reading needs none of this; the next writer repairs before it writes.
+        with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
             repair.repair(reader)
             if reader.repository.checked_out() == MAIN:
                 staging.refresh(reader.repository, snapshot.tree)
-    except SmpError:
-        # Reading needs none of this; the next writer repairs before it writes.
-        return
-    finally:
-        writer.timeout_seconds = patient
+    elif behind:
+        keeper.note_behind()

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from smp_git.errors import StorageError
 
-# File systems whose journal keeps the order of names: forcing the data of new files
-# out and then syncing one of them makes all of them durable.
+# File systems whose journal keeps the order of names: once the data of new files is out,
+# syncing the one renamed last commits what made them and their names as well.
 _ORDERED: Final = ("ext4", "ext3", "xfs")
+# Without a journal nothing covers the others; one sync of the whole is the cheapest.
+_UNORDERED: Final = ("ext4", "ext2")
 # sync_file_range: wait before, write, wait after.
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 _START_WRITING: Final = 2
@@ -95,6 +97,19 @@ def created(path: str) -> int:
         return os.open(path, flags, 0o400)
 
 
+def drop_own_lock(own: Path, lock: Path) -> None:
+    """Remove a lock file that a dead process of ours linked from `own`, and `own` with it.
+
+    The caller holds the session's lock, so no live process of ours has it.
+    """
+    try:
+        if own.samefile(lock):
+            lock.unlink()
+    except FileNotFoundError:
+        pass
+    own.unlink(missing_ok=True)
+
+
 def rename_into(scratch: Path | str, path: Path | str) -> None:
     """Rename a file to its place, making the folder if it is the first there."""
     try:
@@ -111,21 +126,40 @@ def make_folders(path: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-def force_data(fds: list[int], near: str) -> bool:
-    """Force the data of open new files out; return whether one sync then covers them all.
+def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
+    """Force open new files in `folders` out, before another file names them.
 
-    On a file system that orders names in its journal the data is enough, and the
-    caller's sync of the file that publishes them makes all durable at once. Elsewhere
-    every file is synced here.
+    On a file system that orders names in its journal the data is enough: `force_name`
+    of the file that publishes them makes all durable at once. Elsewhere everything is
+    durable here.
     """
-    if _file_system(near) in _ORDERED and (sync := _sync_file_range()) is not None:
+    kind, journal = _file_system(near)
+    if journal and kind in _ORDERED and (sync := _function("sync_file_range")) is not None:
         for fd in fds:
             sync(fd, 0, 0, _START_WRITING)
         if all(sync(fd, 0, 0, _WRITE_AND_WAIT) == 0 for fd in fds):
-            return True
+            return
+    if not journal and kind in _UNORDERED and fds and _sync_whole(fds[0]):
+        return
     for fd in fds:
         force(fd)
-    return False
+    for folder in folders:
+        force_folder(Path(folder))
+
+
+def force_name(fd: int, folder: Path, near: str) -> None:
+    """Force an open file out together with the name it was just given in `folder`."""
+    kind, journal = _file_system(near)
+    if not journal and kind in _UNORDERED and _sync_whole(fd):
+        return
+    force(fd)
+    if not journal or kind not in _ORDERED:
+        force_folder(folder)
+
+
+def _sync_whole(fd: int) -> bool:
+    function = _function("syncfs")
+    return function is not None and function(fd) == 0
 
 
 def force(fd: int) -> None:
@@ -150,27 +184,44 @@ def force_folder(path: Path) -> None:
         os.close(fd)
 
 
+_ARGUMENTS: Final = {
+    "sync_file_range": (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint),
+    "syncfs": (ctypes.c_int,),
+}
+
+
 @cache
-def _sync_file_range() -> Any:  # noqa: ANN401 - a C function
+def _function(name: str) -> Any:  # noqa: ANN401 - a C function
     if not sys.platform.startswith("linux"):
         return None
-    function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is not None:
-        function.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+        function.argtypes = _ARGUMENTS[name]
     return function
 
 
 @lru_cache(maxsize=64)
-def _file_system(near: str) -> str:
-    """Return the type of the file system that holds `near`, or an empty text."""
+def _file_system(near: str) -> tuple[str, bool]:
+    """Return the type of the file system that holds `near`, and whether it keeps a journal."""
     try:
         device = Path(near).stat().st_dev
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:
-        return ""
+        return "", False
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for line in reversed(lines):
         fields = line.split(" ")
         if fields[2] == wanted:
-            return fields[fields.index("-") + 1]
-    return ""
+            kind = fields[fields.index("-") + 1]
+            return kind, kind in ("ext3", "xfs") or (kind == "ext4" and _has_journal(wanted))
+    return "", False
+
+
+def _has_journal(device: str) -> bool:
+    """Whether an ext4 keeps a journal; one that does not say counts as without."""
+    name = Path(f"/sys/dev/block/{device}").resolve().name
+    try:
+        task = Path(f"/sys/fs/ext4/{name}/journal_task").read_text().strip()
+    except OSError:
+        return bool(list(Path("/proc/fs/jbd2").glob(f"{name}-*")))
+    return task not in ("", "<none>")

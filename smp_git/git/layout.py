@@ -18,6 +18,7 @@ _CONFIG: Final = """\
 	safecrlf = false
 	symlinks = false
 	hooksPath = .git/hooks
+	fsync = objects,reference
 [gc]
 	auto = 0
 [maintenance]

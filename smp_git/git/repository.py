@@ -246,7 +246,7 @@ class Repository:
                 written.force()
             self._move(ref, expected, scratch)
             if self.durable:
-                disk.force(fd)
+                disk.force_name(fd, (self.git / ref).parent, self._git)
         finally:
             os.close(fd)
             scratch.unlink(missing_ok=True)
@@ -286,13 +286,7 @@ class Repository:
 
 def drop_own_ref_lock(git: Path, ref: str = MAIN) -> None:
     """Remove the ref lock of a writer of ours that died; the caller holds the session's lock."""
-    scratch, lock = git / "smp" / "ref", git / f"{ref}.lock"
-    try:
-        if scratch.samefile(lock):
-            lock.unlink()
-    except FileNotFoundError:
-        pass
-    scratch.unlink(missing_ok=True)
+    disk.drop_own_lock(git / "smp" / "ref", git / f"{ref}.lock")
 
 
 def _drop_abandoned(lock: Path) -> None:

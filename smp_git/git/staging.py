@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pygit2
 from pygit2.enums import FileMode
 
+from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import Repository
 
 _RECORD: Final = "index-tree"
 _NOTED: Final = 1_000
+# A page's index is generated, so nobody has anything of his own staged there.
+_GENERATED: Final = "/index.yaml"
+# Git holds its index for milliseconds, but a commit in an editor for minutes.
+_LOCK_SECONDS: Final = 0.3
+_SIGNATURE: Final = b"DIRC"
+_PLAIN_VERSIONS: Final = (2, 3)
+_TIMES: Final = struct.Struct(">10I")
+_SUM_SIZE: Final = 20
 
 
 def recorded_tree(git: Path) -> ObjectId | None:
-    """Return the tree that the index last agreed with, or None if none is known."""
-    try:
-        text = (git / "smp" / _RECORD).read_text("ascii").strip()
-    except (FileNotFoundError, UnicodeDecodeError):
-        return None
-    return ObjectId(text) if len(text) == 40 else None  # noqa: PLR2004 - an object id
+    """Return the tree that the index agrees with, or None if that is not certain."""
+    found = _recorded(git)
+    return found[0] if len(found) == 1 else None
 
 
 def refresh(repository: Repository, head: ObjectId, index_file: Path | None = None) -> bool:
@@ -32,43 +45,204 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
     another index than the session's own, such as a hook is given.
     """
     git = repository.git
-    base = recorded_tree(git)
-    if base == head and index_file is None:
+    bases = _recorded(git)
+    if index_file is not None:
+        return _rewrite(repository, bases, head, index_file)
+    if bases == [head]:
         return True
-    if base is not None and not repository.has(base):
-        base = None
-    index = pygit2.Index(str(index_file)) if index_file else repository.index()
-    whole = base is None and len(index) == 0
-    changes = list(repository.changes(None if whole else base or head, head))
-    # Noting a file's times costs a read of it, which pays only while few have changed.
-    noted = index_file is None and len(changes) <= _NOTED
-    for path, old, new in changes:
-        _update(index, path, old, new)
-        if noted and new is not None and index[path].id == new:
-            _note(index, repository.path, path, new)
+    with _locked(git) as mine:
+        if not mine:
+            return False
+        # A writer that dies between the index and its record leaves one of these trees.
+        _record(git, [*bases, head])
+        done = _rewrite(repository, bases, head, git / "index")
+        if done:
+            _record(git, [head])
+        return done
+
+
+def forget(git: Path) -> None:
+    """Trust the record of the index no longer, so that the next refresh compares everything."""
+    _record(git, [])
+
+
+def drop_own_index_lock(git: Path) -> None:
+    """Remove the lock of Git's index that a dead writer of ours left."""
+    disk.drop_own_lock(_own_lock(git), git / "index.lock")
+
+
+def is_locked_by_us(git: Path) -> bool:
+    """Whether a writer of ours has not let go of Git's index."""
+    return _own_lock(git).exists()
+
+
+def _own_lock(git: Path) -> Path:
+    return git / "smp" / "index-lock"
+
+
+@contextmanager
+def _locked(git: Path) -> Iterator[bool]:
+    """Hold Git's lock of its index; yield False if somebody else keeps it."""
+    drop_own_index_lock(git)
+    own, lock = _own_lock(git), git / "index.lock"
+    own.touch(0o600)
+    deadline = time.monotonic() + _LOCK_SECONDS
     try:
+        while True:
+            try:
+                os.link(own, lock)
+                break
+            except FileExistsError:
+                if time.monotonic() > deadline:
+                    yield False
+                    return
+                time.sleep(0.01)
+        yield True
+    finally:
+        disk.drop_own_lock(own, lock)
+
+
+# The record: the trees that the index may agree with, one unless a writer died
+
+
+def _recorded(git: Path) -> list[ObjectId]:
+    try:
+        line = (git / "smp" / _RECORD).read_bytes().partition(b"\n")[0].decode("ascii")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
+    names = line.split(" ")
+    whole = all(len(name) == 40 and name.isalnum() for name in names)  # noqa: PLR2004 - object ids
+    return [ObjectId(name) for name in names] if whole else []
+
+
+def _record(git: Path, trees: list[ObjectId]) -> None:
+    fd = os.open(git / "smp" / _RECORD, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        disk.write_all(fd, " ".join(dict.fromkeys(trees)).encode() + b"\n")
+    finally:
+        os.close(fd)
+
+
+# The index itself
+
+
+def _rewrite(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path) -> bool:
+    scratch = repository.git / "smp" / "index.tmp"
+    try:
+        index = _copied(file, scratch)
+        if index is None or index.conflicts is not None:
+            return False
+        changed = _bring(repository, index, bases, head)
         index.write()
-    except (pygit2.GitError, OSError):
+        if len(changed) <= _NOTED:
+            _note_times(scratch, repository.path, changed)
+        scratch.rename(file)
+    except pygit2.GitError:
         return False
-    if index_file is None:
-        (git / "smp" / _RECORD).write_text(head)
+    finally:
+        scratch.unlink(missing_ok=True)
     return True
 
 
-def _update(index: pygit2.Index, path: str, old: ObjectId | None, new: ObjectId | None) -> None:
-    staged = str(index[path].id) if path in index else None
-    if staged not in (old, new):
-        return
-    if new is not None:
-        index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=new), FileMode.BLOB))
-    elif staged is not None:
-        index.remove(path)
-
-
-def _note(index: pygit2.Index, folder: Path, path: str, blob: ObjectId) -> None:
-    """Let the index know the times of a checked-out file, so that Git need not read it again."""
+def _copied(file: Path, scratch: Path) -> pygit2.Index | None:
+    """Return a copy of an index, empty if a power cut broke it; None if it is of another form."""
     try:
-        if object_id(BLOB, (folder / path).read_bytes()) == blob:
-            index.add(path)
-    except OSError:
+        shutil.copyfile(file, scratch)
+    except FileNotFoundError:
+        scratch.unlink(missing_ok=True)
+    else:
+        if not _is_whole(scratch.read_bytes()):
+            scratch.unlink()
+    try:
+        return pygit2.Index(str(scratch))
+    except pygit2.GitError:
+        return None
+
+
+def _is_whole(data: bytes) -> bool:
+    if not data.startswith(_SIGNATURE):
+        return False
+    return data[-_SUM_SIZE:] in (_sum(data[:-_SUM_SIZE]), bytes(_SUM_SIZE))
+
+
+def _sum(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
+
+
+def _bring(repository: Repository, index: pygit2.Index, bases: list[ObjectId], head: ObjectId) -> dict[str, ObjectId]:  # fmt: skip
+    """Bring the entries to `head`; return those that were set."""
+    known = [base for base in bases if repository.has(base)]
+    before = _changed_since(repository, known, head) if known else _unlike(repository, index, head)
+    out = {}
+    for path, (olds, new) in before.items():
+        staged = ObjectId(str(index[path].id)) if path in index else None
+        if staged not in (*olds, new) and not path.endswith(_GENERATED):
+            continue
+        if new is not None:
+            index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=new), FileMode.BLOB))
+            out[path] = new
+        elif staged is not None:
+            index.remove(path)
+    return out
+
+
+_Changes = dict[str, tuple[set[ObjectId | None], ObjectId | None]]
+
+
+def _changed_since(repository: Repository, bases: list[ObjectId], head: ObjectId) -> _Changes:
+    """Return the files that differ from one of the trees: what they were, and are at `head`."""
+    found: _Changes = {}
+    for base in bases:
+        for path, old, new in repository.changes(base, head):
+            found.setdefault(path, (set(), new))[0].add(old)
+    return found
+
+
+def _unlike(repository: Repository, index: pygit2.Index, head: ObjectId) -> _Changes:
+    """Return the files in which the index differs from `head`, all of them to be set.
+
+    Nothing tells what a person staged from what the index has not seen yet; staging
+    again is easy, a dropped memory is not.
+    """
+    staged = {entry.path: ObjectId(str(entry.id)) for entry in index}
+    wanted = dict(repository.files(head))
+    pages = {path.rpartition("/")[0] for path in wanted if path.endswith(_GENERATED)}
+    gone = {path for path in staged.keys() - wanted.keys() if path.rpartition("/")[0] in pages}
+    return {
+        path: ({staged.get(path)}, wanted.get(path))
+        for path in wanted.keys() | gone
+        if staged.get(path) != wanted.get(path)
+    }
+
+
+def _note_times(file: Path, folder: Path, changed: Mapping[str, ObjectId]) -> None:
+    """Let an index know the times of checked-out files, so that Git need not read them again."""
+    data = bytearray(file.read_bytes())
+    if int.from_bytes(data[4:8], "big") not in _PLAIN_VERSIONS:
         return
+    at = 0
+    for path, blob in sorted(changed.items(), key=lambda item: item[0].encode()):
+        # An entry ends in id, flags and path; what stands before them are the times.
+        found = data.find(b"%s" % path.encode() + b"\0", at)
+        start = found - 2 - _SUM_SIZE - _TIMES.size
+        if start < at or data[found - 22 : found - 2] != bytes.fromhex(blob):
+            continue
+        times = _times(folder / path, blob)
+        if times is not None:
+            _TIMES.pack_into(data, start, *times)
+        at = found
+    data[-_SUM_SIZE:] = _sum(bytes(data[:-_SUM_SIZE]))
+    file.write_bytes(data)
+
+
+def _times(path: Path, blob: ObjectId) -> tuple[int, ...] | None:
+    """Return what Git's index keeps of a file, or None if it holds something else."""
+    try:
+        seen = path.lstat()
+        if object_id(BLOB, path.read_bytes()) != blob:
+            return None
+    except OSError:
+        return None
+    changed, modified = divmod(seen.st_ctime_ns, 10**9), divmod(seen.st_mtime_ns, 10**9)
+    numbers = (*changed, *modified, seen.st_dev, seen.st_ino, FileMode.BLOB, seen.st_uid, seen.st_gid, seen.st_size)  # fmt: skip
+    return tuple(number & 0xFFFFFFFF for number in numbers)

@@ -7,8 +7,9 @@ import os
 import struct
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, COMMIT, TREE, Object, ObjectId, deflate, framed
@@ -32,17 +33,46 @@ class Written:
         self._fds.append(fd)
         self._folders.add(folder)
 
+    def keep_files(self, top: Path) -> None:
+        """Make the files that stand below `top` durable as well, and their names."""
+        for path in top.rglob("*"):
+            self._folders.add(str(path.parent))
+            if path.is_file():
+                self.keep(os.open(path, os.O_RDONLY), str(path.parent))
+
     def force(self) -> None:
         """Force the data out; the sync of the file that publishes it makes it durable."""
-        if not disk.force_data(self._fds, str(self._folder)):
-            for folder in (*self._folders, str(self._folder)):
-                disk.force_folder(Path(folder))
+        disk.force_data(self._fds, (*self._folders, str(self._folder)), str(self._folder))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of the files."""
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files without content that a power cut left in the object store at `folder`.
+
+    Nothing that was forced out looks so; a pack and its index go together.
+    """
+    for path in (*folder.glob("[0-9a-f][0-9a-f]/*"), *folder.glob("pack/pack-*")):
+        with suppress(FileNotFoundError):
+            if _is_blank(path):
+                path.unlink()
+                if path.suffix in (".pack", ".idx"):
+                    path.with_suffix(".idx").unlink(missing_ok=True)
+
+
+def _is_blank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8) in (b"", bytes(8))
 
 
 def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
@@ -57,13 +87,31 @@ def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
     name = item.id
     path = f"{folder}/{name[:2]}/{name[2:]}"
+    data = framed(*item)
+    standing = _standing(path, data)
+    if standing is not None:
+        written.keep(standing, f"{folder}/{name[:2]}")
+    else:
+        _place(path, deflate(data), f"{folder}/{name[:2]}", written)
+
+
+def _standing(path: str, data: bytes) -> int | None:
+    """Return a descriptor of the file at `path` if it holds the object `data`.
+
+    Whoever wrote it, a dead writer or Git itself, may not have forced it out, and a
+    power cut leaves empty files and NULs under names that look taken.
+    """
     try:
-        # A power cut leaves empty files under names that look taken.
-        if os.stat(path).st_size:  # noqa: PTH116 - a Path costs more than the call
-            return
+        fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        pass
-    _place(path, deflate(framed(*item)), f"{folder}/{name[:2]}", written)
+        return None
+    with suppress(OSError, zlib.error):
+        if zlib.decompress(os.pread(fd, os.fstat(fd).st_size, 0)) == data:
+            # Looks new again, so that a gc at this moment does not take it for litter.
+            os.utime(path)
+            return fd
+    os.close(fd)
+    return None
 
 
 def _place(path: str, data: bytes, folder: str, written: Written) -> None:
@@ -72,7 +120,7 @@ def _place(path: str, data: bytes, folder: str, written: Written) -> None:
     try:
         disk.write_all(fd, data)
         os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
-    except OSError:
+    except BaseException:
         os.close(fd)
         Path(scratch).unlink(missing_ok=True)
         raise
