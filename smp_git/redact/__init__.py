@@ -1,0 +1,22 @@
+"""How secrets are kept out of the store: found by a table of patterns, and replaced."""
+
+from smp_git.redact.custom import compile_user_pattern
+from smp_git.redact.patterns import PATTERNS, Pattern
+from smp_git.redact.redaction import (
+    Found,
+    Redacted,
+    RedactedValue,
+    redact,
+    redact_value,
+)
+
+__all__ = [
+    "PATTERNS",
+    "Found",
+    "Pattern",
+    "Redacted",
+    "RedactedValue",
+    "compile_user_pattern",
+    "redact",
+    "redact_value",
+]
