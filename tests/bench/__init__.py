@@ -1,0 +1,1 @@
+"""What things cost, beside what else one could use: `python -m tests.bench`."""

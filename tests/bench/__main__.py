@@ -1,0 +1,45 @@
+"""`python -m tests.bench write|batch|commands|import|create|all [--short] [--folder DIR]`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.bench import batch, commands, create, imports, machine, write
+
+PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
+    "write": write.run,
+    "batch": batch.run,
+    "commands": commands.run,
+    "import": imports.run,
+    "create": create.run,
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the parts that were asked for and print their tables."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("part", choices=[*PARTS, "all"])
+    parser.add_argument("--short", action="store_true", help="a few seconds instead of minutes")
+    parser.add_argument("--folder", type=Path, help="where to work; by default a temporary folder")
+    asked = parser.parse_args(arguments)
+    # Removed only at the end: a file system passes over inodes that were just freed,
+    # which would slow down whatever is measured next.
+    folder = Path(tempfile.mkdtemp(prefix="smp-bench-", dir=asked.folder)).resolve()
+    try:
+        print(f"command: python -m tests.bench {' '.join(arguments)}")
+        print(machine.line(folder.parent))
+        for name in PARTS if asked.part == "all" else [asked.part]:
+            (folder / name).mkdir()
+            for text in PARTS[name](folder / name, short=asked.short):
+                print(text, flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

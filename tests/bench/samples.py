@@ -1,0 +1,67 @@
+"""Times taken in interleaved rounds, and what they come to."""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Samples:
+    """The seconds that one thing took, each time it was done."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def take(self, work: Callable[[], object]) -> None:
+        """Do the work once and note how long it took."""
+        started = time.perf_counter()
+        work()
+        self.seconds.append(time.perf_counter() - started)
+
+    @property
+    def p50(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def p95(self) -> float:
+        return sorted(self.seconds)[int(0.95 * (len(self.seconds) - 1) + 0.5)]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.seconds)
+
+    @property
+    def low(self) -> float:
+        return min(self.seconds)
+
+
+def settle() -> None:
+    """Let nobody pay for what the one before left unwritten or uncollected."""
+    gc.collect()
+    if hasattr(os, "sync"):
+        os.sync()
+
+
+def interleaved(
+    works: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    turn: int = 1,
+    between: Callable[[str], object] = lambda _: None,
+) -> dict[str, Samples]:
+    """Do each work `turn` times in each round, so that noise falls on all alike.
+
+    `between` is called with the name of a work after its turn, outside the time.
+    """
+    found = {name: Samples() for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            settle()
+            for _ in range(turn):
+                found[name].take(work)
+            between(name)
+    return found

@@ -1,0 +1,23 @@
+"""The short form of every benchmark runs; the figures are for people, not for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.__main__ import PARTS, main
+
+pytestmark = pytest.mark.bench
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_short_benchmark_prints_a_table(
+    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([part, "--short", "--folder", str(tmp_path)])
+
+    printed = capsys.readouterr().out
+    assert f"command: python -m tests.bench {part} --short" in printed
+    assert "machine: " in printed
+    assert "| --" in printed
