@@ -1,0 +1,1 @@
+"""Structured answers from the tracked index, ranked and explained."""

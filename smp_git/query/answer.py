@@ -1,0 +1,375 @@
+"""The answer to a query: which memories, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final, NamedTuple, overload
+
+from smp_git.decay import Decayed, importance
+from smp_git.errors import InvalidFileError
+from smp_git.memory import KINDS, Memory, MemoryId
+from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, slots_of
+from smp_git.query.conditions import Condition, comparable
+from smp_git.query.ranking import Ranking, Scale
+from smp_git.query.request import Aggregation, Order, Query
+from smp_git.snapshot import Snapshot
+
+# Words longer than this are in the memory's file only, not in the index.
+_INDEXED_LENGTH: Final = 64
+# How many of the best by text are ranked by relevance.
+_RANKED: Final = 200
+_RANKED_WHOLLY: Final = 1_000
+_RELATED: Final = 5
+
+
+class Found(NamedTuple):
+    """What the text search says of one memory."""
+
+    id: str
+    score: float
+    parts: Mapping[str, float]
+
+
+Find = Callable[[str, int, set[str] | None], Sequence[Found]]
+Cut = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """One memory that answers: how well, and why. Its content is read when asked for."""
+
+    id: MemoryId
+    kind: str
+    title: str
+    score: float
+    priority: float
+    why: tuple[str, ...]
+    session: str = ""
+    _load: Callable[[], Memory] = field(repr=False, compare=False)
+    _cut: Callable[[Memory], str] = field(repr=False, compare=False)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The memory itself."""
+        return self._load()
+
+    @cached_property
+    def snippet(self) -> str:
+        """The part of the text that answers, matches marked; the title without a text."""
+        return self._cut(self.memory)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        out = self.memory.as_json()
+        out |= {"score": round(self.score, 6), "priority": round(self.priority, 6), "snippet": self.snippet, "why": list(self.why)}  # fmt: skip
+        if self.session:
+            out["session"] = self.session
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Sequence[Hit]):
+    """The hits of one page, how many match in all, and what was counted."""
+
+    hits: tuple[Hit, ...]
+    total: int
+    aggregations: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "memories": [hit.as_json() for hit in self.hits],
+            "total": self.total,
+            "aggregations": dict(self.aggregations),
+            "problems": list(self.problems),
+        }
+
+
+_BY_PRIORITY: Final = ((), *((Order(name, descending=True),) for name in ("priority", "relevance")))
+
+
+class _Ranked(NamedTuple):
+    row: Row
+    decayed: Decayed
+    score: float
+    why: tuple[str, ...]
+
+
+class Engine:
+    """Answers queries on one snapshot of a session."""
+
+    def __init__(self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut) -> None:  # fmt: skip
+        self._catalogue = catalogue
+        self._snapshot = snapshot
+        self._scale = scale
+        self._ranking = Ranking(catalogue, scale)
+        self._find = find
+        self._cut = cut
+
+    def answer(self, query: Query) -> Answer:
+        """Return the answer to a checked query."""
+        kinds = query.kinds or frozenset(KINDS)
+        self._catalogue.follow(self._snapshot, kinds)
+        members = self._members(query, kinds)
+        if query.text is not None:
+            ranked = self._by_text(query, members)
+            total = len(ranked)
+            page = ranked[query.offset : _end(query)]
+            members = bits_of(item.row.slot for item in ranked)
+        else:
+            total = members.bit_count()
+            page = list(islice(self._ordered(query, members), query.offset, _end(query)))
+        hits = [self._hit(item, query) for item in page]
+        if query.include_related:
+            hits += self._related(hits, query)
+        counted = {item.name: self._aggregate(item, members) for item in query.aggregations}
+        return Answer(hits=tuple(hits), total=total, aggregations=counted)
+
+    # Which
+
+    def _members(self, query: Query, kinds: Iterable[str]) -> int:
+        sets = self._catalogue.sets
+        members = _union(sets.get(("kind", kind)) for kind in kinds)
+        for tag in query.tags:
+            members &= sets.get(("tag", tag))
+        if query.any_tags:
+            members &= _union(sets.get(("tag", tag)) for tag in query.any_tags)
+        members &= ~_union(sets.get(("tag", tag)) for tag in query.not_tags)
+        if query.agents:
+            members &= _union(sets.get(("agent", name)) for name in query.agents)
+        if query.since or query.until:
+            members &= _union(
+                self._catalogue.within(kind, query.since, query.until) for kind in kinds
+            )
+        for condition in query.where:
+            members = self._where(condition, members)
+        if not query.include_superseded:
+            members = self._kept(members, lambda row: not self._catalogue.is_superseded(row))
+        if query.min_importance is not None:
+            least = query.min_importance
+            members = self._kept(members, lambda row: importance(self._ranking.facts(row)) >= least)
+        if query.min_priority is not None:
+            members = self._ranking.at_least(members, query.min_priority)
+        return members
+
+    def _where(self, condition: Condition, members: int) -> int:
+        name, wanted = condition.field, condition.value
+        values = [wanted] if condition.operator == "equals" else wanted if condition.operator == "in" else None  # fmt: skip
+        if values is not None and (name in INDEXED or name == "kind") and all(isinstance(v, str) and len(v) <= _INDEXED_LENGTH for v in values):  # fmt: skip
+            return members & _union(self._catalogue.sets.get((name, value)) for value in values)
+        return self._kept(members, lambda row: condition.test(self._value(row, name)))
+
+    def _kept(self, members: int, test: Callable[[Row], bool]) -> int:
+        rows = (self._catalogue.row(slot) for slot in slots_of(members))
+        return bits_of(row.slot for row in rows if test(row))
+
+    def _value(self, row: Row, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+        if name == "priority":
+            return self._ranking.decayed(row).value
+        getter = _GETTERS.get(name)
+        value = getter(row) if getter is not None else None
+        if value is None and name not in _WHOLLY_INDEXED:
+            value = self._stored(row, name)
+        return comparable(name, value) if value is not None else None
+
+    def _stored(self, row: Row, name: str) -> object:
+        """Return a field that the index does not hold, from the memory's file."""
+        try:
+            memory = self._snapshot.get(row.entry.id)
+        except InvalidFileError:
+            return None
+        if name in ("content", KINDS[row.kind].main):
+            return memory.content
+        value: object = memory.fields
+        for part in name.removeprefix("fields.").split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    # In which order
+
+    def _ordered(self, query: Query, members: int) -> Iterator[_Ranked]:
+        if query.sort in _BY_PRIORITY:
+            for row, decayed in self._ranking.by_priority(members):
+                yield self._ranked(row, decayed, query)
+            return
+        rows = [self._catalogue.row(slot) for slot in slots_of(members)]
+        for row in self._sorted(rows, query.sort):
+            yield self._ranked(row, self._ranking.decayed(row), query)
+
+    def _ranked(self, row: Row, decayed: Decayed, query: Query) -> _Ranked:
+        return _Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
+
+    def _sorted(self, rows: list[Row], orders: Sequence[Order]) -> list[Row]:
+        rows.sort(key=lambda row: (-row.at.timestamp(), row.entry.id))
+        for order in reversed(orders):
+            known = {row.slot: self._sort_value(row, order.field) for row in rows}
+            present = [row for row in rows if known[row.slot] is not None]
+            present.sort(key=lambda row, known=known: known[row.slot], reverse=order.descending)  # type: ignore[misc]
+            rows = present + [row for row in rows if known[row.slot] is None]
+        return rows
+
+    def _sort_value(self, row: Row, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+        value = self._value(row, "priority" if name == "relevance" else name)
+        return value if not isinstance(value, (list, dict)) else str(value)
+
+    def _by_text(self, query: Query, members: int) -> list[_Ranked]:
+        assert query.text is not None  # noqa: S101 - asked only then
+        catalogue = self._catalogue
+        wholly = bool(query.sort or query.aggregations or query.limit is None)
+        most = max(_RANKED_WHOLLY if wholly else _RANKED, _end(query) or 0)
+        allowed = {catalogue.row(slot).entry.id for slot in slots_of(members)}
+        everything = len(allowed) == len(catalogue.by_id) and not query.kinds
+        ranked = []
+        for found in self._find(query.text, most, None if everything else allowed):  # type: ignore[arg-type]
+            slot = catalogue.by_id.get(MemoryId(found.id))
+            if slot is not None and members >> slot & 1:
+                ranked.append(self._scored(catalogue.row(slot), found, query))
+        if query.min_relevance is not None:
+            ranked = [item for item in ranked if item.score >= (query.min_relevance or 0)]
+        if query.sort and query.sort[0].field != "relevance":
+            place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort))}  # fmt: skip
+            return sorted(ranked, key=lambda item: place[item.row.slot])
+        return sorted(ranked, key=self._relevance_order)
+
+    def _relevance_order(self, item: _Ranked) -> tuple[bool, float, float, str]:
+        row = item.row
+        return self._catalogue.is_superseded(row), -item.score, -row.at.timestamp(), row.entry.id
+
+    def _scored(self, row: Row, found: Found, query: Query) -> _Ranked:
+        decayed = self._ranking.decayed(row)
+        scored = self._ranking.scored(row, decayed, found.score)
+        parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
+        if query.explain:
+            parts += [f"text.{name} {value:.3f}" for name, value in found.parts.items()]
+        return _Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
+
+    # Why
+
+    def _why(
+        self, row: Row, decayed: Decayed, parts: Iterable[str], query: Query
+    ) -> tuple[str, ...]:
+        out = [*parts]
+        if self._catalogue.is_superseded(row):
+            by = sorted(source for source, relation in self._catalogue.incoming.get(row.entry.id, ()) if relation == "supersedes")  # fmt: skip
+            out.append(f"superseded by {', '.join(by)}" if by else "superseded")
+        if query.explain:
+            out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
+        return tuple(out)
+
+    def _hit(self, item: _Ranked, query: Query) -> Hit:
+        entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
+        return Hit(
+            id=entry.id,
+            kind=item.row.kind,
+            title=entry.title,
+            score=item.score,
+            priority=item.decayed.value,
+            why=item.why,
+            _load=lambda: snapshot.get(entry.id),
+            _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
+        )
+
+    def _related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+        """Return the memories that the hits link to, or that link to them, a few each."""
+        self._catalogue.follow(self._snapshot, KINDS)
+        known = {hit.id for hit in hits}
+        out: list[Hit] = []
+        for hit in hits:
+            row = self._catalogue.row(self._catalogue.by_id[hit.id])
+            outward = [(target, f"{hit.id} {relation} it") for relation, target in row.entry.links]
+            inward = [(source, f"{relation} {hit.id}") for source, relation in sorted(self._catalogue.incoming.get(hit.id, ()))]  # fmt: skip
+            fresh = [(name, why) for name, why in outward + inward if name not in known and name in self._catalogue.by_id]  # fmt: skip
+            for name, why in fresh[:_RELATED]:
+                known.add(MemoryId(name))
+                other = self._catalogue.row(self._catalogue.by_id[MemoryId(name)])
+                decayed = self._ranking.decayed(other)
+                out.append(self._hit(_Ranked(other, decayed, decayed.value, (why,)), query))
+        return out
+
+    # Counts
+
+    def _aggregate(self, wanted: Aggregation, members: int) -> object:
+        rows = [self._catalogue.row(slot) for slot in slots_of(members)]
+        if wanted.measure == "count":
+            counts: dict[str, int] = {}
+            for row in rows:
+                for group in self._groups(row, wanted.field):
+                    counts[group] = counts.get(group, 0) + 1
+            return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+        values = [value for row in rows if (value := self._value(row, wanted.field)) is not None]
+        return _measure(wanted.measure, values)
+
+    def _groups(self, row: Row, name: str) -> list[str]:
+        if name == "tag":
+            return list(row.entry.tags)
+        if name in ("hour", "day"):
+            return [row.at.strftime("%Y-%m-%dT%H:00" if name == "hour" else "%Y-%m-%d")]
+        value = self._value(row, name)
+        return [str(value)] if value is not None else []
+
+
+def _measure(measure: str, values: list[Any]) -> object:
+    if not values:
+        return None
+    if measure in ("min", "max"):
+        value = min(values) if measure == "min" else max(values)
+        return value.isoformat() if hasattr(value, "isoformat") else value
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    if not numbers:
+        return None
+    return sum(numbers) if measure == "sum" else sum(numbers) / len(numbers)
+
+
+def _union(sets: Iterable[int]) -> int:
+    out = 0
+    for each in sets:
+        out |= each
+    return out
+
+
+def _end(query: Query) -> int | None:
+    return None if query.limit is None else query.offset + query.limit
+
+
+_GETTERS: Final[Mapping[str, Callable[[Row], object]]] = {
+    "id": lambda row: row.entry.id,
+    "kind": lambda row: row.kind,
+    "created_at": lambda row: row.at,
+    "updated_at": lambda row: row.entry.updated,
+    "agent": lambda row: row.entry.agent,
+    "tags": lambda row: row.entry.tags,
+    "title": lambda row: row.entry.title,
+    "size_bytes": lambda row: row.entry.size,
+    "generation": lambda row: row.entry.gen or 1,
+    "pinned": lambda row: bool(row.entry.pinned),
+    "confidence": lambda row: row.entry.confidence,
+    "importance": lambda row: row.entry.importance,
+    "status": lambda row: row.entry.status,
+    "severity": lambda row: row.entry.severity,
+    "category": lambda row: row.entry.category,
+    "key": lambda row: row.entry.key,
+    "impact": lambda row: row.entry.impact,
+    "speaker": lambda row: row.entry.speaker,
+    "role": lambda row: row.entry.role,
+    "type": lambda row: row.entry.type,
+    "topic": lambda row: row.entry.topic,
+    "conversation_id": lambda row: row.entry.conversation,
+    "turn_ref": lambda row: row.entry.turn,
+    "tokens": lambda row: row.entry.tokens,
+    "reversible": lambda row: row.entry.reversible,
+}
+_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {"category", "key", "impact", "speaker", "topic", "conversation_id", "turn_ref", "severity"}  # fmt: skip

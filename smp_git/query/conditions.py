@@ -1,0 +1,267 @@
+"""Conditions on fields: what each operator asks of a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import perf_counter
+from typing import Any, Final
+
+from smp_git.errors import InvalidQueryError
+from smp_git.memory import CONFIDENCE_RANKS, SEVERITIES
+from smp_git.when import parse_time
+
+# A pattern that needs longer than this over all memories is refused, not waited for.
+_MATCH_SECONDS: Final = 1.0
+_LONGEST_PATTERN: Final = 1_000
+
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,8}")
+
+TIMES: Final = ("created_at", "updated_at")
+ALIASES: Final[Mapping[str, str]] = {
+    "at": "created_at", "timestamp": "created_at", "updated": "updated_at",
+    "created_by": "agent", "agent_id": "agent", "decay.priority": "priority",
+    "resolution.status": "status", "base_priority": "importance", "size": "size_bytes",
+    "text": "content", "turn": "turn_ref", "conversation": "conversation_id",
+}  # fmt: skip
+_OPERATOR_ALIASES: Final[Mapping[str, str]] = {
+    "=": "equals", "==": "equals", "eq": "equals", "!=": "not_equals", "ne": "not_equals",
+    ">": "greater_than", "gt": "greater_than", "greaterThan": "greater_than",
+    "<": "less_than", "lt": "less_than", "lessThan": "less_than",
+    "notEquals": "not_equals", "~": "matches",
+}  # fmt: skip
+OPERATORS: Final = (
+    "equals", "not_equals", "contains", "in", "greater_than", "less_than", "between",
+    "exists", "matches",
+)  # fmt: skip
+_SEVERITY_RANKS: Final = {word: -place for place, word in enumerate(SEVERITIES)}
+_KIND_ALIASES: Final = {"conversation_turn": "turn", "conversation": "turn", "agent_state": "state"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One condition on one field; checked when made."""
+
+    field: str
+    operator: str
+    value: Any
+    test: Callable[[object], bool]
+
+
+def condition(field: object, operator: object, value: object, now: datetime) -> Condition:
+    """Return a checked condition; raise InvalidQueryError naming the part that is wrong."""
+    name = field_name(field)
+    verb = _OPERATOR_ALIASES.get(str(operator), str(operator))
+    if verb not in OPERATORS:
+        raise InvalidQueryError(f"no operator {operator!r} on {name}", hint=f"operators are {', '.join(OPERATORS)}")  # fmt: skip
+    if name == "type" and _names_a_kind(value):
+        name = "kind"
+    wanted = _wanted(name, verb, value, now)
+    return Condition(field=name, operator=verb, value=wanted, test=_TESTS[verb](name, wanted))
+
+
+def field_name(field: object) -> str:
+    """Return the name under which a field is known; raise InvalidQueryError."""
+    if not isinstance(field, str) or not _FIELD.fullmatch(field):
+        raise InvalidQueryError(f"{field!r} is no field", hint="such as severity, status or resolution.status")  # fmt: skip
+    return ALIASES.get(field, field)
+
+
+def _names_a_kind(value: object) -> bool:
+    words = value if isinstance(value, (list, tuple)) else [value]
+    kinds = (
+        "turn",
+        "decision",
+        "finding",
+        "preference",
+        "learning",
+        "state",
+        "artifact",
+        *_KIND_ALIASES,
+    )
+    return bool(words) and all(word in kinds for word in words)
+
+
+def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
+    if verb == "exists":
+        if not isinstance(value, bool):
+            raise InvalidQueryError(f"exists on {name} asks for true or false, not {value!r}")
+        return value
+    if verb == "matches":
+        return _pattern(name, value)
+    if verb == "in":
+        return [comparable(name, item, now) for item in _list(name, verb, value)]
+    if verb == "between":
+        return _range(name, value, now)
+    if value is None:
+        raise InvalidQueryError(f"{verb} on {name} asks for a value", hint="use exists to ask for absence")  # fmt: skip
+    if isinstance(value, (list, tuple, dict)) and verb in ("greater_than", "less_than", "contains"):
+        raise InvalidQueryError(f"{verb} on {name} asks for one value, not {value!r}")
+    return comparable(name, value, now)
+
+
+def _list(name: str, verb: str, value: object) -> Sequence[object]:
+    if isinstance(value, (list, tuple)):
+        return value
+    raise InvalidQueryError(f"{verb} on {name} asks for a list, not {value!r}")
+
+
+def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
+    ends = [comparable(name, item, now) for item in _list(name, "between", value)]
+    if len(ends) != 2 or None in ends:  # noqa: PLR2004 - two ends
+        raise InvalidQueryError(f"between on {name} asks for two values, not {value!r}")
+    low, high = ends
+    if not _ordered(low, high):
+        raise InvalidQueryError(f"between on {name} cannot compare {value!r}")
+    if low > high:
+        raise InvalidQueryError(f"between on {name} has its ends reversed: {value!r}", hint="the lower one first")  # fmt: skip
+    return low, high
+
+
+def _pattern(name: str, value: object) -> Any:  # noqa: ANN401 - a compiled pattern of another library
+    if not isinstance(value, str) or len(value) > _LONGEST_PATTERN:
+        raise InvalidQueryError(f"matches on {name} asks for a pattern of up to {_LONGEST_PATTERN} characters")  # fmt: skip
+    import regex  # noqa: PLC0415 - only this operator needs it
+
+    try:
+        return regex.compile(value, regex.IGNORECASE)
+    except (regex.error, RecursionError, OverflowError) as error:
+        raise InvalidQueryError(f"the pattern {value!r} on {name} is not valid: {error}") from None
+
+
+def comparable(name: str, value: object, now: datetime | None = None) -> Any:  # noqa: ANN401 - whatever the field holds
+    """Return a field's value in the form in which it is compared."""
+    if name in TIMES and isinstance(value, (str, datetime)):
+        return _moment(name, value, now)
+    if name == "confidence" and isinstance(value, str):
+        return CONFIDENCE_RANKS.get(value, value)
+    if name == "severity" and isinstance(value, str):
+        return _Severity(value)
+    if name == "kind" and isinstance(value, str):
+        return _KIND_ALIASES.get(value, value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value
+
+
+class _Severity(str):
+    """A word of severity: equal as a word, ordered by weight."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return _SEVERITY_RANKS.get(self, -99) < _SEVERITY_RANKS.get(other, -99)
+
+    def __gt__(self, other: str) -> bool:
+        return _SEVERITY_RANKS.get(self, -99) > _SEVERITY_RANKS.get(other, -99)
+
+    def __le__(self, other: str) -> bool:
+        return not self > other
+
+    def __ge__(self, other: str) -> bool:
+        return not self < other
+
+
+def _moment(name: str, value: str | datetime, now: datetime | None) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    try:
+        return parse_time(value, now) if now else datetime.fromisoformat(value)
+    except ValueError as error:
+        raise InvalidQueryError(f"{name}: {error}") from None
+
+
+def _ordered(left: object, right: object) -> bool:
+    numbers = (int, float)
+    if isinstance(left, numbers) and isinstance(right, numbers):
+        return not isinstance(left, bool) and not isinstance(right, bool)
+    return isinstance(left, str) == isinstance(right, str) and type(left) is type(right)
+
+
+def _equals(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: bool(value == wanted)
+
+
+def _not_equals(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: bool(value != wanted)
+
+
+def _in(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: value in wanted
+
+
+def _contains(name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    if name == "tags":
+        return lambda value: (
+            isinstance(value, list) and any(below(tag, str(wanted)) for tag in value)
+        )
+    folded = str(wanted).casefold()
+
+    def test(value: object) -> bool:
+        if isinstance(value, str):
+            return folded in value.casefold()
+        if isinstance(value, dict):
+            return wanted in value
+        return isinstance(value, list) and wanted in value
+
+    return test
+
+
+def _greater_than(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: _ordered(value, wanted) and bool(value > wanted)
+
+
+def _less_than(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: _ordered(value, wanted) and bool(value < wanted)
+
+
+def _between(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    low, high = wanted
+    return lambda value: _ordered(value, low) and bool(low <= value <= high)
+
+
+def _exists(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+    return lambda value: (value is not None and value != []) is wanted
+
+
+def _matches(name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - a compiled pattern
+    left = [_MATCH_SECONDS]
+
+    def test(value: object) -> bool:
+        texts = value if isinstance(value, list) else [value]
+        return any(_found(name, wanted, text, left) for text in texts if isinstance(text, str))
+
+    return test
+
+
+def _found(name: str, pattern: Any, text: str, left: list[float]) -> bool:  # noqa: ANN401 - a compiled pattern
+    started = perf_counter()
+    try:
+        return pattern.search(text, timeout=max(left[0], 0.001)) is not None
+    except TimeoutError:
+        raise InvalidQueryError(
+            f"the pattern {pattern.pattern!r} on {name} takes too long",
+            hint="write it without nested repetitions",
+        ) from None
+    finally:
+        left[0] -= perf_counter() - started
+
+
+_TESTS: Final[Mapping[str, Callable[[str, Any], Callable[[object], bool]]]] = {
+    "equals": _equals,
+    "not_equals": _not_equals,
+    "contains": _contains,
+    "in": _in,
+    "greater_than": _greater_than,
+    "less_than": _less_than,
+    "between": _between,
+    "exists": _exists,
+    "matches": _matches,
+}
+
+
+def below(tag: str, root: str) -> bool:
+    """Whether a tag is `root` or in its subtree."""
+    return tag == root or tag.startswith(f"{root}.")

@@ -1,0 +1,169 @@
+"""Priorities and relevance of the rows of a catalogue."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from smp_git.decay import Decayed, Facts, Preset, importance, priority
+from smp_git.query.catalogue import Catalogue, Place, Row, bits_of, place_of, slots_of
+from smp_git.relevance import (
+    Scored,
+    Weights,
+    access_score,
+    product_relevance,
+    recency_boost,
+    relevance,
+    time_score,
+)
+
+
+class Access(NamedTuple):
+    """How often a memory was read, and when last."""
+
+    times: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Everything that a score depends on besides the memory."""
+
+    now: datetime
+    preset: Preset
+    weights: Weights
+    product: bool
+    accesses: Mapping[str, Access]
+
+
+def facts_of(row: Row, access: Access | None, *, superseded: bool) -> Facts:
+    """Return what decay has to know of a memory."""
+    entry = row.entry
+    return Facts(
+        kind=row.kind,
+        created_at=row.at,
+        last_access_at=access.last_at if access else None,
+        accesses=access.times if access else 0,
+        base_priority=entry.importance,
+        severity=entry.severity,
+        impact=entry.impact,
+        confidence=entry.basis,
+        is_pinned=bool(entry.pinned),
+        is_resolved=entry.status == "resolved",
+        is_superseded=superseded,
+    )
+
+
+class Ranking:
+    """Priorities of one catalogue on one scale."""
+
+    def __init__(self, catalogue: Catalogue, scale: Scale) -> None:
+        self._catalogue = catalogue
+        self._scale = scale
+
+    def decayed(self, row: Row) -> Decayed:
+        """Return a memory's priority with its arithmetic."""
+        return priority(self.facts(row), self._scale.now, self._scale.preset)
+
+    def facts(self, row: Row) -> Facts:
+        """Return what decay has to know of a memory."""
+        access = self._scale.accesses.get(row.entry.id)
+        return facts_of(row, access, superseded=self._catalogue.is_superseded(row))
+
+    def scored(self, row: Row, decayed: Decayed, text: float) -> Scored:
+        """Return how well a memory answers, given how well its text does."""
+        scale = self._scale
+        access = scale.accesses.get(row.entry.id)
+        touched = access.last_at if access else row.at
+        weight = importance(self.facts(row))
+        if scale.product:
+            return product_relevance(base=weight, decay=decayed.factor, recency=recency_boost(touched, scale.now), match=text)  # fmt: skip
+        return relevance(
+            text=text,
+            time=time_score(decayed.factor, row.at, scale.now),
+            importance=weight,
+            access=access_score(access.last_at if access else None, scale.now),
+            weights=scale.weights,
+        )
+
+    def by_priority(self, members: int) -> Iterator[tuple[Row, Decayed]]:
+        """Yield the members, highest priority first, superseded ones last.
+
+        Within a group priorities fall with age, whatever the time is; so only as many
+        are computed as are asked for. What was read, or is replaced, is ranked by itself.
+        """
+        apart = self._apart()
+        inside = _membership(members & ~apart)
+        streams = [self._group(places, inside) for places in self._catalogue.groups.values() if places]  # fmt: skip
+        streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
+        for standing in heapq.merge(*streams):
+            yield standing.row, standing.decayed
+
+    def at_least(self, members: int, least: float) -> int:
+        """Return the members whose priority is not below `least`."""
+        apart = self._apart()
+        kept = [row.slot for row in self._rows(members & apart) if self.decayed(row).value >= least]
+        for places in self._catalogue.groups.values():
+            kept += [place.slot for place in places[: self._reach(places, least)]]
+        return members & bits_of(kept)
+
+    def _reach(self, places: list[Place], least: float) -> int:
+        """Return how many of a group's places reach a priority."""
+        low, high = 0, len(places)
+        while low < high:
+            middle = (low + high) // 2
+            if self._alone(places[middle].slot).value >= least:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _alone(self, slot: int) -> Decayed:
+        """Return the priority that a memory has in its group, unread and not replaced."""
+        row = self._catalogue.row(slot)
+        facts = facts_of(row, None, superseded=row.entry.status == "superseded")
+        return priority(facts, self._scale.now, self._scale.preset)
+
+    def _apart(self) -> int:
+        known = self._catalogue.by_id
+        read = [known[name] for name in self._scale.accesses if name in known]  # type: ignore[index]
+        return bits_of([*read, *self._catalogue.replaced_slots()])
+
+    def _rows(self, members: int) -> Iterator[Row]:
+        return (self._catalogue.row(slot) for slot in slots_of(members))
+
+    def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Standing]:  # fmt: skip
+        for place in places:
+            if inside(place.slot):
+                yield self._standing(self._catalogue.row(place.slot))
+
+    def _standing(self, row: Row) -> _Standing:
+        decayed = self.decayed(row)
+        place = place_of(row)
+        behind = self._catalogue.is_superseded(row)
+        return _Standing((behind, -decayed.value, place.age, place.key), row, decayed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A memory and the key that orders it among others."""
+
+    order: tuple[bool, float, int, tuple[int, int, str]]
+    row: Row
+    decayed: Decayed
+
+    def __lt__(self, other: _Standing) -> bool:
+        return self.order < other.order
+
+
+def _membership(members: int) -> Callable[[int], bool]:
+    data = members.to_bytes((members.bit_length() + 7) // 8, "little")
+    last = len(data) * 8
+
+    def inside(slot: int) -> bool:
+        return slot < last and bool(data[slot >> 3] >> (slot & 7) & 1)
+
+    return inside

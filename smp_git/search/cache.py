@@ -1,0 +1,111 @@
+"""The search over the pages of a session, kept up to date as they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from smp_git.search import ranking
+from smp_git.search.cachefile import CacheFile
+from smp_git.search.corpus import Corpus
+from smp_git.search.documents import Document, Hit
+from smp_git.search.segments import Segment, encode
+
+
+class SearchCache:
+    """What is indexed of a session's pages, in memory and, unless private, in a file.
+
+    Answers depend on the followed documents alone. The file only saves time: whatever
+    happens to it is told in `problems`, and answers stay right.
+    """
+
+    def __init__(self, file: CacheFile | None) -> None:
+        self._file = file
+        self._pages: dict[str, str] | None = {}
+        self._segments: dict[str, Segment] = {}
+        self._saved: set[str] = set()
+        self._corpus = Corpus([])
+
+    @classmethod
+    def open(cls, path: Path | None) -> Self:
+        """Return a cache kept in the file at `path`, or in memory if that is None."""
+        return cls(None if path is None else CacheFile(path))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong with the file so far, one sentence each."""
+        return () if self._file is None else tuple(self._file.problems)
+
+    def follow(self, pages: Mapping[str, str], load: Callable[[str], Iterable[Document]]) -> None:
+        """Make `pages` (key to content id) what is searched.
+
+        `load` is called with the key of each page that is not known by its content id.
+        An id stands for the same documents for ever, and a document is on one page.
+        """
+        if pages == self._pages:
+            return
+        names = {key: f"{key} {content}" for key, content in sorted(pages.items())}
+        known = self._segments | self._stored(set(names.values()) - self._segments.keys())
+        self._segments = {
+            name: known[name] if name in known else Segment(encode(load(key)))
+            for key, name in names.items()
+        }
+        self._save()
+        self._corpus = Corpus(list(self._segments.values()))
+        self._pages = dict(pages)
+
+    def search(
+        self,
+        question: str,
+        *,
+        limit: int,
+        allowed: Collection[str] | None = None,
+        now: datetime | None = None,
+    ) -> list[Hit]:
+        """Return the best `limit` answers among the `allowed` ids, the best first.
+
+        `now` gives words such as "yesterday" their meaning.
+        """
+        return ranking.search(self._corpus, question, limit=limit, allowed=allowed, now=now)
+
+    def similar(self, text: str, *, limit: int, exclude: str | None = None) -> list[Hit]:
+        """Return the `limit` documents most like `text`, without the one it comes from."""
+        return ranking.similar(self._corpus, text, limit=limit, exclude=exclude)
+
+    def erase(self, ids: Collection[str]) -> None:
+        """Remove documents so that no byte of them stays in the file.
+
+        The other documents of their pages come back with the next `follow`. Raises
+        CacheNotErasedError if the file can be neither cleaned nor removed.
+        """
+        doomed = set(ids)
+        self._pages = None
+        self._segments = {
+            name: segment
+            for name, segment in self._segments.items()
+            if doomed.isdisjoint(segment.ids)
+        }
+        self._corpus = Corpus(list(self._segments.values()))
+        self._saved.clear()
+        if self._file is not None:
+            self._file.erase(lambda body: not doomed.isdisjoint(Segment(body).ids))
+
+    def _stored(self, names: Collection[str]) -> dict[str, Segment]:
+        if self._file is None or not names:
+            return {}
+        found = self._file.read(names)
+        self._saved |= found.keys()
+        return {name: Segment(body) for name, body in found.items()}
+
+    def _save(self) -> None:
+        """Write what the file lacks; what cannot be written now is tried again later."""
+        added = {
+            name: segment.body
+            for name, segment in self._segments.items()
+            if name not in self._saved
+        }
+        if added and self._file is not None and self._file.write(added, self._segments):
+            self._saved |= added.keys()
+        self._saved &= self._segments.keys()

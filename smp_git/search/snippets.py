@@ -1,0 +1,94 @@
+"""The part of a text that answers a question, with the answering words marked."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from smp_git.search.questions import Pattern, Question, parse
+from smp_git.search.segments import term
+from smp_git.search.words import Token, tokens
+
+_MARK: Final = "**"
+_CUT: Final = "…"
+# A snippet is for reading; further down in a long text nothing is looked for.
+_LONGEST_CHARACTERS: Final = 100_000
+
+
+def snippet(text: str, question: str, width: int) -> str:
+    """Return about `width` characters of `text` where most of `question` is found.
+
+    Matching words, inflected or not, stand between `**`; `…` stands where text is left
+    out; line breaks become spaces.
+    """
+    line = " ".join(text[:_LONGEST_CHARACTERS].split())
+    found = tokens(line)
+    matches = _matches(found, parse(question))
+    start, end = _window(found, matches, len(line), width)
+    shown = [token for token in matches if start <= token.start and token.end <= end]
+    return _CUT * (start > 0) + _marked(line, shown, start, end) + _CUT * (end < len(line))
+
+
+def _matches(found: Sequence[Token], asked: Question) -> list[Token]:
+    terms = {term(word) for word in asked.words}
+    places = {place for place, token in enumerate(found) if term(token.word) in terms}
+    for pattern in asked.patterns:
+        places |= _pattern_places(found, pattern)
+    return [found[place] for place in sorted(places)]
+
+
+def _pattern_places(found: Sequence[Token], pattern: Pattern) -> set[int]:
+    size = len(pattern.words)
+    return {
+        place
+        for start in range(len(found) - size + 1)
+        if pattern.matches([token.word for token in found[start : start + size]])
+        for place in range(start, start + size)
+    }
+
+
+def _window(
+    found: Sequence[Token], matches: Sequence[Token], length: int, width: int
+) -> tuple[int, int]:
+    """Return where to cut: whole words, as early as most different matches allow."""
+    if length <= width:
+        return 0, length
+    # Some text before the first match tells what it is about.
+    lead = width // 4
+    best = _richest(matches, width - lead)
+    start = max(0, min((best.start if best else 0) - lead, length - width))
+    inside = [t for t in found if start <= t.start and t.end <= start + width]
+    if not inside:
+        return start, start + width
+    first = 0 if start == 0 else inside[0].start
+    last = length if start + width >= length else inside[-1].end
+    return first, last
+
+
+def _richest(matches: Sequence[Token], width: int) -> Token | None:
+    """Return the match that begins the stretch of `width` with most different words."""
+    best, most = None, 0
+    for place, first in enumerate(matches):
+        stretch = matches[place : bisect_left(matches, first.start + width, key=_start)]
+        different = len({term(token.word) for token in stretch})
+        if different > most:
+            best, most = first, different
+    return best
+
+
+def _start(token: Token) -> int:
+    return token.start
+
+
+def _marked(line: str, matches: Sequence[Token], start: int, end: int) -> str:
+    pieces = []
+    for token in matches:
+        pieces += [
+            line[start : token.start],
+            _MARK,
+            line[token.start : token.end],
+            _MARK,
+        ]
+        start = token.end
+    return "".join((*pieces, line[start:end]))

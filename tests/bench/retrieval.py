@@ -1,0 +1,274 @@
+"""Measure how well and how fast search finds the turns that answer a question.
+
+Run `python tests/bench/retrieval.py [--short] [--semantic]`.
+The data lies beside the repository, in `shared/data`, or where SMP_BENCH_DATA says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+import re
+import sqlite3
+import statistics
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from smp_git.search import Document, SearchCache
+
+Rank = Callable[[str], list[int]]
+FILES = ("realtalk", "beam100k")
+MEMORIES = 10_000
+PAGE = 100
+LIMIT = 10
+SEMANTIC_WEIGHT = 0.15
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Turns and the questions about them, each with the numbers of its answers."""
+
+    turns: list[Document]
+    questions: list[tuple[str, set[int]]]
+
+
+def find_data() -> Path | None:
+    named = os.environ.get("SMP_BENCH_DATA")
+    above = [folder / "shared" / "data" for folder in Path(__file__).resolve().parents]
+    for folder in [Path(named)] if named else above:
+        if all((folder / f"{name}.json.gz").exists() for name in FILES):
+            return folder
+    return None
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        data = json.load(file)
+    return [
+        Conversation(
+            [turn_document(turn) for turn in each["turns"]],
+            [(ask["question"], set(ask["relevant"])) for ask in each["questions"]],
+        )
+        for each in data["conversations"]
+    ]
+
+
+def turn_document(turn: dict[str, str]) -> Document:
+    speaker = turn["speaker"]
+    return Document(
+        id=f"turn-{turn['n']:04}",
+        kind="turn",
+        at=turn["at"],
+        speaker=speaker,
+        role=speaker if speaker in {"user", "assistant"} else "",
+        text=turn["text"],
+        sitting=str(turn["episode"]),
+    )
+
+
+def plain_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def grep(turns: Sequence[Document]) -> Rank:
+    """Rank by how many words of the question a turn holds."""
+    texts = [set(plain_words(turn.text)) for turn in turns]
+
+    def rank(question: str) -> list[int]:
+        asked = set(plain_words(question))
+        found = [(-len(asked & text), number) for number, text in enumerate(texts)]
+        return [number for count, number in sorted(found)[:LIMIT] if count]
+
+    return rank
+
+
+def fts5(turns: Sequence[Document]) -> Rank:
+    """SQLite FTS5 as it comes, words OR-joined."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE turn USING fts5(text)")
+    database.executemany(
+        "INSERT INTO turn(rowid, text) VALUES (?, ?)",
+        [(number, turn.text) for number, turn in enumerate(turns)],
+    )
+
+    def rank(question: str) -> list[int]:
+        asked = " OR ".join(f'"{word}"' for word in dict.fromkeys(plain_words(question)))
+        query = "SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT ?"
+        return [number for (number,) in database.execute(query, (asked, LIMIT))]
+
+    return rank
+
+
+def bm25(turns: Sequence[Document]) -> Rank:
+    """BM25 as in the textbook."""
+    texts = [plain_words(turn.text) for turn in turns]
+    mean = statistics.fmean(map(len, texts))
+    postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        for word, count in Counter(text).items():
+            postings[word].append((number, count))
+
+    def rank(question: str) -> list[int]:
+        scores: defaultdict[int, float] = defaultdict(float)
+        for word in set(plain_words(question)) & postings.keys():
+            held = postings[word]
+            weight = math.log(1 + (len(texts) - len(held) + 0.5) / (len(held) + 0.5))
+            for number, count in held:
+                norm = 1.2 * (0.25 + 0.75 * len(texts[number]) / mean)
+                scores[number] += weight * count * 2.2 / (count + norm)
+        return sorted(scores, key=lambda number: (-scores[number], number))[:LIMIT]
+
+    return rank
+
+
+def ours(turns: Sequence[Document]) -> Rank:
+    """The product's own search."""
+    cache = SearchCache.open(None)
+    follow_all(cache, turns)
+    numbers = {turn.id: number for number, turn in enumerate(turns)}
+
+    def rank(question: str) -> list[int]:
+        return [numbers[hit.id] for hit in cache.search(question, limit=LIMIT)]
+
+    return rank
+
+
+def load_model() -> Any:
+    """Return the sentence model, or None if this installation has none."""
+    if find_spec("smp_git.search.vectors") is None:
+        return None
+    return import_module("smp_git.search.vectors").load_model()
+
+
+def semantic(turns: Sequence[Document]) -> Rank:
+    """The product's own search, fused with MiniLM's vectors."""
+    model = load_model()
+    cache = SearchCache.open(None)
+    follow_all(cache, turns)
+    rows = model.vectors([f"{turn.speaker}: {turn.text}" for turn in turns])
+
+    def rank(question: str) -> list[int]:
+        likeness = rows @ model.vectors([question])[0]
+        scores = SEMANTIC_WEIGHT * likeness / max(float(likeness.max()), 1e-9)
+        for hit in cache.search(question, limit=len(turns)):
+            scores[int(hit.id.rpartition("-")[2])] += hit.score
+        return [int(number) for number in (-scores).argsort(kind="stable")[:LIMIT]]
+
+    return rank
+
+
+def follow_all(cache: SearchCache, turns: Sequence[Document]) -> None:
+    starts = range(0, len(turns), PAGE)
+    pages = {f"conversation/{start // PAGE:03}": str(start) for start in starts}
+    cache.follow(pages, lambda key: turns[int(pages[key]) : int(pages[key]) + PAGE])
+
+
+def quality(rank: list[int], relevant: set[int]) -> tuple[float, ...]:
+    gains = [number in relevant for number in rank]
+    best = sum(1 / math.log2(place + 2) for place in range(min(LIMIT, len(relevant))))
+    return (
+        sum(gains[:5]) / len(relevant),
+        sum(gains) / len(relevant),
+        next((1 / (place + 1) for place, gain in enumerate(gains) if gain), 0.0),
+        sum(1 / math.log2(place + 2) for place, gain in enumerate(gains) if gain) / best,
+    )
+
+
+def many(conversations: Sequence[Conversation]) -> Iterator[Document]:
+    """Return turns without end, the conversations over and over, ids counting up."""
+    count = 0
+    while True:
+        for number, conversation in enumerate(conversations):
+            for turn in conversation.turns:
+                sitting = f"{count}/{number}/{turn.sitting}"
+                yield Document(
+                    id=f"turn-{count:06}",
+                    kind="turn",
+                    at=turn.at,
+                    text=turn.text,
+                    speaker=turn.speaker,
+                    role=turn.role,
+                    sitting=sitting,
+                )
+                count += 1
+
+
+ENGINES = {
+    "grep (words held)": grep,
+    "SQLite FTS5 plain": fts5,
+    "BM25 plain": bm25,
+    "smp": ours,
+}
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def measured(
+    engine: Callable[[Sequence[Document]], Rank], name: str, data: Path, short: bool
+) -> list[float]:
+    """Return recall@5, recall@10, MRR, nDCG@10, p50 and p95 in milliseconds."""
+    conversations = read_conversations(data / f"{name}.json.gz")
+    rows = []
+    for conversation in conversations[:: 4 if short else 1]:
+        rank = engine(conversation.turns)
+        rows += [quality(rank(ask), right) for ask, right in conversation.questions]
+    means = [statistics.fmean(column) for column in zip(*rows, strict=True)]
+    # Vectors of ten thousand turns take minutes.
+    is_small = short or engine is semantic
+    return means + latencies(engine, conversations, 1_000 if is_small else MEMORIES)
+
+
+def latencies(
+    engine: Callable[[Sequence[Document]], Rank],
+    conversations: Sequence[Conversation],
+    memories: int,
+) -> list[float]:
+    rank = engine(list(islice(many(conversations), memories)))
+    asked = [ask for each in conversations for ask, _ in each.questions][::4]
+    times = []
+    for question in asked:
+        start = time.perf_counter()
+        rank(question)
+        times.append(1000 * (time.perf_counter() - start))
+    return [statistics.median(times), statistics.quantiles(times, n=20)[-1]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a quarter of the data")
+    parser.add_argument("--semantic", action="store_true", help="with the vectors too")
+    chosen = parser.parse_args()
+    data = find_data()
+    if data is None:
+        _show("skipped: no shared/data above this file, and SMP_BENCH_DATA is not set")
+        return
+    engines = dict(ENGINES)
+    if chosen.semantic and load_model() is None:
+        _show("smp + MiniLM skipped: the semantic extra is not installed")
+    elif chosen.semantic:
+        engines["smp + MiniLM"] = semantic
+    for name in FILES:
+        _show(f"\n{name:20} recall@5  recall@10    MRR  nDCG@10   p50 ms   p95 ms")
+        for label, engine in engines.items():
+            row = measured(engine, name, data, chosen.short)
+            _show("{:20} {:8.3f} {:10.3f} {:6.3f} {:8.3f} {:8.2f} {:8.2f}".format(label, *row))
+
+
+if __name__ == "__main__":
+    main()

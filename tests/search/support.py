@@ -1,0 +1,47 @@
+"""What several search tests need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from smp_git.search import Document, SearchCache
+
+Pages = Mapping[str, tuple[Document, ...]]
+
+
+def a_document(number: int = 1, text: str = "", **fields: str) -> Document:
+    usual = Document(
+        id=f"turn-{number:04}",
+        kind="turn",
+        at=f"2023-05-04T10:{number % 60:02}:00Z",
+        text=text,
+    )
+    return replace(usual, **fields)  # type: ignore[arg-type]  # every field but tags is text
+
+
+def follow(cache: SearchCache, pages: Pages) -> list[str]:
+    """Follow pages whose content id is their content; return the keys that were loaded."""
+    loaded: list[str] = []
+
+    def load(key: str) -> Iterable[Document]:
+        loaded.append(key)
+        return pages[key]
+
+    cache.follow({key: repr(page) for key, page in pages.items()}, load)
+    return loaded
+
+
+def a_cache(*texts: str, path: Path | None = None) -> SearchCache:
+    """Return a cache over one page of turns that say `texts`."""
+    cache = SearchCache.open(path)
+    turns = [a_document(number, text) for number, text in enumerate(texts)]
+    follow(cache, {"conversation/000": tuple(turns)})
+    return cache
+
+
+def found(cache: SearchCache, question: str, **options: object) -> list[int]:
+    """Return the numbers of the documents that answer, the best first."""
+    hits = cache.search(question, limit=100, **options)  # type: ignore[arg-type]  # forwarded
+    return [int(hit.id.rpartition("-")[2]) for hit in hits]

@@ -1,0 +1,310 @@
+"""What happens to the cache file never changes an answer."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from smp_git.search import CacheNotErasedError, Document, SearchCache
+from tests.search.support import a_cache, a_document, follow, found
+
+PAGES = {
+    f"conversation/{page:03}": tuple(
+        a_document(number, f"message {number} about topic{number % 7} sentinel{number}")
+        for number in range(10 * page, 10 * page + 10)
+    )
+    for page in range(4)
+}
+QUESTION = "message about topic3"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The path of a cache file that holds PAGES."""
+    file = tmp_path / "cache"
+    follow(SearchCache.open(file), PAGES)
+    return file
+
+
+def answers(cache: SearchCache) -> list[int]:
+    follow(cache, PAGES)
+    return found(cache, QUESTION)
+
+
+EXPECTED = answers(SearchCache.open(None))
+
+
+def test_a_second_process_loads_nothing(path: Path) -> None:
+    assert follow(SearchCache.open(path), PAGES) == []
+
+
+def test_only_changed_pages_are_loaded(path: Path) -> None:
+    cache = SearchCache.open(path)
+    changed = (a_document(5, "new words"),)
+
+    assert follow(cache, PAGES | {"conversation/000": changed}) == ["conversation/000"]
+    assert found(cache, '"new words"') == [5]
+
+
+def test_vanished_pages_are_not_found(path: Path) -> None:
+    cache = SearchCache.open(path)
+    follow(cache, {"conversation/000": PAGES["conversation/000"]})
+
+    assert found(cache, "sentinel11") == []
+
+
+def test_going_back_to_an_earlier_state_loads_nothing(path: Path) -> None:
+    cache = SearchCache.open(path)
+    follow(cache, PAGES | {"conversation/000": (a_document(5, "new words"),)})
+
+    assert follow(SearchCache.open(path), PAGES) == []
+
+
+def test_old_segments_do_not_pile_up(path: Path) -> None:
+    cache = SearchCache.open(path)
+    for number in range(300):
+        follow(cache, PAGES | {"conversation/000": (a_document(5, f"edit {number}"),)})
+
+    count = sqlite3.connect(path).execute("SELECT count(*) FROM segment").fetchone()
+    assert count == (4 + 64,)
+
+
+def test_the_file_is_private(path: Path) -> None:
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"not a database" * 1_000)
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def another_version(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 999")
+
+
+def another_schema(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE segment")
+
+
+def lying(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE segment SET body = (SELECT body FROM segment LIMIT 1)")
+
+
+def read_only(path: Path) -> None:
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+
+
+DAMAGES = [
+    garbage,
+    truncated,
+    emptied,
+    deleted,
+    another_version,
+    another_schema,
+    lying,
+    read_only,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_changes_no_answer_and_is_repaired(
+    path: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(path)
+
+    assert answers(SearchCache.open(path)) == EXPECTED
+    path.parent.chmod(0o700)
+    assert follow(SearchCache.open(path), PAGES) == []
+
+
+@pytest.mark.parametrize("damage", [garbage, truncated, another_version, another_schema])
+def test_damage_is_told_in_a_sentence(path: Path, damage: Callable[[Path], None]) -> None:
+    damage(path)
+    cache = SearchCache.open(path)
+    follow(cache, PAGES)
+
+    assert str(path) in cache.problems[0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_damage_changes_no_answer(path: Path, seed: int) -> None:
+    chance = random.Random(seed) - repeatable damage, no secret
+    whole = bytearray(path.read_bytes())
+    start = chance.randrange(len(whole))
+    end = min(len(whole), start + chance.choice([1, 16, 4096]))
+    whole[start:end] = chance.randbytes(end - start)
+    path.write_bytes(whole)
+
+    assert answers(SearchCache.open(path)) == EXPECTED
+
+
+def test_a_folder_in_its_place_is_bypassed(tmp_path: Path) -> None:
+    cache = SearchCache.open(tmp_path)
+
+    assert answers(cache) == EXPECTED
+    assert cache.problems
+
+
+def test_a_missing_folder_is_bypassed(tmp_path: Path) -> None:
+    assert answers(SearchCache.open(tmp_path / "missing" / "cache")) == EXPECTED
+
+
+def test_a_locked_file_is_read_as_it_is_within_200_ms(path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    cache = SearchCache.open(path)
+    start = time.perf_counter()
+
+    assert follow(cache, PAGES) == []
+    assert found(cache, QUESTION) == EXPECTED
+    assert time.perf_counter() - start < 0.2
+    assert "locked" in cache.problems[0]
+    holder.close()
+
+
+def test_what_could_not_be_saved_is_saved_by_the_next_change(path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    cache = SearchCache.open(path)
+    first = PAGES | {"conversation/004": (a_document(50, "five"),)}
+    follow(cache, first)
+    holder.close()
+    follow(cache, first | {"conversation/005": (a_document(60, "six"),)})
+
+    assert follow(SearchCache.open(path), first) == []
+
+
+def test_two_caches_at_different_states_both_answer_right(path: Path) -> None:
+    one, two = SearchCache.open(path), SearchCache.open(path)
+    fewer = {"conversation/000": PAGES["conversation/000"]}
+    for _ in range(3):
+        follow(one, PAGES)
+        follow(two, fewer)
+
+    assert found(one, '"sentinel39"') == [39]
+    assert found(two, "sentinel39") == []
+
+
+def test_processes_that_write_at_once_all_answer_right(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.search.test_cache import *;"
+        "c = SearchCache.open(Path(sys.argv[1])); assert answers(c) == EXPECTED;"
+        "[follow(c, PAGES | {'x': (a_document(99, f'{n} {sys.argv[2]}'),)}) for n in range(30)];"
+        "assert answers(c) == EXPECTED"
+    )
+    children = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache"), str(n)])
+        for n in range(4)
+    ]
+
+    assert [child.wait() for child in children] == [0, 0, 0, 0]
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+
+
+def test_erased_words_leave_no_byte_behind(path: Path) -> None:
+    cache = SearchCache.open(path)
+    follow(cache, PAGES)
+    assert b"sentinel13" in bytes_of(path.parent)
+    cache.erase({"turn-0013"})
+
+    assert b"sentinel13" not in bytes_of(path.parent)
+    assert b"turn-0013" not in bytes_of(path.parent)
+    assert found(cache, "sentinel13") == []
+
+
+def test_segments_of_earlier_states_are_erased_too(path: Path) -> None:
+    cache = SearchCache.open(path)
+    follow(cache, {"conversation/000": PAGES["conversation/000"]})
+    cache.erase({"turn-0013"})
+
+    assert b"sentinel13" not in bytes_of(path.parent)
+
+
+def test_the_rest_of_an_erased_page_comes_back(path: Path) -> None:
+    cache = SearchCache.open(path)
+    cache.erase({"turn-0013"})
+    rest = PAGES["conversation/001"][:3] + PAGES["conversation/001"][4:]
+
+    assert follow(cache, PAGES | {"conversation/001": rest}) == ["conversation/001"]
+    assert found(cache, '"sentinel14"') == [14]
+
+
+def test_following_nothing_after_erasing_finds_nothing(path: Path) -> None:
+    cache = SearchCache.open(path)
+    follow(cache, PAGES)
+    cache.erase({"turn-0013"})
+    follow(cache, {})
+
+    assert found(cache, QUESTION) == []
+
+
+def test_erasing_in_a_damaged_file_removes_what_is_unreadable(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE segment SET body = x'00' WHERE number = 1")
+    SearchCache.open(path).erase({"turn-0013"})
+
+    assert b"sentinel13" not in bytes_of(path.parent)
+
+
+def test_erasing_removes_a_file_that_is_locked(path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    SearchCache.open(path).erase({"turn-0013"})
+
+    assert not path.exists()
+    holder.close()
+
+
+def test_erasing_what_cannot_be_erased_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+
+    with pytest.raises(CacheNotErasedError, match="cache"):
+        SearchCache.open(tmp_path / "cache").erase({"turn-0013"})
+
+
+def unreadable(key: str) -> Iterable[Document]:
+    raise ValueError(f"{key} is unreadable")
+
+
+def test_a_failing_load_changes_nothing() -> None:
+    cache = a_cache("redis")
+    with pytest.raises(ValueError, match="unreadable"):
+        cache.follow({"conversation/001": "x"}, unreadable)
+
+    assert found(cache, "redis") == [0]
+
+
+def test_following_unchanged_pages_takes_no_time(tmp_path: Path) -> None:
+    cache = SearchCache.open(tmp_path / "cache")
+    pages = {f"conversation/{number:03}": "content" for number in range(100)}
+    cache.follow(pages, lambda _: ())
+    start = time.perf_counter()
+    for _ in range(100):
+        cache.follow(dict(pages), lambda _: ())
+
+    assert time.perf_counter() - start < 100 * 0.0003
