@@ -42,3 +42,16 @@ def smp(
         text=True,
         input=stdin,
     )
+
+
+def git_input(folder: Path, data: bytes, *arguments: str, **environment: str) -> str:
+    """Run the git command on `data` as its input and return the one line it prints."""
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        input=data,
+        check=True,
+        capture_output=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.decode().strip()

@@ -238,9 +238,13 @@ class _Reader:
 def _text_of(text: str) -> str:
     if text[:1] == '"':
         try:
-            return str(json.loads(text))
+            found = str(json.loads(text))
         except ValueError:
             raise NotDialectError from None
+        # Halves of a character escaped one by one are JSON, but not YAML.
+        if "\\ud" in text.lower() and quote(found) != text:
+            raise NotDialectError
+        return found
     if _is_plain(text):
         return text
     raise NotDialectError

@@ -78,7 +78,8 @@ def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
         return canonical
     text = old_file.decode()
     front, body = _split(text, old.path) if old.path.endswith(".md") else (text, None)
-    changed = yamlfile.edit(front, _changes(mapping_of(old), mapping_of(new)))
+    mapping = mapping_of(new)
+    changed = yamlfile.edit(front, _changes(mapping_of(old), mapping), tuple(mapping))
     if changed is None:
         return canonical
     whole = changed if body is None else f"{_FENCE}{changed}{_FENCE}{new.content}\n"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from smp_git.errors import InvalidFileError, shown
 from smp_git.format import dialect
@@ -134,28 +133,72 @@ def written(value: Mapping[str, Value]) -> str:
     return dialect.write(value).removesuffix("\n")
 
 
-def edit(text: str, changes: Mapping[str, Value | None]) -> str | None:
-    """Return `text` with top-level keys set (None: removed) and comments kept.
+def edit(text: str, changes: Mapping[str, Value | None], order: Sequence[str]) -> str | None:
+    """Return `text` with top-level keys set (None: removed) and all else as it stands.
 
-    Returns None when that cannot be done without changing anything else.
+    A key that is not there yet goes behind its nearest neighbour in `order`. Returns
+    None when that cannot be done without changing anything else.
     """
-    from ruamel.yaml import YAML  # noqa: PLC0415 - slow to load, and only commented files need it
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = 2**20
+    yaml, loader = _loader()
     try:
-        document = yaml.load(text)
-        for key, value in changes.items():
-            if value is None:
-                document.pop(key, None)
-            else:
-                # Read from the dialect, so that it keeps the dialect's quotes and blocks.
-                document[key] = yaml.load(dialect.write({key: value}))[key]
-        out = io.StringIO()
-        yaml.dump(document, out)
-    except (YAMLError, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):  # fmt: skip
-        # Whatever it stumbles over, the file can still be written anew.
+        root = yaml.compose(text, Loader=loader)
+    except yaml.YAMLError:
         return None
-    return out.getvalue()
+    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
+    if not keys or any(key.start_mark.column for key in keys):
+        return None
+    spans = {key.value: _Span(key.start_mark.line, _end(value), value) for key, value in root.value}
+    lines = [line if line[-1:] in _BREAKS else line + "\n" for line in _LINE.findall(text)[:-1]]
+    wanted = [key for key in order if key in changes] + [key for key in changes if key in spans and key not in order]  # fmt: skip
+    places = {key: _place(key, spans, order) for key in wanted}
+    wanted.sort(key=places.__getitem__)
+    # From the last line on, so that the places of those before it hold.
+    for key in reversed(wanted):
+        value = changes[key]
+        _splice(lines, places[key], spans.get(key), "" if value is None else dialect.write({key: value}))  # fmt: skip
+    return "".join(lines)
+
+
+# What YAML takes for the end of a line, which is less than Python does.
+_BREAKS: Final = ("\n", "\r", "\x85", "\u2028", "\u2029")
+_LINE: Final = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|\\Z)")
+
+
+class _Span(NamedTuple):
+    """The lines of a key and its value, and the value's node."""
+
+    first: int
+    end: int
+    node: Any
+
+
+def _end(node: Any) -> int:  # noqa: ANN401 - PyYAML's own
+    """Return the line behind the last one of a node, comments behind it left out."""
+    if isinstance(node.value, list) and node.value and not node.flow_style:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    # A block ends where the next line begins, whatever else on its last line.
+    return int(node.end_mark.line + (node.end_mark.column > 0))
+
+
+def _place(key: str, spans: Mapping[str, _Span], order: Sequence[str]) -> int:
+    if key in spans:
+        return spans[key].first
+    before = [spans[name].end for name in order[: order.index(key)] if name in spans]
+    return before[-1] if before else min(span.first for span in spans.values())
+
+
+def _splice(lines: list[str], place: int, span: _Span | None, new: str) -> None:
+    if span is None:
+        lines[place:place] = [new]
+        return
+    node = span.node
+    line = node.start_mark.line
+    if new.count("\n") == 1 and span.end == span.first + 1 and line == span.first and node.start_mark.column:  # fmt: skip
+        # A comment on the same line stays.
+        rest = lines[line][node.end_mark.column :]
+        new = new.removesuffix("\n") + rest
+    end = span.end
+    while end > span.first + 1 and not lines[end - 1].strip():
+        end -= 1
+    lines[span.first : end] = [new]
