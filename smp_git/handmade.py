@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from smp_git.errors import InvalidError, InvalidFileError, StorageError
+from smp_git.errors import InvalidError, InvalidFileError, RefusedError, StorageError
 from smp_git.format import document
 from smp_git.format.ids import is_index, kind_of_folder, parse_id, parse_path
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.memory import MAX_FILE_BYTES
+from smp_git.redact.rules import Rules
 from smp_git.snapshot import Snapshot
 
 
@@ -52,8 +53,11 @@ def _found(snapshot: Snapshot, folder: Path) -> Handmade:
     return Handmade(changed, tuple(stale), tuple(strangers))
 
 
-def check(handmade: Handmade) -> None:
-    """Raise InvalidFileError naming every file, with its line, that cannot be committed."""
+def check(handmade: Handmade, rules: Rules) -> None:
+    """Raise an error naming every file, with its line, that cannot be committed.
+
+    A person's file is not changed, so one that holds a secret is refused.
+    """
     problems: list[InvalidError] = []
     for path, data in handmade.files.items():
         if data is None:
@@ -72,6 +76,23 @@ def check(handmade: Handmade) -> None:
             "\n".join(problem.message for problem in problems),
             hint=problems[0].hint or "mend these files; nothing was committed",
         )
+    secrets = [
+        place for path, data in handmade.files.items() for place in _secrets(path, data, rules)
+    ]
+    if secrets:
+        raise RefusedError(
+            "\n".join(secrets),
+            hint="take the secrets out, or name them in redaction_allow; nothing was committed",
+        )
+
+
+def _secrets(path: str, data: bytes | None, rules: Rules) -> Iterator[str]:
+    """Say in which line of a file which kinds of secret stand."""
+    text = (data or b"").decode()
+    _, found = rules.text(text)
+    for name, _ in found:
+        lines = (n for n, line in enumerate(text.splitlines(), 1) if name in dict(rules.text(line)[1]))  # fmt: skip
+        yield f"{path}:{next(lines, 1)}: a secret ({name})"
 
 
 def restore_indexes(snapshot: Snapshot, folder: Path, handmade: Handmade) -> None:

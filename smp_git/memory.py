@@ -110,7 +110,8 @@ class Memory:
     `content` is the main text, `title` its short form, `fields` everything else that
     is the kind's own or the user's. `path`, `commit` and `size_bytes` say where it was
     read; they are not part of the memory. `duplicate_of` names a recent memory that
-    says the same, when an addition noticed one.
+    says the same, when an addition noticed one; `redacted` says which secrets the write
+    took out, by pattern and count.
     """
 
     id: MemoryId
@@ -128,6 +129,7 @@ class Memory:
     commit: CommitId = field(default=CommitId(""), compare=False)
     size_bytes: int = field(default=0, compare=False)
     duplicate_of: MemoryId | None = field(default=None, compare=False)
+    redacted: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
     @property
     def pinned(self) -> bool:
@@ -159,6 +161,8 @@ class Memory:
         }
         if self.duplicate_of:
             out["duplicate_of"] = self.duplicate_of
+        if self.redacted:
+            out["redacted"] = dict(self.redacted)
         return out
 
 

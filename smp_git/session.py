@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self, TypeVar, cast
 
-from smp_git import check, handmade, history, revert, when
+from smp_git import check, guard, handmade, history, revert, when
 from smp_git.check import Problem
 from smp_git.errors import (
     FormatError,
@@ -26,13 +26,16 @@ from smp_git.format import yamlfile
 from smp_git.format.ids import parse_id
 from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, aware, check_text
+from smp_git.redact.rules import Cleaned, Report, merged
+from smp_git.settings import FORMAT, Settings
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
 from smp_git.transaction import Change, Transaction, Writer
 from smp_git.upkeep import IndexKeeper, on_open
 
-FORMAT: Final = 1
 RULE: Final = 1
+
+_DEFAULTS: Final = Settings()
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _T = TypeVar("_T")
@@ -49,6 +52,7 @@ class Metadata:
     agents: tuple[str, ...]
     context: Mapping[str, Value]
     tags: tuple[str, ...]
+    overrides: Mapping[str, Value]
     format: int = FORMAT
     rule: int = RULE
 
@@ -110,13 +114,14 @@ class Session:
     shared by threads; close it, or use it as a context manager.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime], *, durable: bool = True, timeout_seconds: float = 5.0) -> None:  # fmt: skip
-        self._reader = Reader(path, durable=durable)
-        self._writer = Writer(self._reader, clock, timeout_seconds=timeout_seconds)
+    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS) -> None:  # fmt: skip
+        self._reader = Reader(path, durable=settings.durable)
+        self._writer = Writer(self._reader, clock, timeout_seconds=settings.lock_timeout_seconds)
         self._keeper = IndexKeeper(self._writer)
         self._clock = clock
         self._closed = False
         self.metadata = _metadata(self._reader.snapshot())
+        self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
         on_open(self._keeper, clock())
 
     def __enter__(self) -> Self:
@@ -170,14 +175,21 @@ class Session:
 
     def edit(self, memory_id: str, *, agent: str | None = None, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
         """Change a memory and return it; a field set to None is removed."""
+        new = self._rules.cleaned(text, fields)
         return self._one(
             agent,
-            lambda stage: stage.edit(memory_id, text=text, tags=tags, links=links, fields=fields),
+            lambda stage: stage.edit(
+                memory_id, text=new.text, tags=tags, links=links, fields=new.fields
+            ),
+            new.redacted,
         )
 
     def resolve(self, memory_id: str, *, agent: str | None = None, action: str | None = None, by: str | None = None) -> Memory:  # fmt: skip
         """Mark a finding or a decision as resolved."""
-        return self._one(agent, lambda stage: stage.resolve(memory_id, action=action, by=by))
+        new = self._rules.cleaned(action, {})
+        return self._one(
+            agent, lambda stage: stage.resolve(memory_id, action=new.text, by=by), new.redacted
+        )
 
     def supersede(self, memory_id: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
         """Add a memory that replaces another of the same kind; the other says so."""
@@ -204,12 +216,13 @@ class Session:
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Replace the state of an agent."""
-        return self._one(agent, lambda stage: stage.set_state(agent, fields))
+        new = self._rules.cleaned(None, fields)
+        return self._one(agent, lambda stage: stage.set_state(agent, new.fields), new.redacted)
 
     def transaction(self, agent: str | None = None, *, reason: str | None = None) -> SessionTransaction:  # fmt: skip
         """Return a context in which many edits become one commit, all or nothing."""
         if reason is not None:
-            check_text(reason, "reason")
+            reason, _ = self._rules.text(check_text(reason, "reason"))
         return SessionTransaction(self, self._writer, agent or self._default_agent(), reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
@@ -231,7 +244,7 @@ class Session:
 
         def work(stage: Stage) -> None:
             found = handmade.find(stage.base, self.path)
-            handmade.check(found)
+            handmade.check(found, self._rules)
             for path, data in found.files.items():
                 was = stage.base.repository.find(stage.base.tree, path)
                 stage.put_file(path, data, "remove" if data is None else "edit" if was else "")
@@ -239,9 +252,18 @@ class Session:
 
         return self._change(agent, work, "edits by hand")
 
-    def _one(self, agent: str | None, work: Callable[[Stage], Memory]) -> Memory:
+    def before_commit(self, index_file: Path) -> bool:
+        """Bring the index that Git is about to commit up to the session's head.
+
+        What the person staged stays staged. Returns False if Git holds the index; then
+        the commit must not go on.
+        """
+        return guard.before_commit(self._writer, index_file)
+
+    def _one(self, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()) -> Memory:  # fmt: skip
         memory, change = self._written(agent, work)
-        return replace(memory, commit=change.commit or self.head)
+        report = redacted or memory.redacted
+        return replace(memory, commit=change.commit or self.head, redacted=report)
 
     def _change(self, agent: str | None, work: Callable[[Stage], None], subject: str) -> Change:
         return self._written(agent, work, subject)[1]
@@ -257,7 +279,9 @@ class Session:
 
     def _draft(self, kind: str, text: str, agent: str, tags: Iterable[str], links: Iterable[object], at: datetime | str | None, fields: Mapping[str, object]) -> Draft:  # fmt: skip
         moment = self._moment(at) if at is not None else None
-        return draft(kind, text, agent=agent, at=moment, tags=tags, links=links, fields=fields)
+        new = self._rules.cleaned(text, fields)
+        made = draft(kind, cast("str", new.text), agent=agent, at=moment, tags=tags, links=links, fields=new.fields)  # fmt: skip
+        return replace(made, redacted=new.redacted)
 
     def _moment(self, at: datetime | str) -> datetime:
         if isinstance(at, datetime):
@@ -388,7 +412,7 @@ class Session:
                 for name, (count, last) in sorted(agents.items())
             ),
             size_bytes=size,
-            problems=(*snapshot.problems(), *left),
+            problems=(*snapshot.problems(), *guard.problems(self._reader), *left),
         )
 
 
@@ -398,26 +422,33 @@ class SessionTransaction(Transaction):
     def __init__(self, session: Session, writer: Writer, agent: str, reason: str | None) -> None:
         super().__init__(writer, agent, reason)
         self._session = session
+        self._redacted: list[Report] = []
 
     def add(self, kind: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), at: datetime | str | None = None, skip_duplicates: bool = False, **fields: object) -> Memory:  # fmt: skip
         """Stage a new memory and return it; its id is final."""
         new = self._session._draft(kind, text, agent or self.agent, tags, links, at, fields)  # noqa: SLF001 - the session's other half
+        self._redacted.append(new.redacted)
         return self.add_draft(new, skip_duplicates=skip_duplicates)
 
     def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
         """Stage a change of a memory."""
-        return self.staged().edit(memory_id, text=text, tags=tags, links=links, fields=fields)
+        new = self._cleaned(text, fields)
+        done = self.staged().edit(
+            memory_id, text=new.text, tags=tags, links=links, fields=new.fields
+        )
+        return replace(done, redacted=new.redacted)
 
     def resolve(
         self, memory_id: str, *, action: str | None = None, by: str | None = None
     ) -> Memory:
         """Stage the resolution of a finding or decision."""
-        return self.staged().resolve(memory_id, action=action, by=by)
+        return self.staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=by)
 
     def supersede(self, memory_id: str, text: str, *, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
         """Stage a memory that replaces another."""
         kind = self.get(memory_id).kind
         new = self._session._draft(kind, text, self.agent, tags, links, None, fields)  # noqa: SLF001 - as above
+        self._redacted.append(new.redacted)
         return self.staged().supersede(memory_id, new)
 
     def pin(self, memory_id: str) -> Memory:
@@ -438,13 +469,20 @@ class SessionTransaction(Transaction):
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Stage the state of an agent."""
-        return self.staged().set_state(agent, fields)
+        new = self._cleaned(None, fields)
+        return replace(self.staged().set_state(agent, new.fields), redacted=new.redacted)
 
     def commit(self) -> Change:
         """Write what is staged; raise ConflictError if it was changed meanwhile."""
-        change = super().commit()
+        change = replace(super().commit(), redacted=merged(self._redacted))
+        self.change = change
         self._session._keeper.note_write()  # noqa: SLF001 - as above
         return change
+
+    def _cleaned(self, text: str | None, fields: Mapping[str, object]) -> Cleaned:
+        new = self._session._rules.cleaned(text, fields)  # noqa: SLF001 - as above
+        self._redacted.append(new.redacted)
+        return new
 
 
 def _metadata(snapshot: Snapshot) -> Metadata:
@@ -461,7 +499,9 @@ def _metadata(snapshot: Snapshot) -> Metadata:
                 f"session {repository.path.name} has {name} {shown(number)}; this program knows {known}",
                 hint="install a newer smp-git",
             )
-    user, tags, agents, context = (found.get(key) for key in ("user", "tags", "agents", "context"))
+    user, tags, agents, context, overrides = (
+        found.get(key) for key in ("user", "tags", "agents", "context", "overrides")
+    )
     return Metadata(
         id=str(found.get("id")),
         uid=str(found.get("uid")),
@@ -470,6 +510,7 @@ def _metadata(snapshot: Snapshot) -> Metadata:
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         agents=tuple(str(name) for name in agents) if isinstance(agents, list) else (),
         context=MappingProxyType(context if isinstance(context, dict) else {}),
+        overrides=MappingProxyType(overrides if isinstance(overrides, dict) else {}),
         format=FORMAT,
         rule=RULE,
     )

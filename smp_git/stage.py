@@ -31,6 +31,7 @@ from smp_git.memory import (
     says_same,
     title_of,
 )
+from smp_git.redact.rules import Report
 from smp_git.snapshot import Snapshot
 
 # An addition is compared with this many latest memories of its kind.
@@ -51,6 +52,7 @@ class Draft:
     links: tuple[Link, ...]
     fields: Mapping[str, Value]
     created_at: datetime | None
+    redacted: Report = ()
 
     def named(self, place: Id, now: datetime) -> Memory:
         """Return the memory under its id, created `now` unless the draft says when."""
@@ -66,6 +68,7 @@ class Draft:
                 links=self.links,
                 fields=self.fields,
                 path=place.path,
+                redacted=self.redacted,
             )
         )
 

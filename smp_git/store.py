@@ -9,22 +9,21 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
+from smp_git import settings
 from smp_git.errors import (
     AlreadyExistsError,
-    FormatError,
     InvalidError,
     NotStoreError,
     SessionNotFoundError,
     SmpError,
-    StorageError,
     shown,
 )
-from smp_git.format import dialect, messages, yamlfile
+from smp_git.format import dialect, messages
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, Signature, write_commit
@@ -32,30 +31,23 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.session import FORMAT, RULE, Session
+from smp_git.session import RULE, Session
+from smp_git.settings import FORMAT
 from smp_git.when import format_time
 
 PLACE: Final = Path(".bmad/sessions")
 GLOBAL: Final = "global"
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
-_LONGEST_TIMEOUT: Final = 3600
 # A session is made in milliseconds.
 _ABANDONED_SECONDS: Final = 600.0
-_SETTINGS: Final = ("format", "durability", "lock_timeout_seconds")
 
 
 def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the clock of the program; tests pass their own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of a store."""
-
-    durable: bool = True
-    lock_timeout_seconds: float = 5.0
 
 
 class Store:
@@ -64,7 +56,7 @@ class Store:
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
         self.path = path
         self.clock = clock
-        self.settings = _settings(path)
+        self.settings = settings.load(path)
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -109,11 +101,16 @@ class Store:
 
     # Sessions
 
-    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = ()) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
-        """Make a session and return it; without an id it is named by its date."""
+    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = (), overrides: Mapping[str, object] = _NOTHING) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+        """Make a session and return it; without an id it is named by its date.
+
+        `overrides` are settings of this session alone, such as `{"redaction": "off"}`.
+        """
         now = self.clock()
         name = self._new_id(id, now)
-        return self._created(self.path / "active" / name, name, now, user, agents, context, tags)
+        return self._created(
+            self.path / "active" / name, name, now, user, agents, context, tags, overrides
+        )
 
     def global_session(self) -> Session:
         """Return the session of what holds across sessions, made at its first use."""
@@ -160,12 +157,7 @@ class Store:
         return tuple(found)
 
     def _opened(self, place: Path) -> Session:
-        return Session(
-            place,
-            self.clock,
-            durable=self.settings.durable,
-            timeout_seconds=self.settings.lock_timeout_seconds,
-        )
+        return Session(place, self.clock, self.settings)
 
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:
@@ -183,7 +175,7 @@ class Store:
             )
         return given
 
-    def _created(self, place: Path, name: str, now: datetime, user: str | None, agents: Iterable[str], context: Mapping[str, object] | None, tags: Iterable[str]) -> Session:  # fmt: skip
+    def _created(self, place: Path, name: str, now: datetime, user: str | None, agents: Iterable[str], context: Mapping[str, object] | None, tags: Iterable[str], overrides: Mapping[str, object] = _NOTHING) -> Session:  # fmt: skip
         identity = Identity(new_tag(), creator=True)
         metadata: dict[str, Value] = {
             "id": name,
@@ -201,8 +193,11 @@ class Store:
         metadata["agents"] = [agent_name(agent) for agent in agents]
         if context is not None and not isinstance(context, Mapping):
             raise InvalidError(f"a context is a mapping, not {shown(context)}")
-        metadata["context"] = check_value(context or {}, "context")
+        rules = self.settings.redaction.overridden(overrides, "overrides")
+        metadata["context"] = check_value(rules.cleaned(None, context or {}).fields, "context")
         metadata["tags"] = list(check_tags(tags))
+        if overrides:
+            metadata["overrides"] = check_value(overrides, "overrides")
         with reporting(f"session {name}"):
             _build(place, metadata, identity, agent_name(user or "user"), now, durable=self.settings.durable)  # fmt: skip
         return self._opened(place)
@@ -295,36 +290,3 @@ def _store_at(path: Path) -> Path:
     if not there:
         raise NotStoreError(f"{path} does not exist", hint="smp init makes a store")
     raise NotStoreError(f"{path} is no store", hint="smp init makes one; a store holds config.yaml")
-
-
-def _settings(path: Path) -> Settings:
-    file = path / "config.yaml"
-    try:
-        text = file.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise StorageError(f"cannot read {file}: {error.strerror}") from error
-    found = yamlfile.read(text, str(file))
-    number = found.get("format", FORMAT)
-    if not isinstance(number, int) or number > FORMAT:
-        raise FormatError(
-            f"the store at {path} has format {shown(number)}; this program knows {FORMAT}",
-            hint="install a newer smp-git",
-        )
-    for name in found:
-        if name not in _SETTINGS:
-            raise InvalidError(
-                f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(_SETTINGS)}"
-            )
-    durability = found.get("durability", "durable")
-    if durability not in ("durable", "relaxed"):
-        raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
-    timeout = found.get("lock_timeout_seconds", 5.0)
-    if (
-        isinstance(timeout, bool)
-        or not isinstance(timeout, (int, float))
-        or not 0 < timeout <= _LONGEST_TIMEOUT
-    ):
-        raise InvalidError(
-            f"{file}: lock_timeout_seconds is a number above 0, not {shown(timeout)}"
-        )
-    return Settings(durable=durability == "durable", lock_timeout_seconds=float(timeout))

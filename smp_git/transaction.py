@@ -27,6 +27,7 @@ from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
 from smp_git.lock import locked
 from smp_git.memory import CommitId, Kind, Memory, agent_name
+from smp_git.redact.rules import Report
 from smp_git.repair import repair
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage
@@ -45,16 +46,20 @@ class Change:
     commit: CommitId | None
     touches: tuple[Touch, ...] = ()
     left: tuple[str, ...] = ()
+    redacted: Report = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {
+        out: dict[str, object] = {
             "commit": self.commit,
             "touched": [
                 {"id": t.id, "kind": t.kind, "change": t.verb or "add"} for t in self.touches
             ],
             "left": list(self.left),
         }
+        if self.redacted:
+            out["redacted"] = dict(self.redacted)
+        return out
 
 
 class Writer:

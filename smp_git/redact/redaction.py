@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smp_git.redact.assignment import is_secret_value, kind_of_key
@@ -73,7 +73,7 @@ def redact_value(
 ) -> RedactedValue:
     """Return `value` with every secret in its strings replaced; keys stay.
 
-    Mappings, lists and tuples are walked, anything else stays. A string under a key
+    Mappings and sequences are walked, anything else stays. A string under a key
     such as `password` or `api_key` counts as assigned to it.
     """
     counts: Counter[str] = Counter()
@@ -93,12 +93,14 @@ class _Walk:
         match value:
             case str():
                 return _redact(value, self.patterns, self.allow, self.counts)
-            case dict():
+            case Mapping():
                 return {key: self._visit_item(key, item) for key, item in value.items()}
-            case list():
-                return [self.visit(item) for item in value]
             case tuple():
                 return tuple(self.visit(item) for item in value)
+            case bytes() | bytearray() | memoryview():
+                return value
+            case Sequence():
+                return [self.visit(item) for item in value]
             case _:
                 return value
 

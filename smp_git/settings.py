@@ -1,0 +1,128 @@
+"""The settings of a store: what `config.yaml` may say, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from smp_git.decay import PRESETS, Preset
+from smp_git.errors import FormatError, InvalidError, StorageError, shown
+from smp_git.format import yamlfile
+from smp_git.memory import Value
+from smp_git.redact.rules import SETTINGS as REDACTION
+from smp_git.redact.rules import Rules
+from smp_git.relevance import Weights
+
+FORMAT: Final = 1
+CONFIG: Final = "config.yaml"
+_LONGEST_TIMEOUT: Final = 3600
+_LONGEST_RETENTION: Final = 36_500
+NAMES: Final = (
+    "format",
+    "durability",
+    "lock_timeout_seconds",
+    "retention_days",
+    "key_dir",
+    "decay",
+    "relevance",
+    *REDACTION,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a store."""
+
+    durable: bool = True
+    lock_timeout_seconds: float = 5.0
+    retention: timedelta = timedelta(days=30)
+    key_dir: Path | None = None
+    redaction: Rules = field(default_factory=Rules)
+    decay: Preset = PRESETS["default"]
+    weights: Weights = field(default_factory=Weights)
+    product: bool = False
+
+
+def load(store: Path) -> Settings:
+    """Return the settings of the store at `store`; raise InvalidError or FormatError."""
+    file = store / CONFIG
+    try:
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error.strerror}") from error
+    found = yamlfile.read(text, str(file))
+    number = found.get("format", FORMAT)
+    if not isinstance(number, int) or number > FORMAT:
+        raise FormatError(
+            f"the store at {store} has format {shown(number)}; this program knows {FORMAT}",
+            hint="install a newer smp-git",
+        )
+    for name in found:
+        if name not in NAMES:
+            raise InvalidError(f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(NAMES)}")  # fmt: skip
+    durability = found.get("durability", "durable")
+    if durability not in ("durable", "relaxed"):
+        raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
+    days = _number(found, "retention_days", 30, _LONGEST_RETENTION, file)
+    return Settings(
+        durable=durability == "durable",
+        lock_timeout_seconds=_number(found, "lock_timeout_seconds", 5.0, _LONGEST_TIMEOUT, file),
+        retention=timedelta(days=days),
+        key_dir=_key_dir(found.get("key_dir"), store, file),
+        redaction=Rules().overridden(found, str(file)),
+        **_ranking(found, file),
+    )
+
+
+def _ranking(found: Mapping[str, Value], file: Path) -> dict[str, Any]:
+    """Return the settings of decay and relevance: a preset each, and what differs from it."""
+    decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
+    preset = decay.pop("preset", "default")
+    formula = relevance.pop("preset", "weighted")
+    if preset not in PRESETS:
+        raise InvalidError(f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}")  # fmt: skip
+    if formula not in ("weighted", "product"):
+        raise InvalidError(
+            f"{file}: no relevance preset {shown(formula)}", hint="weighted or product"
+        )
+    try:
+        return {
+            "decay": PRESETS[str(preset)].override(decay),
+            "weights": Weights().override(relevance),
+            "product": formula == "product",
+        }
+    except ValueError as error:
+        raise InvalidError(f"{file}: {error}") from None
+
+
+def _part(found: Mapping[str, Value], name: str, file: Path) -> dict[str, Value]:
+    value = found.get(name, {})
+    if not isinstance(value, dict):
+        raise InvalidError(f"{file}: {name} is a mapping, not {shown(value)}")
+    return dict(value)
+
+
+def _number(found: Mapping[str, Value], name: str, default: float, most: float, file: Path) -> float:  # fmt: skip
+    value = found.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
+        raise InvalidError(
+            f"{file}: {name} is a number above 0, up to {most:g}, not {shown(value)}"
+        )
+    return float(value)
+
+
+def _key_dir(value: Value, store: Path, file: Path) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not Path(value).expanduser().is_absolute():
+        raise InvalidError(f"{file}: key_dir is the full path of a folder, not {shown(value)}")
+    place = Path(value).expanduser()
+    if place.resolve().is_relative_to(store.resolve()):
+        raise InvalidError(
+            f"{file}: key_dir lies in the store that its keys are to protect",
+            hint="a folder elsewhere, which is not copied together with the store",
+        )
+    return place
