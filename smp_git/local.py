@@ -113,6 +113,20 @@ class Local:
         """Note that the checked-out files are up to date."""
         os.close(self._overwrite("pending.json", {}))
 
+    # What was looked through for memories that others' commits dropped
+
+    def vetted(self) -> tuple[str | None, dict[str, list[str]]]:
+        """Return the commit up to which was looked, and what was found by commit."""
+        kept = _json(self.folder / "vetted.json")
+        commit, found = kept.get("commit"), kept.get("found")
+        if not isinstance(commit, str) or not isinstance(found, dict):
+            return None, {}
+        return commit, {str(name): [str(each) for each in ids] for name, ids in found.items()}
+
+    def note_vetted(self, commit: str, found: Mapping[str, list[str]]) -> None:
+        """Remember the commit up to which was looked, and what was found by commit."""
+        os.close(self._overwrite("vetted.json", {"commit": commit, "found": dict(found)}))
+
     # The boot: a change means that the machine may have lost what was not forced out
 
     def rebooted(self) -> bool:

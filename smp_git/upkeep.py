@@ -112,7 +112,7 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     """Mend what a dead writer or a power cut left, unless somebody is writing now."""
     writer = keeper.writer
     reader = writer.reader
-    behind = staging.recorded_tree(reader.repository.git) != reader.snapshot().tree
+    behind = not staging.is_current(reader.repository.git, reader.snapshot().tree)
     if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
         # Reading needs none of this; the next writer repairs before it writes.
         with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:

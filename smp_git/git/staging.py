@@ -21,6 +21,8 @@ from smp_git.git.repository import Repository
 
 _RECORD: Final = "index-tree"
 _NOTED: Final = 1_000
+# As many commits back an index may be that Git itself wrote back meanwhile.
+_LATEST: Final = 20
 # A page's index is generated, so nobody has anything of his own staged there.
 _GENERATED: Final = "/index.yaml"
 # Git holds its index for milliseconds, but a commit in an editor for minutes.
@@ -33,8 +35,13 @@ _SUM_SIZE: Final = 20
 
 def recorded_tree(git: Path) -> ObjectId | None:
     """Return the tree that the index agrees with, or None if that is not certain."""
-    found = _recorded(git)
+    found, _ = _recorded(git)
     return found[0] if len(found) == 1 else None
+
+
+def is_current(git: Path, head: ObjectId) -> bool:
+    """Whether the index agrees with `head` and nobody else has written it since."""
+    return _recorded(git) == ([head], _stamp(git / "index"))
 
 
 def refresh(repository: Repository, head: ObjectId, index_file: Path | None = None) -> bool:
@@ -45,19 +52,19 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
     another index than the session's own, such as a hook is given.
     """
     git = repository.git
-    bases = _recorded(git)
     if index_file is not None:
-        return _rewrite(repository, bases, head, index_file)
-    if bases == [head]:
+        return _rewrite(repository, _recorded(git)[0], head, index_file)
+    if is_current(git, head):
         return True
     with _locked(git) as mine:
         if not mine:
             return False
+        bases, _ = _recorded(git)
         # A writer that dies between the index and its record leaves one of these trees.
         _record(git, [*bases, head])
         done = _rewrite(repository, bases, head, git / "index")
         if done:
-            _record(git, [head])
+            _record(git, [head], _stamp(git / "index"))
         return done
 
 
@@ -105,22 +112,32 @@ def _locked(git: Path) -> Iterator[bool]:
 # The record: the trees that the index may agree with, one unless a writer died
 
 
-def _recorded(git: Path) -> list[ObjectId]:
+def _recorded(git: Path) -> tuple[list[ObjectId], str]:
+    """Return the recorded trees and the stamp of the index then; nothing if it is torn."""
     try:
         line = (git / "smp" / _RECORD).read_bytes().partition(b"\n")[0].decode("ascii")
     except (FileNotFoundError, UnicodeDecodeError):
-        return []
-    names = line.split(" ")
+        return [], ""
+    trees, _, stamp = line.partition("@")
+    names = trees.split()
     whole = all(len(name) == 40 and name.isalnum() for name in names)  # noqa: PLR2004 - object ids
-    return [ObjectId(name) for name in names] if whole else []
+    return ([ObjectId(name) for name in names], stamp) if whole else ([], "")
 
 
-def _record(git: Path, trees: list[ObjectId]) -> None:
+def _record(git: Path, trees: list[ObjectId], stamp: str = "") -> None:
     fd = os.open(git / "smp" / _RECORD, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        disk.write_all(fd, " ".join(dict.fromkeys(trees)).encode() + b"\n")
+        disk.write_all(fd, f"{' '.join(dict.fromkeys(trees))}@{stamp}\n".encode())
     finally:
         os.close(fd)
+
+
+def _stamp(file: Path) -> str:
+    try:
+        seen = file.stat()
+    except FileNotFoundError:
+        return ""
+    return f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
 
 
 # The index itself
@@ -173,10 +190,16 @@ def _bring(repository: Repository, index: pygit2.Index, bases: list[ObjectId], h
     """Bring the entries to `head`; return those that were set."""
     known = [base for base in bases if repository.has(base)]
     before = _changed_since(repository, known, head) if known else _unlike(repository, index, head)
+    latest = _changed_since(repository, _latest(repository), head)
     out = {}
-    for path, (olds, new) in before.items():
+    for path, (olds, new) in (latest | before).items():
         staged = ObjectId(str(index[path].id)) if path in index else None
-        if staged not in (*olds, new) and not path.endswith(_GENERATED):
+        if path not in before:
+            # Git writes back what it read before it took its lock: the index is behind
+            # again if it is older than the file, and a person's if it is like the file.
+            if staged == new or staged not in olds or _standing(repository.path / path) != new:
+                continue
+        elif staged not in (*olds, new) and not path.endswith(_GENERATED):
             continue
         if new is not None:
             index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=new), FileMode.BLOB))
@@ -196,6 +219,25 @@ def _changed_since(repository: Repository, bases: list[ObjectId], head: ObjectId
         for path, old, new in repository.changes(base, head):
             found.setdefault(path, (set(), new))[0].add(old)
     return found
+
+
+def _latest(repository: Repository) -> list[ObjectId]:
+    """Return the trees of the latest commits."""
+    found: list[ObjectId] = []
+    name = repository.head()
+    while name is not None and len(found) < _LATEST:
+        commit = repository.commit(name)
+        found.append(commit.tree)
+        name = commit.parents[0] if commit.parents else None
+    return found
+
+
+def _standing(path: Path) -> ObjectId | None:
+    """Return the version of a checked-out file, or None if there is none."""
+    try:
+        return object_id(BLOB, path.read_bytes())
+    except OSError:
+        return None
 
 
 def _unlike(repository: Repository, index: pygit2.Index, head: ObjectId) -> _Changes:
@@ -239,9 +281,9 @@ def _times(path: Path, blob: ObjectId) -> tuple[int, ...] | None:
     """Return what Git's index keeps of a file, or None if it holds something else."""
     try:
         seen = path.lstat()
-        if object_id(BLOB, path.read_bytes()) != blob:
-            return None
     except OSError:
+        return None
+    if _standing(path) != blob:
         return None
     changed, modified = divmod(seen.st_ctime_ns, 10**9), divmod(seen.st_mtime_ns, 10**9)
     numbers = (*changed, *modified, seen.st_dev, seen.st_ino, FileMode.BLOB, seen.st_uid, seen.st_gid, seen.st_size)  # fmt: skip
