@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,10 @@ from tests.support import ROOT
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What only a shell understands; a command without it runs in this process, which is faster.
 _SHELL = re.compile(r"[|&;<>$`*\\]")
+
+
+# A path asked for inside a longer command.
+_INNER = re.compile(r"\$\(smp (path [A-Za-z0-9-]+)\)")
 
 
 class Block(NamedTuple):
@@ -47,7 +52,6 @@ class Step(NamedTuple):
 def blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a page in order."""
     found = list(_FENCE.finditer(text))
-    after = [*found[1:], None]
     return [
         Block(
             match[1],
@@ -55,7 +59,7 @@ def blocks(text: str) -> list[Block]:
             text.count("\n", 0, match.start()) + 2,
             following[2] if following and following[1] == "text" else None,
         )
-        for match, following in zip(found, after, strict=True)
+        for match, following in zip_longest(found, found[1:])
     ]
 
 
@@ -135,7 +139,7 @@ class Desk:
             return ""
         if words[0] == "smp" and not _SHELL.search(line):
             return self._here(words[1:])
-        return self._in_shell(line)
+        return self._in_shell(_INNER.sub(lambda match: self._here(match[1].split()).rstrip(), line))
 
     def _here(self, arguments: list[str]) -> str:
         with contextlib.chdir(self.here):
@@ -172,6 +176,6 @@ class Desk:
         told = io.StringIO()
         code = compile(block.text, f"line {block.line}", "exec")
         with contextlib.chdir(self.here), contextlib.redirect_stdout(told):
-            exec(code, self.names)  # noqa: S102 - the page's own example
+            exec(code, self.names)
         if block.shown is not None:
             self._compare(block.shown, told.getvalue(), "the block above", block)

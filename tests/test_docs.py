@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import pages
+import smp_git
+from smp_git import errors, memory
+from smp_git.memory import COMMON_FIELDS, KINDS
+from tests import api_reference, cli_reference, pages
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -35,3 +41,209 @@ def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     for block in pages.blocks(page.read_text()):
         if _runnable(page, block):
             desk.run(block)
+
+
+# Lists
+
+
+def _tables(page: str) -> dict[str, list[list[str]]]:
+    """Return the rows of the tables of a reference page by heading, without marks."""
+    found: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in (DOCS / "reference" / page).read_text().splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif line.startswith("| ") and "---" not in line:
+            cells = re.split(r"(?<!\\)\|", line.removeprefix("|").removesuffix("|"))
+            plain = [re.sub(r"^`([^`]*)`$", r"\1", cell.strip()) for cell in cells]
+            found.setdefault(heading, []).append(plain)
+    return {name: rows[1:] for name, rows in found.items()}
+
+
+def _error_classes(
+    root: type[errors.SmpError] = errors.SmpError,
+) -> Iterator[type[errors.SmpError]]:
+    for one in root.__subclasses__():
+        if one.__module__ == errors.__name__:
+            yield one
+            yield from _error_classes(one)
+
+
+def test_every_error_is_listed_with_its_status() -> None:
+    listed = {tuple(row[:5]) for row in _tables("exit-statuses.md")["Exit statuses"]}
+    actual = {
+        (
+            one.code,
+            str(one.exit_status),
+            "yes" if one.recoverable else "no",
+            one.seed_code or "",
+            one.__name__,
+        )
+        for one in _error_classes()
+    }
+    assert listed == actual
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_of_a_kind_is_listed_with_its_type(kind: str) -> None:
+    listed = [(row[0], row[1]) for row in _tables("fields.md")[kind]]
+    assert listed == [(name, _type(name)) for name in KINDS[kind].fields]
+
+
+def test_the_fields_of_all_kinds_are_listed() -> None:
+    listed = [(row[0], row[1]) for row in _tables("fields.md")["Fields of all kinds"]]
+    assert listed == [(name, _type(name)) for name in COMMON_FIELDS]
+
+
+def _type(field: str) -> str:
+    check = memory._CHECKS.get(field)
+    name = check.__name__.strip("_") if check else "any"
+    return {"turn_ref": "turn", "resolution": "mapping"}.get(name, name)
+
+
+def test_the_words_of_confidence_and_severity_are_listed() -> None:
+    types = {row[0]: re.findall("`([a-z]+)`", row[1]) for row in _tables("fields.md")["Types"]}
+    assert types["confidence"] == list(memory.CONFIDENCE_RANKS)
+    assert types["severity"] == list(memory.SEVERITIES)
+
+
+def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
+    listed = {row[0]: row[1] for row in _tables("settings.md")["config.yaml"]}
+    default = smp_git.Store.init(tmp_path / "store").settings
+    config = tmp_path / "store" / "config.yaml"
+    assert config.read_text() == f"format: {listed['format']}\n"
+    config.write_text("unknown: 1\n")
+    with pytest.raises(errors.InvalidError) as caught:
+        smp_git.Store.open(tmp_path / "store")
+    assert caught.value.hint == f"settings are {', '.join(listed)}"
+    assert listed["durability"] == ("durable" if default.durable else "relaxed")
+    assert listed["lock_timeout_seconds"] == str(default.lock_timeout_seconds)
+
+
+@pytest.mark.parametrize("name", cli_reference.commands())
+def test_every_command_has_help_and_an_example(name: str) -> None:
+    command = cli_reference.commands()[name]
+    assert command.help
+    assert command.epilog
+    assert f"smp {name}" in command.epilog
+    assert all(param.help for param in command.params if param.name != "help")
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    page = api_reference.text()
+    plain = set(smp_git.__all__) - {"SmpError"}
+    assert [name for name in plain if f"## {name}\n" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("made", "page", "name"),
+    [
+        (cli_reference.text, cli_reference.PAGE, "cli_reference"),
+        (api_reference.text, api_reference.PAGE, "api_reference"),
+    ],
+    ids=["cli", "python-api"],
+)
+def test_generated_page_is_current(made: Callable[[], str], page: Path, name: str) -> None:
+    assert page.read_text() == made(), f"python -m tests.{name}"
+
+
+# JSON
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> pages.Desk:
+    """A folder with a session of two memories and a change."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    desk = pages.Desk(folder)
+    for line in (
+        "smp new shop --user ada",
+        "smp add finding 'No MFA' --field severity=high",
+        "smp add decision 'Use MySQL' --link resolves:FIND-0001 --field impact=low",
+        "smp edit DEC-1 --field impact=high",
+    ):
+        desk.command(line)
+    return desk
+
+
+# The command, the way to the object in what it prints, and the heading of the page.
+_OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
+    ("smp show DEC-1", (), "Memory"),
+    ("smp list", (), "Memories"),
+    ("smp list", ("memories", 0), "Memory"),
+    ("smp log", (), "Versions"),
+    ("smp log", ("versions", 0), "Version"),
+    ("smp diff", (), "Differences"),
+    ("smp diff", ("memories", 0), "Difference"),
+    ("smp diff", ("memories", 0, "fields", 0), "Field change"),
+    ("smp blame DEC-1", (), "Blame"),
+    ("smp blame DEC-1", ("fields", 0), "Blamed field"),
+    ("smp undo", (), "Change"),
+    ("smp rollback HEAD~1", (), "Change"),
+    ("smp commit", (), "Change"),
+    ("smp state veritas", (), "State"),
+    ("smp info", (), "Session"),
+    ("smp sessions", (), "Sessions"),
+    ("smp check", (), "Check"),
+    ("smp new other", (), "New session"),
+    ("smp show DEC-9", ("error",), "Error"),
+]
+
+
+def test_json_has_the_keys_that_are_listed(desk: pages.Desk) -> None:
+    for command, way, heading in _OBJECTS:
+        value = json.loads(desk.command(f"{command} --json"))
+        for step in way:
+            value = value[step]
+        rows = _tables("json.md")[heading]
+        listed = {row[0] for row in rows if "absent if there is none" not in row[2]}
+        assert (heading, set(value)) == (heading, listed)
+
+
+def test_json_of_a_problem_has_the_keys_that_are_listed() -> None:
+    problem = smp_git.Problem(code="stale_index", path="", message="")
+    assert set(problem.as_json()) == {row[0] for row in _tables("json.md")["Problem"]}
+
+
+def test_json_blocks_parse() -> None:
+    for page in PAGES:
+        for block in pages.blocks(page.read_text()):
+            if block.language == "json":
+                json.loads(block.text)
+
+
+# Pages
+
+
+def _links(page: Path) -> list[str]:
+    text = re.sub(r"```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_links_resolve(page: Path) -> None:
+    for link in _links(page):
+        path, _, anchor = link.partition("#")
+        if path.startswith(("http:", "https:")):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in _links(DOCS / "index.md")}
+    assert [page for page in PAGES if page not in linked and page.name != "index.md"] == []
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_page_keeps_the_voice(page: Path) -> None:
+    prose = re.sub(r"```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    unwanted = r"\b(TODO|FIXME|we|our|simply|just|easily|obviously|will be|soon to|coming)\b"
+    found = [line for line in prose.splitlines() if re.search(unwanted, line, re.IGNORECASE)]
+    assert found == []
