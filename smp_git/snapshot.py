@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidError, InvalidFileError, MemoryNotFoundError
@@ -27,6 +27,13 @@ _CACHED = 4096
 _T = TypeVar("_T")
 
 
+class Subject(NamedTuple):
+    """What a preference is about: a later one about the same replaces it."""
+
+    category: object
+    key: object
+
+
 class PageCache:
     """Pages by tree id and memories by blob id: content addressing is the only rule."""
 
@@ -34,6 +41,7 @@ class PageCache:
         self.repository = repository
         self._pages: dict[tuple[str, ObjectId], Page] = {}
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
+        self._subjects: dict[tuple[str, ObjectId], dict[Subject, list[MemoryId]]] = {}
 
     def page(self, path: str, tree_id: ObjectId) -> Page:
         """Return the page at `path` whose tree is `tree_id`."""
@@ -48,6 +56,15 @@ class PageCache:
         """Take note of a page that was just written, so that it need not be read."""
         self._pages[page.path, tree_id] = page
 
+    def subjects(self, path: str, tree_id: ObjectId) -> dict[Subject, list[MemoryId]]:
+        """Return the memories of a page that are not superseded, by what they are about."""
+        found = self._subjects.get((path, tree_id))
+        if found is None:
+            if len(self._subjects) >= _CACHED:
+                self._subjects.clear()
+            found = self._subjects[path, tree_id] = _by_subject(self.page(path, tree_id))
+        return found
+
     def memory(self, path: str, blob_id: ObjectId) -> Memory:
         """Return the memory at `path` whose file is `blob_id`; raise InvalidFileError."""
         found = self._memories.get((path, blob_id))
@@ -58,6 +75,14 @@ class PageCache:
             self._memories[path, blob_id] = found
         # Nested fields are copied, so that no caller changes what the next one reads.
         return replace(found, fields=_copied(found))
+
+
+def _by_subject(page: Page) -> dict[Subject, list[MemoryId]]:
+    out: dict[Subject, list[MemoryId]] = {}
+    for entry in page.entries.values():
+        if entry.key and entry.status != "superseded":
+            out.setdefault(Subject(entry.category, entry.key), []).append(entry.id)
+    return out
 
 
 def _copied(memory: Memory) -> MappingProxyType[str, Value]:
@@ -76,6 +101,7 @@ class Snapshot:
         self._cache = pages
         self.repository = pages.repository
         self.id = commit_id
+        self._newest: dict[str, list[tuple[str, ObjectId]]] = {}
 
     @cached_property
     def commit(self) -> Commit:
@@ -107,6 +133,22 @@ class Snapshot:
         """Yield the pages of a kind, or of all."""
         for path, tree_id in self.page_ids(kind).items():
             yield self._cache.page(path, tree_id)
+
+    def newest_pages(self, kind: str) -> Iterator[Page]:
+        """Yield the pages of a numbered kind, the highest numbers first."""
+        ordered = self._newest.get(kind)
+        if ordered is None:
+            ids = self.page_ids(kind).items()
+            ordered = self._newest[kind] = sorted(ids, key=_page_number, reverse=True)
+        for path, tree_id in ordered:
+            yield self._cache.page(path, tree_id)
+
+    def preferences(self, subject: Subject) -> list[MemoryId]:
+        """Return the preferences about a subject that are not superseded, sorted like ids."""
+        found: list[MemoryId] = []
+        for path, tree_id in self.page_ids("preference").items():
+            found += self._cache.subjects(path, tree_id).get(subject, ())
+        return sorted(found, key=sort_key)
 
     def page(self, path: str) -> Page | None:
         """Return the page at `path`, or None."""
@@ -191,19 +233,15 @@ class Snapshot:
 
     def highest(self, kind: str, tag: str) -> int:
         """Return the highest number of a kind with this tag; 0 if there is none."""
-        paths = sorted(
-            self.page_ids(kind), key=lambda path: int(path.rpartition("/")[2]), reverse=True
-        )
-        for path in paths:
-            page = self.page(path)
-            numbers = [
-                place.number
-                for place in map(parse_id, page.entries if page else ())
-                if place.tag == tag
-            ]
+        for page in self.newest_pages(kind):
+            numbers = [place.number for place in map(parse_id, page.entries) if place.tag == tag]
             if numbers:
                 return max(numbers)
         return 0
+
+
+def _page_number(page: tuple[str, ObjectId]) -> int:
+    return int(page[0].rpartition("/")[2])
 
 
 class Reader:

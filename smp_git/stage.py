@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
@@ -32,7 +33,7 @@ from smp_git.memory import (
     title_of,
 )
 from smp_git.redact.rules import Report
-from smp_git.snapshot import Snapshot
+from smp_git.snapshot import Snapshot, Subject
 
 # An addition is compared with this many latest memories of its kind.
 _WINDOW: Final = 50
@@ -105,6 +106,8 @@ class Stage:
         self.files: dict[str, bytes | None] = {}
         self.touches: dict[MemoryId, Touch] = {}
         self.started_from: dict[MemoryId, ObjectId | None] = {}
+        self._latest: dict[str, list[Entry]] = {}
+        self._preferences: dict[Subject, dict[MemoryId, None]] = {}
 
     def get(self, memory_id: str) -> Memory:
         """Return a memory as staged, else as in the snapshot."""
@@ -280,6 +283,9 @@ class Stage:
         data = document.edited(before, old, memory) if before and old else document.encode(memory)
         self.files[memory.path] = data
         stored = self.memories[memory.id] = replace(memory, size_bytes=len(data))
+        subject = _subject(memory)
+        if subject is not None:
+            self._preferences.setdefault(subject, {})[memory.id] = None
         # An addition that is edited in the same commit remains an addition.
         first = self.touches.get(memory.id)
         told = first.verb if first is not None else verb
@@ -293,27 +299,21 @@ class Stage:
 
     def _superseding(self, memory: Memory) -> Memory:
         """Link a preference to the one of the same category and key that it replaces."""
-        key = memory.fields.get("key") or memory.fields.get("topic")
-        if memory.kind != "preference" or not key:
+        subject = _subject(memory)
+        if subject is None:
             return memory
-        wanted = memory.fields.get("category"), key
-        same = [
-            Link("supersedes", name)
-            for name, subject, status in self._preferences()
-            if subject == wanted and status != "superseded"
-        ]
+        same = [Link("supersedes", name) for name in self._standing(subject)]
         return replace(memory, links=tuple(dict.fromkeys((*memory.links, *same))))
 
-    def _preferences(self) -> Iterator[tuple[MemoryId, object, str | None]]:
-        """Yield each preference with what it is about and its status, as staged."""
-        for entry in self.base.entries("preference"):
-            if entry.id not in self.memories:
-                yield entry.id, (entry.category, entry.key), entry.status
-        for name, staged in self.memories.items():
-            if staged.kind == "preference":
-                fields = staged.fields
-                about = fields.get("category"), fields.get("key") or fields.get("topic")
-                yield name, about, staged.status
+    def _standing(self, subject: Subject) -> Iterator[MemoryId]:
+        """Yield the preferences about a subject that hold, as staged."""
+        for name in self.base.preferences(subject):
+            if name not in self.memories:
+                yield name
+        for name in self._preferences.get(subject, ()):
+            staged = self.memories[name]
+            if _subject(staged) == subject and staged.status != "superseded":
+                yield name
 
     def _twin(self, new: Draft) -> MemoryId | None:
         """Return the latest recent memory that says the same, or None."""
@@ -329,13 +329,13 @@ class Stage:
         return None
 
     def _recent(self, kind: str) -> list[Entry]:
-        found: list[Entry] = []
-        for page in sorted(self.base.page_ids(kind), reverse=True, key=_page_number):
-            loaded = self.base.page(page)
-            found += reversed(list(loaded.entries.values()) if loaded else [])
-            if len(found) >= _WINDOW:
-                break
-        return found[:_WINDOW]
+        known = self._latest.get(kind)
+        if known is None:
+            newest = (
+                reversed(list(page.entries.values())) for page in self.base.newest_pages(kind)
+            )
+            known = self._latest[kind] = list(islice(chain.from_iterable(newest), _WINDOW))
+        return known
 
     def _says(self, memory_id: MemoryId, new: Draft) -> bool:
         return self.base.get(memory_id).content == new.content
@@ -346,8 +346,12 @@ def _refuse_own_link(memory: Memory) -> None:
         raise InvalidError(f"{memory.id} cannot be linked to itself", hint="name another memory")
 
 
-def _page_number(path: str) -> int:
-    return int(path.rpartition("/")[2])
+def _subject(memory: Memory) -> Subject | None:
+    """Return what a preference is about, or None for any other memory."""
+    key = memory.fields.get("key") or memory.fields.get("topic")
+    if memory.kind != "preference" or not key:
+        return None
+    return Subject(memory.fields.get("category"), key)
 
 
 @lru_cache(maxsize=4096)

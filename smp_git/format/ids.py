@@ -106,6 +106,7 @@ def parse_path(path: str) -> Id | None:
     return parsed if parsed.path == path else None
 
 
+@lru_cache(maxsize=65536)
 def is_page(folder: str) -> bool:
     """Whether a folder below a kind's own is named as a page is."""
     return folder.isdecimal() and folder.isascii() and f"{int(folder):03d}" == folder

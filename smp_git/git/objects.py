@@ -83,20 +83,13 @@ def deflate(data: bytes) -> bytes:
 
 def write_tree(children: Mapping[str, Child]) -> bytes:
     """Return the bytes of a tree, sorted as Git demands."""
-    ordered = sorted(children.items(), key=_tree_order)
-    return b"".join(
-        b"%s %s\0%s" % (child.mode.encode(), _name(name), bytes.fromhex(child.id))
-        for name, child in ordered
-    )
-
-
-def _name(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
-
-
-def _tree_order(item: tuple[str, Child]) -> bytes:
-    name, child = item
-    return _name(name) + (b"/" if child.mode == FOLDER_MODE else b"")
+    rows = []
+    for name, (mode, object_id) in children.items():
+        raw = name.encode("utf-8", "surrogateescape")
+        place = raw + b"/" if mode == FOLDER_MODE else raw
+        rows.append((place, b"%s %s\0%s" % (mode.encode(), raw, bytes.fromhex(object_id))))
+    rows.sort()
+    return b"".join([row for _, row in rows])
 
 
 def read_tree(data: bytes) -> dict[str, Child]:
