@@ -18,14 +18,14 @@ from smp_git.errors import (
     FormatError,
     InvalidError,
     InvalidFileError,
-    InvalidRevisionError,
     MemoryNotFoundError,
     shown,
 )
 from smp_git.format import yamlfile
 from smp_git.format.ids import parse_id
 from smp_git.history import BlamedField, MemoryDiff, Version
-from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, aware, check_text
+from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, check_text
+from smp_git.questions import Questions
 from smp_git.redact.rules import Cleaned, Report, merged
 from smp_git.settings import FORMAT, Settings
 from smp_git.snapshot import Reader, Snapshot
@@ -106,7 +106,7 @@ class SessionInfo:
         }
 
 
-class Session:
+class Session(Questions):
     """One session: add and edit memories, read them, see and undo what happened.
 
     Reading takes no lock and is never torn. Each write is one commit; when a method
@@ -114,13 +114,14 @@ class Session:
     shared by threads; close it, or use it as a context manager.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS) -> None:  # fmt: skip
-        self._reader = Reader(path, durable=settings.durable)
+    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None) -> None:  # fmt: skip
+        reader = Reader(path, durable=settings.durable)
+        self.metadata = _metadata(reader.snapshot())
+        project = str(self.metadata.context.get("project_name", ""))
+        super().__init__(reader, settings, clock, shared=shared, project=project)
         self._writer = Writer(self._reader, clock, timeout_seconds=settings.lock_timeout_seconds)
         self._keeper = IndexKeeper(self._writer)
-        self._clock = clock
         self._closed = False
-        self.metadata = _metadata(self._reader.snapshot())
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
         on_open(self._keeper, clock())
 
@@ -138,6 +139,7 @@ class Session:
         if not self._closed:
             self._closed = True
             self._keeper.stop()
+            self._desk.accesses.fold(self._writer)
             self._reader.close()
 
     @property
@@ -283,19 +285,14 @@ class Session:
         made = draft(kind, cast("str", new.text), agent=agent, at=moment, tags=tags, links=links, fields=new.fields)  # fmt: skip
         return replace(made, redacted=new.redacted)
 
-    def _moment(self, at: datetime | str) -> datetime:
-        if isinstance(at, datetime):
-            return aware(at)
-        try:
-            return when.parse_time(str(at), self._clock())
-        except ValueError as error:
-            raise InvalidRevisionError(str(error)) from None
-
     # Reading
 
     def get(self, memory_id: str, *, at: str | datetime | None = None) -> Memory:
         """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
-        return self._read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        found = self._read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        if at is None:
+            self._desk.accesses.note([found.id], self._clock())
+        return found
 
     def memories(self, kind: str | None = None, *, at: str | datetime | None = None) -> tuple[Memory, ...]:  # fmt: skip
         """Return the memories of a kind, or all, sorted by kind and number."""
@@ -326,24 +323,6 @@ class Session:
         """Return everything that is wrong with the session; empty when it is sound."""
         self._keeper.flush()
         return check.check(self._reader)
-
-    def _read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
-        if at is None:
-            return self._reader.read(answer)
-        return self._reader.read(lambda _: answer(self._at(at)))
-
-    def _at(self, revision: str | datetime) -> Snapshot:
-        now = self._reader.snapshot()
-        text = revision if isinstance(revision, str) else None
-        if text is not None and not (when.is_relative(text) or _DATE.match(text)):
-            return self._reader.at(self._reader.repository.resolve(text, self._reader.ref))
-        found = history.at_time(now, self._moment(revision))
-        if found is None:
-            raise InvalidRevisionError(
-                f"session {self.id} did not exist at {revision}",
-                hint=f"it was created at {when.format_time(self.metadata.created_at)}",
-            )
-        return self._reader.at(found)
 
     def _somewhere(self, memory_id: str, target: Snapshot) -> MemoryId:
         """Return the id that a text names now, else at `target`."""

@@ -157,7 +157,8 @@ class Store:
         return tuple(found)
 
     def _opened(self, place: Path) -> Session:
-        return Session(place, self.clock, self.settings)
+        shared = self.path / GLOBAL
+        return Session(place, self.clock, self.settings, shared=None if place == shared else shared)
 
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:

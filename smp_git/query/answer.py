@@ -120,11 +120,14 @@ class Engine:
         self._find = find
         self._cut = cut
 
-    def answer(self, query: Query) -> Answer:
-        """Return the answer to a checked query."""
+    def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
+        """Return the answer to a checked query, among all memories or `only` some."""
         kinds = query.kinds or frozenset(KINDS)
         self._catalogue.follow(self._snapshot, kinds)
         members = self._members(query, kinds)
+        if only is not None:
+            known = self._catalogue.by_id
+            members &= bits_of(known[name] for name in only if name in known)
         if query.text is not None:
             ranked = self._by_text(query, members)
             total = len(ranked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 from smp_git.errors import InvalidError, InvalidQueryError
 from smp_git.memory import KINDS, agent_name, aware, check_tags
@@ -66,6 +66,30 @@ class Query:
     limit: int | None = 20
     offset: int = 0
     explain: bool = False
+
+
+class QueryParts(TypedDict, total=False):
+    """What a query may say besides its text."""
+
+    kinds: Iterable[str]
+    tags: Iterable[str]
+    any_tags: Iterable[str]
+    not_tags: Iterable[str]
+    agents: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
+    where: Iterable[Sequence[object]]
+    min_priority: float | None
+    min_importance: float | None
+    min_relevance: float | None
+    include_decayed: bool
+    include_superseded: bool
+    include_related: bool
+    sort: Iterable[object]
+    aggregations: Iterable[object]
+    limit: int | None
+    offset: int
+    explain: bool
 
 
 def query(

@@ -1,0 +1,223 @@
+"""What an agent is told before it goes on: the session within a budget of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from smp_git.format import dialect
+from smp_git.memory import SEVERITIES, Memory, Value
+
+# Four characters to a token is what common tokenizers come to on English text.
+_CHARACTERS_PER_TOKEN: Final = 4
+_NEWEST: Final = 3
+_SECTIONS: Final = (
+    "state",
+    "pinned",
+    "preferences",
+    "findings",
+    "decisions",
+    "conversation",
+    "referenced",
+)
+_TITLES: Final = {
+    "state": "Own state",
+    "pinned": "Pinned",
+    "preferences": "Preferences",
+    "findings": "Open findings",
+    "decisions": "Decisions",
+    "conversation": "Conversation",
+    "referenced": "Referenced",
+}
+_ORDER: Final = {word: place for place, word in enumerate(SEVERITIES)}
+
+
+class LeftOut(NamedTuple):
+    """A memory that found no room, or stands only by its title, and why."""
+
+    id: str
+    section: str
+    reason: str
+
+
+class Piece(NamedTuple):
+    """One memory of a context: its section, its text, and how it stands there."""
+
+    id: str
+    section: str
+    text: str
+    shortened: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A context and its receipt: what it holds, what it left out, and why."""
+
+    agent: str | None
+    topic: str | None
+    budget_tokens: int
+    used_tokens: int
+    pieces: tuple[Piece, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def text(self) -> str:
+        """The context as Markdown, for a prompt."""
+        return _markdown(self.pieces)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "agent": self.agent,
+            "topic": self.topic,
+            "budget_tokens": self.budget_tokens,
+            "used_tokens": self.used_tokens,
+            "memories": [piece._asdict() for piece in self.pieces],
+            "left_out": [item._asdict() for item in self.left_out],
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a context may be made of, each list with the most important first."""
+
+    state: Memory | None
+    pinned: Sequence[Memory]
+    preferences: Sequence[Memory]
+    findings: Sequence[Memory]
+    decisions: Sequence[Memory]
+    turns: Sequence[Memory]
+    referenced: Sequence[Memory]
+    superseded_by: Mapping[str, str]
+    beyond: Mapping[str, str]
+
+
+class _Candidate(NamedTuple):
+    memory: Memory
+    section: str
+    full: str
+    short: str
+
+
+def compose(material: Material, *, agent: str | None, topic: str | None, budget_tokens: int, count: Callable[[str], int] | None = None) -> Context:  # fmt: skip
+    """Return the context that fits the budget; the same material gives the same context.
+
+    Room is given in order of importance: what is pinned and the newest turns first, so
+    that these are the last to go. What does not fit whole stands by its title, if that
+    fits; the receipt names it either way.
+    """
+    measure = count or tokens
+    room = _Room(budget_tokens, measure)
+    pieces: list[Piece] = []
+    left: list[LeftOut] = []
+    for candidate in _by_importance(material):
+        name = candidate.memory.id
+        if room.takes(candidate.full, candidate.section):
+            pieces.append(Piece(name, candidate.section, candidate.full, shortened=False))
+        elif room.takes(candidate.short, candidate.section):
+            pieces.append(Piece(name, candidate.section, candidate.short, shortened=True))
+            left.append(LeftOut(name, candidate.section, f"only its title: {measure(candidate.full)} tokens do not fit"))  # fmt: skip
+        else:
+            left.append(LeftOut(name, candidate.section, f"no room: {measure(candidate.full)} tokens, {room.rest} left"))  # fmt: skip
+    left += [LeftOut(name, section, "others of its kind matter more") for name, section in material.beyond.items()]  # fmt: skip
+    shown = tuple(sorted(pieces, key=lambda piece: _SECTIONS.index(piece.section)))
+    ordered = _in_reading_order(shown, material)
+    return Context(
+        agent=agent,
+        topic=topic,
+        budget_tokens=budget_tokens,
+        used_tokens=measure(_markdown(ordered)),
+        pieces=ordered,
+        left_out=tuple(left),
+    )
+
+
+def tokens(text: str) -> int:
+    """Return about how many tokens a text is."""
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+
+
+class _Room:
+    """What is left of a budget, headings of sections included."""
+
+    def __init__(self, budget: int, measure: Callable[[str], int]) -> None:
+        self.rest = budget
+        self._measure = measure
+        self._opened: set[str] = set()
+
+    def takes(self, text: str, section: str) -> bool:
+        """Take a text in, if it fits."""
+        heading = "" if section in self._opened else f"## {_TITLES[section]}\n\n"
+        needed = self._measure(f"{heading}{text}\n\n")
+        if needed > self.rest:
+            return False
+        self.rest -= needed
+        self._opened.add(section)
+        return True
+
+
+def _by_importance(material: Material) -> list[_Candidate]:
+    turns = list(material.turns)
+    out = [_candidate(memory, "pinned", material) for memory in material.pinned]
+    out += [_candidate(memory, "conversation", material) for memory in turns[:_NEWEST]]
+    if material.state is not None:
+        out.append(_candidate(material.state, "state", material))
+    out += [_candidate(memory, "preferences", material) for memory in material.preferences]
+    findings = sorted(material.findings, key=lambda memory: _ORDER.get(str(memory.fields.get("severity")), len(_ORDER)))  # fmt: skip
+    out += [_candidate(memory, "findings", material) for memory in findings]
+    out += [_candidate(memory, "decisions", material) for memory in material.decisions]
+    out += [_candidate(memory, "conversation", material) for memory in turns[_NEWEST:]]
+    out += [_candidate(memory, "referenced", material) for memory in material.referenced]
+    seen: set[str] = set()
+    return [item for item in out if not (item.memory.id in seen or seen.add(item.memory.id))]  # type: ignore[func-returns-value]
+
+
+def _candidate(memory: Memory, section: str, material: Material) -> _Candidate:
+    return _Candidate(memory, section, _full(memory, material), _short(memory))
+
+
+def _short(memory: Memory) -> str:
+    return f"- **{memory.id}** {memory.title}"
+
+
+def _full(memory: Memory, material: Material) -> str:
+    if memory.kind == "turn":
+        return f"**{memory.fields.get('speaker') or memory.agent}** ({memory.id}): {memory.content.strip()}"
+    if memory.kind == "state":
+        return dialect.write(dict(memory.fields)).rstrip()
+    lines = [f"- **{memory.id}** {_indented(memory.content.strip() or memory.title)}"]
+    details = [f"{name}: {value}" for name in ("severity", "rationale", "impact", "recommendation", "applies_to", "confidence") if (value := _plain(memory.fields.get(name)))]  # fmt: skip
+    details += [f"{link.relation} {link.target}" for link in memory.links]
+    if memory.id in material.superseded_by:
+        details.append(f"superseded by {material.superseded_by[memory.id]}")
+    return "\n".join([*lines, *(f"  - {_indented(detail)}" for detail in details)])
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _plain(value: Value) -> str:
+    if isinstance(value, (dict, list)):
+        return re.sub(r"\s+", " ", dialect.write({"_": value}).removeprefix("_:")).strip()
+    return "" if value is None else str(value)
+
+
+def _in_reading_order(pieces: Iterable[Piece], material: Material) -> tuple[Piece, ...]:
+    """Return the pieces section by section, the conversation from old to new."""
+    age = {memory.id: place for place, memory in enumerate(material.turns)}
+    return tuple(sorted(pieces, key=lambda piece: (_SECTIONS.index(piece.section), -age.get(piece.id, 0) if piece.section == "conversation" else 0)))  # type: ignore[call-overload]  # fmt: skip
+
+
+def _markdown(pieces: Sequence[Piece]) -> str:
+    out: list[str] = []
+    section = None
+    for piece in pieces:
+        if piece.section != section:
+            section = piece.section
+            out.append(f"## {_TITLES[section]}")
+        out.append(piece.text)
+    return "\n\n".join(out)

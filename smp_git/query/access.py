@@ -1,0 +1,177 @@
+"""How often memories are read and when last: counted aside, never a commit for a read."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from smp_git.errors import SmpError
+from smp_git.format.ids import sort_key
+from smp_git.git.objects import (
+    BLOB,
+    COMMIT,
+    FILE_MODE,
+    TREE,
+    Child,
+    Object,
+    Signature,
+    write_commit,
+    write_tree,
+)
+from smp_git.git.repository import MovedError
+from smp_git.memory import CommitId
+from smp_git.query.ranking import Access
+from smp_git.snapshot import Reader
+from smp_git.transaction import Writer
+from smp_git.when import format_time
+
+PREFIX: Final = "refs/smp/access/"
+FILE: Final = "access.json"
+_JOURNAL: Final = "access.log"
+# Reads are noted in the journal this many at a time, and at the end.
+_BATCH: Final = 64
+# The journal is folded into this replica's reference when it has grown so far.
+_FOLD_BYTES: Final = 64_000
+
+Counts = dict[str, tuple[int, str]]
+
+
+class Accesses:
+    """The accesses of a session: this replica's journal, and every replica's reference."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._journal = reader.local.folder / _JOURNAL
+        self._lock = threading.Lock()
+        self._pending: Counts = {}
+        self._seen: object = None
+        self._totals: dict[str, Access] = {}
+
+    def note(self, ids: Iterable[str], now: datetime) -> None:
+        """Count one read of each memory."""
+        moment = format_time(now)
+        with self._lock:
+            _add(self._pending, ((name, 1, moment) for name in ids))
+            full = len(self._pending) >= _BATCH
+        if full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put what was counted into the journal; a disk that refuses loses only counts."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        line = json.dumps(pending, separators=(",", ":")).encode() + b"\n"
+        with suppress(OSError):
+            fd = os.open(self._journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(fd, line)
+            finally:
+                os.close(fd)
+
+    def totals(self) -> Mapping[str, Access]:
+        """Return how often each memory was read, on all replicas together, and when last."""
+        state = self._state()
+        if state != self._seen:
+            counts: Counts = {}
+            for kept in (*self._published().values(), *self._journalled()):
+                _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
+            self._totals = {name: _access(value) for name, value in counts.items()}
+            self._seen = state
+        with self._lock:
+            pending = dict(self._pending)
+        if not pending:
+            return self._totals
+        return {**self._totals, **{name: _sum(self._totals.get(name), value) for name, value in pending.items()}}  # fmt: skip
+
+    def fold(self, writer: Writer) -> None:
+        """Note what was counted, and move a long journal into this replica's reference."""
+        self.flush()
+        if self._journal_size() < _FOLD_BYTES:
+            return
+        with suppress(SmpError, MovedError), writer.holding("counting accesses"):
+            tag = writer.identity().tag
+            counts = self._published().get(PREFIX + tag, {})
+            for kept in self._journalled():
+                _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
+            self._publish(PREFIX + tag, counts, tag, writer.clock())
+            self._journal.unlink(missing_ok=True)
+
+    def _journal_size(self) -> int:
+        try:
+            return self._journal.stat().st_size
+        except OSError:
+            return 0
+
+    def _publish(self, ref: str, counts: Counts, tag: str, now: datetime) -> None:
+        """Replace the reference by one parentless commit with these counts."""
+        repository = self._reader.repository
+        ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
+        blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
+        tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))
+        signed = Signature(f"smp-{tag}", f"{tag}@smp", now)
+        commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, "accesses\n"))
+        written = repository.store([blob, tree, commit])
+        try:
+            repository.publish(ref, repository.head(ref), CommitId(commit.id), written)
+        finally:
+            written.close()
+
+    def _state(self) -> object:
+        folder = self._reader.repository.git / PREFIX
+        heads = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in folder.glob("*"))) if folder.is_dir() else ()  # fmt: skip
+        try:
+            stat = self._journal.stat()
+        except OSError:
+            return heads
+        return heads, stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+    def _published(self) -> dict[str, Counts]:
+        repository = self._reader.repository
+        out: dict[str, Counts] = {}
+        for ref, head in repository.references().items():
+            if ref.startswith(PREFIX):
+                blob = repository.find(repository.commit(head).tree, FILE)
+                out[ref] = _counts(repository.blob(blob)) if blob else {}
+        return out
+
+    def _journalled(self) -> list[Counts]:
+        try:
+            lines = self._journal.read_bytes().splitlines()
+        except OSError:
+            return []
+        return [_counts(line) for line in lines]
+
+
+def _counts(data: bytes) -> Counts:
+    """Return the counts of a line or file; a torn or foreign one counts nothing."""
+    try:
+        found = json.loads(data)
+        return {str(name): (max(0, int(times)), str(last)) for name, (times, last) in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _add(counts: Counts, more: Iterable[tuple[str, int, str]]) -> None:
+    for name, times, last in more:
+        known, before = counts.get(name, (0, ""))
+        counts[name] = known + times, max(before, last)
+
+
+def _access(value: tuple[int, str]) -> Access:
+    times, last = value
+    try:
+        return Access(times, datetime.fromisoformat(last).astimezone(UTC))
+    except ValueError:
+        return Access(times, datetime.min.replace(tzinfo=UTC))
+
+
+def _sum(known: Access | None, value: tuple[int, str]) -> Access:
+    more = _access(value)
+    return Access(known.times + more.times, max(known.last_at, more.last_at)) if known else more

@@ -1,0 +1,172 @@
+"""Where questions on one session are answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from time import sleep
+
+from smp_git.errors import InvalidQueryError
+from smp_git.format.ids import parse_path
+from smp_git.memory import KINDS, CommitId, MemoryId
+from smp_git.query import overview
+from smp_git.query.access import Accesses
+from smp_git.query.answer import Answer, Engine, Found, Hit
+from smp_git.query.catalogue import Catalogue, Row
+from smp_git.query.finder import CACHE, Finder, searched_text
+from smp_git.query.ranking import Access, Ranking, Scale
+from smp_git.query.request import Query
+from smp_git.settings import Settings
+from smp_git.snapshot import Reader, Snapshot
+
+_DEEPEST = 10
+_WATCH_SECONDS = 0.2
+
+
+class Desk:
+    """Keeps what answers need between questions: the catalogue, the text, the accesses."""
+
+    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime]) -> None:
+        self._reader = reader
+        self._settings = settings
+        self._clock = clock
+        self._asking = threading.RLock()
+        self._now = Catalogue()
+        self._past: tuple[CommitId, Catalogue] | None = None
+        self._finder: Finder | None = None
+        self._checked: tuple[tuple[CommitId, frozenset[str]], tuple[str, ...]] | None = None
+        self.accesses = Accesses(reader)
+
+    @property
+    def finder(self) -> Finder:
+        """The text search, opened at the first question that needs it."""
+        if self._finder is None:
+            self._finder = Finder(self._reader.local.folder / CACHE)
+        return self._finder
+
+    def forget(self) -> None:
+        """Drop everything kept: the history below was rewritten."""
+        with self._asking:
+            self._now = Catalogue()
+            self._past = None
+            self._finder = None
+
+    def answer(self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None) -> Answer:  # fmt: skip
+        """Return the answer to a query on a snapshot."""
+        with self._asking:
+            answer = self._engine(snapshot, now).answer(query, only)
+            problems = (*self._page_problems(snapshot, query), *(self._finder.problems if self._finder else ()))  # fmt: skip
+        return Answer(hits=answer.hits, total=answer.total, aggregations=answer.aggregations, problems=problems)  # fmt: skip
+
+    def similar(self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime) -> Answer:  # fmt: skip
+        """Return the memories most like a text, however old."""
+        with self._asking:
+            found = self.finder.similar(snapshot, text, limit, exclude)
+            catalogue = self._catalogue(snapshot)
+            catalogue.follow(snapshot, KINDS)
+            ranking = Ranking(catalogue, self._scale(now))
+            hits = [self._like(snapshot, catalogue, ranking, item, text) for item in found]
+        return Answer(hits=tuple(hits), total=len(hits))
+
+    def _like(self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str) -> Hit:  # fmt: skip
+        row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
+        finder, name = self.finder, row.entry.id
+        return Hit(
+            id=name,
+            kind=row.kind,
+            title=row.entry.title,
+            score=found.score,
+            priority=ranking.decayed(row).value,
+            why=tuple(f"{part} {value:.3f}" for part, value in found.parts.items()),
+            _load=lambda: snapshot.get(name),
+            _cut=lambda memory: finder.cut(memory.content, text),
+        )
+
+    def text_of(self, snapshot: Snapshot, memory_id: MemoryId) -> str:
+        """Return the text of a memory, as it is compared with others."""
+        return searched_text(snapshot.get(memory_id))
+
+    def related(self, snapshot: Snapshot, memory_id: MemoryId, depth: int) -> tuple[overview.Related, ...]:  # fmt: skip
+        """Return what links lead to from a memory."""
+        if not 1 <= depth <= _DEEPEST:
+            raise InvalidQueryError(f"depth is a whole number from 1 to {_DEEPEST}, not {depth!r}")
+        with self._asking:
+            return overview.related(self.whole(snapshot), memory_id, depth)
+
+    def whole(self, snapshot: Snapshot) -> Catalogue:
+        """Return the catalogue with every kind loaded."""
+        catalogue = self._catalogue(snapshot)
+        catalogue.follow(snapshot, KINDS)
+        return catalogue
+
+    def summary(self, snapshot: Snapshot, now: datetime) -> overview.Summary:
+        """Return the session in a few lines."""
+        with self._asking:
+            catalogue = self.whole(snapshot)
+            return overview.summary(catalogue, self.by_priority(catalogue, now))
+
+    def by_priority(self, catalogue: Catalogue, now: datetime) -> list[Row]:
+        """Return every memory, the one of highest priority first."""
+        everything = 0
+        for kind in KINDS:
+            everything |= catalogue.sets.get(("kind", kind))
+        return [row for row, _ in Ranking(catalogue, self._scale(now)).by_priority(everything)]
+
+    def explained(self, snapshot: Snapshot, memory_id: MemoryId, now: datetime) -> tuple[float, tuple[str, ...]]:  # fmt: skip
+        """Return a memory's priority and the arithmetic of it."""
+        with self._asking:
+            catalogue = self.whole(snapshot)
+            row = catalogue.row(catalogue.by_id[memory_id])
+            decayed = Ranking(catalogue, self._scale(now)).decayed(row)
+        return decayed.value, tuple(f"{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps)  # fmt: skip
+
+    def watch(
+        self, query: Query, *, after: CommitId | None, stop: Callable[[], bool]
+    ) -> Iterator[Hit]:
+        """Yield memories that match as they are written; only changed pages are looked at."""
+        seen = after or self._reader.snapshot().id
+        while not stop():
+            snapshot = self._reader.snapshot()
+            if snapshot.id == seen:
+                sleep(_WATCH_SECONDS)
+                continue
+            written = _written(snapshot, seen)
+            seen = snapshot.id
+            if written:
+                yield from sorted(self.answer(snapshot, query, self._clock(), written), key=lambda hit: (hit.memory.created_at, hit.id))  # fmt: skip
+
+    def _engine(self, snapshot: Snapshot, now: datetime) -> Engine:
+        def find(text: str, limit: int, allowed: set[str] | None) -> list[Found]:
+            return list(self.finder.find(snapshot, text, limit, allowed, now))
+
+        return Engine(self._catalogue(snapshot), snapshot, self._scale(now), find, lambda content, text: self.finder.cut(content, text))  # fmt: skip
+
+    def _scale(self, now: datetime) -> Scale:
+        settings = self._settings
+        accesses: Mapping[str, Access] = self.accesses.totals()
+        return Scale(now=now, preset=settings.decay, weights=settings.weights, product=settings.product, accesses=accesses)  # fmt: skip
+
+    def _catalogue(self, snapshot: Snapshot) -> Catalogue:
+        """Return the catalogue that follows the present, or one of the past."""
+        if snapshot.id == self._reader.snapshot().id:
+            return self._now
+        if self._past is None or self._past[0] != snapshot.id:
+            self._past = snapshot.id, Catalogue()
+        return self._past[1]
+
+    def _page_problems(self, snapshot: Snapshot, query: Query) -> tuple[str, ...]:
+        """Say what the indexes that the answer rests on got wrong."""
+        key = snapshot.id, query.kinds
+        if self._checked is None or self._checked[0] != key:
+            pages = (page for kind in (query.kinds or KINDS) for page in snapshot.pages(kind))
+            self._checked = key, tuple(problem for page in pages for problem in page.problems)
+        return self._checked[1]
+
+
+def _written(snapshot: Snapshot, before: CommitId) -> set[MemoryId]:
+    """Return the memories that are new or changed since a commit."""
+    repository = snapshot.repository
+    changes = repository.changes(repository.commit(before).tree, snapshot.tree)
+    places = (parse_path(path) for path, _, new in changes if new is not None)
+    return {place.text for place in places if place is not None}

@@ -1,0 +1,236 @@
+"""What a session is about: topics, timeline, agents, a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from smp_git.errors import InvalidQueryError
+from smp_git.format.lines import Entry
+from smp_git.memory import KINDS, MemoryId
+from smp_git.query.catalogue import Catalogue, Row
+
+_SHOWN_IDS = 20
+_SUMMARY_LINES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A tag with its subtree: how much it matters here, and what it names."""
+
+    topic: str
+    weight: float
+    mentions: int
+    first_at: str
+    last_at: str
+    subtopics: tuple[str, ...]
+    memories: tuple[MemoryId, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """One stretch of time and what came about in it."""
+
+    start: str
+    count: int
+    counts: dict[str, int]
+    memories: tuple[MemoryId, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity:
+    """One agent: how much it wrote, of which kinds, from when to when."""
+
+    agent: str
+    memories: int
+    counts: dict[str, int]
+    first_at: str
+    last_at: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return asdict(self)
+
+
+class Related(NamedTuple):
+    """A memory that another leads to over links: how far, over which, in which direction."""
+
+    id: MemoryId
+    kind: str
+    title: str
+    depth: int
+    relation: str
+    direction: str
+    via: MemoryId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A session in a few lines, taken from its own words."""
+
+    counts: dict[str, int]
+    topics: tuple[str, ...]
+    decisions: tuple[str, ...]
+    open_findings: tuple[str, ...]
+    preferences: tuple[str, ...]
+    learnings: tuple[str, ...]
+    first_at: str | None
+    last_at: str | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {**asdict(self), "text": self.text}
+
+    @property
+    def text(self) -> str:
+        """The summary as Markdown."""
+        counted = ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing"
+        lines = [f"{counted}, from {self.first_at} to {self.last_at}" if self.first_at else counted]
+        for name, items in (
+            ("Topics", self.topics),
+            ("Decisions", self.decisions),
+            ("Open findings", self.open_findings),
+            ("Preferences", self.preferences),
+            ("Learnings", self.learnings),
+        ):
+            if items:
+                lines += ["", f"## {name}", *(f"- {item}" for item in items)]
+        return "\n".join(lines)
+
+
+def _rows(catalogue: Catalogue) -> list[Row]:
+    return [row for row in catalogue.rows if row is not None]
+
+
+def topics(catalogue: Catalogue, limit: int | None = None) -> tuple[Topic, ...]:
+    """Return the tags of a session, the weightiest first."""
+    found: dict[str, list[Row]] = {}
+    for row in _rows(catalogue):
+        for root in {prefix for tag in row.entry.tags for prefix in _roots(tag)}:
+            found.setdefault(root, []).append(row)
+    most = max((len(rows) for rows in found.values()), default=1)
+    made = [_topic(name, rows, most, found) for name, rows in found.items()]
+    made.sort(key=lambda topic: (-topic.mentions, topic.topic))
+    return tuple(made[:limit])
+
+
+def _topic(name: str, rows: list[Row], most: int, all_topics: Iterable[str]) -> Topic:
+    rows.sort(key=lambda row: (row.at, row.entry.id))
+    return Topic(
+        topic=name,
+        weight=round(len(rows) / most, 4),
+        mentions=len(rows),
+        first_at=rows[0].entry.at,
+        last_at=rows[-1].entry.at,
+        subtopics=tuple(sorted(other for other in all_topics if other.rpartition(".")[0] == name)),
+        memories=tuple(row.entry.id for row in rows[-_SHOWN_IDS:][::-1]),
+    )
+
+
+def _roots(tag: str) -> list[str]:
+    parts = tag.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
+    """Return what came about, hour by hour or day by day, oldest first."""
+    patterns = {"hour": "%Y-%m-%dT%H:00:00Z", "day": "%Y-%m-%d", "month": "%Y-%m"}
+    if by not in patterns:
+        raise InvalidQueryError(f"no timeline by {by!r}", hint="by hour, day or month")
+    buckets: dict[str, list[Row]] = {}
+    for row in sorted(_rows(catalogue), key=lambda row: (row.at, row.entry.id)):
+        buckets.setdefault(row.at.strftime(patterns[by]), []).append(row)
+    return tuple(
+        Bucket(
+            start=start,
+            count=len(rows),
+            counts=_counts(rows),
+            memories=tuple(row.entry.id for row in rows),
+        )
+        for start, rows in buckets.items()
+    )
+
+
+def agents(catalogue: Catalogue) -> tuple[AgentActivity, ...]:
+    """Return the agents of a session, the busiest first."""
+    found: dict[str, list[Row]] = {}
+    for row in _rows(catalogue):
+        found.setdefault(row.entry.agent, []).append(row)
+    made = [
+        AgentActivity(
+            agent=name,
+            memories=len(rows),
+            counts=_counts(rows),
+            first_at=min(rows, key=lambda row: row.at).entry.at,
+            last_at=max(rows, key=lambda row: row.at).entry.at,
+        )
+        for name, rows in found.items()
+    ]
+    return tuple(sorted(made, key=lambda activity: (-activity.memories, activity.agent)))
+
+
+def _counts(rows: Iterable[Row]) -> dict[str, int]:
+    counts = dict.fromkeys(KINDS, 0)
+    for row in rows:
+        counts[row.kind] += 1
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def related(catalogue: Catalogue, start: MemoryId, depth: int) -> tuple[Related, ...]:
+    """Return the memories that links lead to from one, nearest first; cycles are safe."""
+    seen = {start}
+    edge = [start]
+    out: list[Related] = []
+    for distance in range(1, depth + 1):
+        following: list[MemoryId] = []
+        for name in edge:
+            for other, relation, direction in _neighbours(catalogue, name):
+                if other not in seen and other in catalogue.by_id:
+                    seen.add(other)
+                    following.append(other)
+                    row = catalogue.row(catalogue.by_id[other])
+                    out.append(Related(other, row.kind, row.entry.title, distance, relation, direction, name))  # fmt: skip
+        edge = following
+    return tuple(out)
+
+
+def _neighbours(catalogue: Catalogue, name: MemoryId) -> list[tuple[MemoryId, str, str]]:
+    row = catalogue.row(catalogue.by_id[name])
+    outward = [(MemoryId(target), relation, "to") for relation, target in row.entry.links]
+    inward = [(source, relation, "from") for source, relation in catalogue.incoming.get(name, ())]
+    turn = row.entry.turn
+    spoken = [(MemoryId(turn), "turn_ref", "to")] if turn else []
+    return outward + sorted(inward) + spoken
+
+
+def summary(catalogue: Catalogue, ordered: Sequence[Row]) -> Summary:
+    """Return a session in a few lines; `ordered` are its memories by priority."""
+    times = sorted(row.entry.at for row in ordered)
+
+    def best(kind: str, *statuses: str) -> tuple[str, ...]:
+        fitting = [row.entry for row in ordered if row.kind == kind and not catalogue.is_superseded(row) and (not statuses or row.entry.status in statuses)]  # fmt: skip
+        return tuple(_line(entry) for entry in fitting[:_SUMMARY_LINES])
+
+    return Summary(
+        counts=_counts(ordered),
+        topics=tuple(topic.topic for topic in topics(catalogue, _SUMMARY_LINES)),
+        decisions=best("decision"),
+        open_findings=best("finding", "open"),
+        preferences=best("preference"),
+        learnings=best("learning"),
+        first_at=times[0] if times else None,
+        last_at=times[-1] if times else None,
+    )
+
+
+def _line(entry: Entry) -> str:
+    return f"{entry.title} ({entry.id})"

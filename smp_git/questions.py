@@ -1,0 +1,276 @@
+"""What a session can be asked: queries, similarity, overviews, context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar, Unpack
+
+from smp_git import history, when
+from smp_git.context import Context, Material, compose
+from smp_git.errors import (
+    InvalidError,
+    InvalidQueryError,
+    InvalidRevisionError,
+    MemoryNotFoundError,
+)
+from smp_git.memory import Memory, MemoryId, agent_name, aware
+from smp_git.query import overview
+from smp_git.query.answer import Answer, Hit
+from smp_git.query.desk import Desk
+from smp_git.query.request import Query, QueryParts, from_specification, query
+from smp_git.settings import Settings
+from smp_git.snapshot import Reader, Snapshot
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_MANY_TURNS = 10_000
+_LEAST_BUDGET = 50
+_DECISIONS = 20
+_FINDINGS = 50
+
+_T = TypeVar("_T")
+
+
+class Questions:
+    """The asking half of a session. Reading takes no lock and is never torn."""
+
+    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], *, shared: Path | None, project: str) -> None:  # fmt: skip
+        self._project = project
+        self._reader = reader
+        self._clock = clock
+        self._desk = Desk(reader, settings, clock)
+        self._shared = shared
+
+    # Queries
+
+    def query(self, text: str | None = None, *, at: str | datetime | None = None, now: datetime | None = None, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip
+        """Return the memories that answer, the best first, with why.
+
+        `parts` are those of a query: kinds, tags (all, each with its subtree), any_tags,
+        not_tags, agents, since, until, where, min_priority, include_superseded, sort,
+        limit, offset, explain and the others; `spec` is the same as a mapping.
+        """
+        moment = now or self._clock()
+        asked = self._asked(text, spec, parts, moment)
+        return self._read(at, lambda snapshot: self._desk.answer(snapshot, asked, moment))
+
+    def _asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
+        if spec is not None:
+            return from_specification({**spec, **parts, **({"text": text} if text else {})}, now)
+        try:
+            return query(text, now=now, **parts)
+        except TypeError as error:
+            unknown = re.search(r"argument '(\w+)'", str(error))
+            if unknown is None:
+                raise
+            raise InvalidQueryError(f"no part {unknown[1]!r} of a query") from None
+
+    def similar(self, text_or_id: str, *, limit: int = 10, at: str | datetime | None = None, now: datetime | None = None) -> Answer:  # fmt: skip
+        """Return the memories most like a memory, or like a text."""
+        if not text_or_id.strip():
+            raise InvalidQueryError("similar asks for a text or an id")
+        if not 1 <= limit <= _MANY_TURNS:
+            raise InvalidQueryError(
+                f"limit is a whole number from 1 to {_MANY_TURNS}, not {limit!r}"
+            )
+
+        def answer(snapshot: Snapshot) -> Answer:
+            name = _named(snapshot, text_or_id)
+            text = self._desk.text_of(snapshot, name) if name else text_or_id
+            return self._desk.similar(snapshot, text, name, limit, now or self._clock())
+
+        return self._read(at, answer)
+
+    def related(self, memory_id: str, *, depth: int = 2, at: str | datetime | None = None) -> tuple[overview.Related, ...]:  # fmt: skip
+        """Return the memories that links lead to from one, in both directions, nearest first."""
+        return self._read(at, lambda now: self._desk.related(now, now.find(memory_id), depth))
+
+    def topics(self, *, limit: int | None = None, at: str | datetime | None = None) -> tuple[overview.Topic, ...]:  # fmt: skip
+        """Return the tags of the session with their subtrees, the weightiest first."""
+        return self._read(at, lambda now: overview.topics(self._desk.whole(now), limit))
+
+    def timeline(self, *, by: str = "hour", at: str | datetime | None = None) -> tuple[overview.Bucket, ...]:  # fmt: skip
+        """Return what came about, by hour, day or month, oldest first."""
+        return self._read(at, lambda now: overview.timeline(self._desk.whole(now), by))
+
+    def agents(self, *, at: str | datetime | None = None) -> tuple[overview.AgentActivity, ...]:
+        """Return the agents that wrote, the busiest first."""
+        return self._read(at, lambda now: overview.agents(self._desk.whole(now)))
+
+    def summary(self, *, at: str | datetime | None = None, now: datetime | None = None) -> overview.Summary:  # fmt: skip
+        """Return the session in a few lines of its own words."""
+        return self._read(at, lambda then: self._desk.summary(then, now or self._clock()))
+
+    def aggregate(self, *measures: str, text: str | None = None, at: str | datetime | None = None, **parts: Unpack[QueryParts]) -> Mapping[str, object]:  # fmt: skip
+        """Return counts and measures such as `"count:kind"` or `"avg:size_bytes"` of what matches."""
+        wanted = measures or ("count:kind",)
+        asked: QueryParts = {**parts, "aggregations": wanted, "limit": 0}
+        return self.query(text, at=at, **asked).aggregations
+
+    def explain(
+        self, memory_id: str, *, now: datetime | None = None
+    ) -> tuple[float, tuple[str, ...]]:
+        """Return a memory's priority and, line by line, its arithmetic."""
+        return self._read(None, lambda then: self._desk.explained(then, then.find(memory_id), now or self._clock()))  # fmt: skip
+
+    def watch(self, text: str | None = None, *, after: str | None = None, stop: Callable[[], bool] = lambda: False, **parts: Unpack[QueryParts]) -> Iterator[Hit]:  # fmt: skip
+        """Yield memories that match, as they are written by anybody; `stop` ends it."""
+        asked = self._asked(text, None, {"limit": None, **parts}, self._clock())
+        start = self._at(after).id if after else self._reader.snapshot().id
+        return self._desk.watch(asked, after=start, stop=stop)
+
+    # Context
+
+    def context(self, agent: str | None = None, *, topic: str | None = None, turns: int = 20, budget: int = 4000, at: str | datetime | None = None, now: datetime | None = None) -> Context:  # fmt: skip
+        """Return what an agent is told before it goes on, within a budget of tokens.
+
+        Pinned memories and the newest turns are the last to be left out; the receipt
+        says what was, and why.
+        """
+        if budget < _LEAST_BUDGET:
+            raise InvalidQueryError(f"budget is a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}")  # fmt: skip
+        if not 0 <= turns <= _MANY_TURNS:
+            raise InvalidQueryError(
+                f"turns is a whole number from 0 to {_MANY_TURNS}, not {turns!r}"
+            )
+        moment = now or self._clock()
+        name = agent_name(agent) if agent else None
+
+        def answer(snapshot: Snapshot) -> Context:
+            material = self._material(snapshot, name, topic, turns, moment)
+            return compose(material, agent=name, topic=topic, budget_tokens=budget)
+
+        made = self._read(at, answer)
+        if at is None:
+            self._desk.accesses.note([piece.id for piece in made.pieces], moment)
+        return made
+
+    def _material(self, snapshot: Snapshot, agent: str | None, topic: str | None, turns: int, now: datetime) -> Material:  # fmt: skip
+        def found(text: str | None = None, **parts: Unpack[QueryParts]) -> Answer:
+            return self._desk.answer(snapshot, query(text, now=now, **parts), now)
+
+        def memories(**parts: Unpack[QueryParts]) -> list[Memory]:
+            return [hit.memory for hit in found(**parts)]
+
+        findings = found(kinds=["finding"], where=[("status", "equals", "open")], sort=["-severity", "-priority"], limit=None)  # fmt: skip
+        spoken = memories(kinds=["turn"], sort=["-created_at", "-id"], limit=turns)
+        decisions = found(kinds=["decision"], text=topic, limit=_DECISIONS)
+        if topic and not decisions:
+            decisions = found(kinds=["decision"], limit=_DECISIONS)
+        return Material(
+            state=self._state(snapshot, agent),
+            pinned=memories(where=[("pinned", "equals", True)], limit=None),
+            preferences=self._preferences(snapshot, topic, now),
+            findings=[hit.memory for hit in findings[:_FINDINGS]],
+            decisions=[hit.memory for hit in decisions],
+            turns=spoken,
+            referenced=_referenced(snapshot, spoken),
+            beyond={hit.id: "findings" for hit in findings[_FINDINGS:]},
+            superseded_by={hit.id: _replacement(hit) for hit in decisions if _replacement(hit)},
+        )
+
+    def _state(self, snapshot: Snapshot, agent: str | None) -> Memory | None:
+        try:
+            return snapshot.get(f"state-{agent}") if agent else None
+        except MemoryNotFoundError:
+            return None
+
+    def _preferences(self, snapshot: Snapshot, topic: str | None, now: datetime) -> list[Memory]:
+        """Return the preferences that apply: the session's own, then the global ones."""
+        asked = query(now=now, kinds=["preference"], include_superseded=False, limit=None)
+        own = [hit.memory for hit in self._desk.answer(snapshot, asked, now)]
+        project = _folded(self._project)
+        settled = {
+            (m.fields.get("category"), m.fields.get("key")) for m in own if m.fields.get("key")
+        }
+        shared = [m for m in self._shared_preferences() if (m.fields.get("category"), m.fields.get("key")) not in settled]  # fmt: skip
+        return [m for m in (*own, *shared) if _applies(m, project, topic)]
+
+    def _shared_preferences(self) -> list[Memory]:
+        if self._shared is None or not (self._shared / ".git").is_dir():
+            return []
+        reader = Reader(self._shared)
+        try:
+            return [m for m in reader.snapshot().memories("preference") if m.status != "superseded"]
+        finally:
+            reader.close()
+
+    # Revisions
+
+    def _read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
+        if at is None:
+            return self._reader.read(answer)
+        return self._reader.read(lambda _: answer(self._at(at)))
+
+    def _at(self, revision: str | datetime) -> Snapshot:
+        now = self._reader.snapshot()
+        text = revision if isinstance(revision, str) else None
+        if text is not None and not (when.is_relative(text) or _DATE.match(text)):
+            return self._reader.at(self._reader.repository.resolve(text, self._reader.ref))
+        found = history.at_time(now, self._moment(revision))
+        if found is None:
+            first = list(history.log(now))[-1]
+            raise InvalidRevisionError(
+                f"session {self._reader.path.name} did not exist at {revision}",
+                hint=f"it was created at {when.format_time(first.at)}",
+            )
+        return self._reader.at(found)
+
+    def _moment(self, at: datetime | str) -> datetime:
+        if isinstance(at, datetime):
+            return aware(at)
+        try:
+            return when.parse_time(at, self._clock())
+        except ValueError as error:
+            raise InvalidRevisionError(str(error)) from None
+
+
+def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
+    """Return the id that a text is, or None if it is no id."""
+    try:
+        return snapshot.find(text)
+    except InvalidError:
+        return None
+
+
+def _replacement(hit: Hit) -> str:
+    return next((line.removeprefix("superseded by ") for line in hit.why if line.startswith("superseded by ")), "")  # fmt: skip
+
+
+def _referenced(snapshot: Snapshot, turns: Sequence[Memory]) -> list[Memory]:
+    """Return the memories that turns refer to, each once, in the order of the turns."""
+    names: dict[str, None] = {}
+    for turn in turns:
+        refs = turn.fields.get("memory_refs")
+        listed = refs if isinstance(refs, list) else []
+        names.update((ref, None) for ref in listed if isinstance(ref, str))
+        names.update((link.target, None) for link in turn.links)
+    out = []
+    for name in names:
+        try:
+            out.append(snapshot.get(snapshot.find(name)))
+        except (InvalidError, MemoryNotFoundError):
+            continue
+    return out
+
+
+def _applies(preference: Memory, project: str, topic: str | None) -> bool:
+    """Whether a preference is meant for this project and this topic."""
+    scope = preference.fields.get("applies_to")
+    if not isinstance(scope, Mapping):
+        return True
+    projects, domains = scope.get("projects"), scope.get("domains")
+    if isinstance(projects, list) and projects and "*" not in projects:
+        named = [_folded(str(name)) for name in projects]
+        if project not in named:
+            return False
+    if topic and isinstance(domains, list) and domains and "*" not in domains:
+        words = set(_folded(topic).split("-"))
+        return any(words & set(_folded(str(domain)).split("-")) for domain in domains)
+    return True
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
