@@ -93,14 +93,15 @@ def _checked_out(reader: Reader, snapshot: Snapshot) -> list[Problem]:
 
 
 def _git_index(reader: Reader, snapshot: Snapshot) -> list[Problem]:
-    """Check that Git's index agrees with the tree it is said to agree with."""
+    """Check that Git's index agrees with the tree it is said to agree with, or with head."""
     base = staging.recorded_tree(reader.repository.git)
     if base is None or not reader.repository.has(base):
         return []
     wanted = {path: str(blob) for path, blob in reader.repository.files(base)}
+    now = {path: str(blob) for path, blob in reader.repository.files(snapshot.tree)}
     staged = {entry.path: str(entry.id) for entry in reader.repository.index()}
     return [
         Problem(code="staged", path=path, message=f"{path} is staged in Git's index")
-        for path in sorted(wanted.keys() | staged.keys())
-        if wanted.get(path) != staged.get(path)
+        for path in sorted(wanted.keys() | now.keys() | staged.keys())
+        if staged.get(path) not in (wanted.get(path), now.get(path))
     ]

@@ -256,7 +256,7 @@ def _scalar_of(text: str) -> Value:
         return constant if not isinstance(constant, (dict, list)) else type(constant)()
     if text[:1] == '"':
         return _text_of(text)
-    if _INTEGER.fullmatch(text) and len(text) < 20:  # noqa: PLR2004 - 64 bits
+    if _INTEGER.fullmatch(text) and len(text) <= 20:  # noqa: PLR2004 - 64 bits and a sign
         return int(text)
     if _FRACTION.fullmatch(text):
         return float(text)

@@ -12,9 +12,11 @@ MOST_LINES: Final = 100
 BATCH: Final = "batch"
 CREATE: Final = "create session"
 TITLED: Final = ("", "edit")
+# These verbs outlive what they name: no trailer repeats the id.
+LASTING: Final = ("delete", "purge")
 
 _LINE = re.compile(
-    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore) )?"
+    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|delete|purge) )?"
     r"(turn|decision|finding|preference|learning|state|artifact) "
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )
@@ -52,7 +54,7 @@ def write(touches: Sequence[Touch], agent: str, turn: str | None = None, reason:
         head = subject or (BATCH if touches else "settings")
         return f"{head}\n\n" + "\n".join(trailers) + "\n"
     lines = [_line(touch) for touch in touches]
-    named = [f"Memory: {touch.id}" for touch in touches]
+    named = [f"Memory: {touch.id}" for touch in touches if touch.verb not in LASTING]
     rest = "\n".join(lines[1:]) + "\n\n" if lines[1:] else ""
     return f"{lines[0]}\n\n{rest}" + "\n".join(named + trailers) + "\n"
 
