@@ -19,9 +19,10 @@ def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId]
     Returns the paths that were left alone because a person had changed them.
     """
     left = []
+    seen: set[Path] = set()
     for change in changes:
         target = folder / change.path
-        _refuse_links(folder, target)
+        _refuse_links(folder, target, seen)
         if not _may_replace(target, change):
             left.append(change.path)
         elif change.new is None:
@@ -49,13 +50,15 @@ def _may_replace(target: Path, change: Change) -> bool:
     return found in (change.old, change.new) or is_index(change.path)
 
 
-def _refuse_links(folder: Path, target: Path) -> None:
+def _refuse_links(folder: Path, target: Path, seen: set[Path]) -> None:
+    """Refuse to write below a link; folders that were `seen` to be none are not asked again."""
     parent = target.parent
-    while parent != folder:
+    while parent != folder and parent not in seen:
         if parent.is_symlink():
             raise RefusedError(
                 f"{parent} is a link, so nothing is written through it", hint="remove that link"
             )
+        seen.add(parent)
         parent = parent.parent
 
 

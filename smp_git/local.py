@@ -179,7 +179,8 @@ def _text(path: Path) -> str:
 
 def _json(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_bytes().partition(b"\n")[0])
+        with open(path, "rb") as file:  # noqa: PTH123 - asked several times at every write
+            found = json.loads(file.readline())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

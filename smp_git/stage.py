@@ -57,20 +57,18 @@ class Draft:
 
     def named(self, place: Id, now: datetime) -> Memory:
         """Return the memory under its id, created `now` unless the draft says when."""
-        return document.fits(
-            Memory(
-                id=place.text,
-                kind=self.kind.name,
-                created_at=self.created_at or now,
-                agent=self.agent,
-                content=self.content,
-                title=title_of(self.content, self.fields) or document.default_title(place),
-                tags=self.tags,
-                links=self.links,
-                fields=self.fields,
-                path=place.path,
-                redacted=self.redacted,
-            )
+        return Memory(
+            id=place.text,
+            kind=self.kind.name,
+            created_at=self.created_at or now,
+            agent=self.agent,
+            content=self.content,
+            title=title_of(self.content, self.fields) or document.default_title(place),
+            tags=self.tags,
+            links=self.links,
+            fields=self.fields,
+            path=place.path,
+            redacted=self.redacted,
         )
 
 
@@ -160,7 +158,7 @@ class Stage:
             _refuse_own_link(new)
         if says_same(new, old):
             return old
-        new = document.fits(replace(new, updated_at=max(self.now, old.created_at)))
+        new = replace(new, updated_at=max(self.now, old.created_at))
         return self._put(new, verb, old)
 
     def resolve(
@@ -235,7 +233,7 @@ class Stage:
         )
         if old and says_same(replace(new, updated_at=old.updated_at), old):
             return old
-        return self._put(document.fits(new), "edit" if old else "", old)
+        return self._put(new, "edit" if old else "", old)
 
     def _known(self, memory_id: MemoryId) -> Memory | None:
         try:
@@ -281,7 +279,7 @@ class Stage:
         self._start(memory.id)
         before = self.files.get(memory.path) or (self.base.file(memory.id) if old else None)
         data = document.edited(before, old, memory) if before and old else document.encode(memory)
-        self.files[memory.path] = data
+        self.files[memory.path] = document.fitting(data, memory.id)
         stored = self.memories[memory.id] = replace(memory, size_bytes=len(data))
         subject = _subject(memory)
         if subject is not None:

@@ -233,12 +233,12 @@ def _link(item: object) -> Link:
     return Link(check_relation(relation), MemoryId(parse_id(target).text))
 
 
-def fits(memory: Memory) -> Memory:
-    """Return `memory` if its file keeps within the limits; raise InvalidError."""
-    size = len(encode(memory))
+def fitting(file: bytes, memory_id: MemoryId) -> bytes:
+    """Return the file of a memory if it keeps within the limits; raise InvalidError."""
+    size = len(file)
     if size > MAX_FILE_BYTES:
         raise InvalidError(
-            f"the file of {memory.id} would have {size:,} bytes; the limit is {MAX_FILE_BYTES:,}",
+            f"the file of {memory_id} would have {size:,} bytes; the limit is {MAX_FILE_BYTES:,}",
             hint="store less in its fields, or a reference to a file",
         )
-    return memory
+    return file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, NewType
 
@@ -30,16 +31,16 @@ class Child(NamedTuple):
     id: ObjectId
 
 
-class Object(NamedTuple):
-    """An object that is to be stored."""
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object that is to be stored; `id` is its name."""
 
     type: bytes
     data: bytes
+    id: ObjectId = field(init=False)
 
-    @property
-    def id(self) -> ObjectId:
-        """The object's name."""
-        return object_id(self.type, self.data)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", object_id(self.type, self.data))
 
 
 class Commit(NamedTuple):

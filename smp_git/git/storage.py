@@ -87,7 +87,7 @@ def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
     name = item.id
     path = f"{folder}/{name[:2]}/{name[2:]}"
-    data = framed(*item)
+    data = framed(item.type, item.data)
     standing = _standing(path, data)
     if standing is not None:
         written.keep(standing, f"{folder}/{name[:2]}")
