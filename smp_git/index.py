@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smp_git.errors import InvalidFileError
 from smp_git.format import document, lines
-from smp_git.format.ids import INDEX, parse_path
+from smp_git.format.ids import INDEX, kind_of_folder, parse_path
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, ObjectId
 from smp_git.git.repository import Repository
@@ -38,16 +38,25 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         for line, entry in zip(raw, lines.read_lines(raw), strict=True)
         if entry is not None
     }
+    kind = kind_of_folder(path.partition("/")[0])
+    suffix = kind.suffix if kind else ""
     found: dict[MemoryId, tuple[str, Entry]] = {}
     problems: list[str] = []
+    trusted = set[str]()
+    for known_id, row in list(known.items()):
+        # The usual case: the line fits the file whose name it implies.
+        file = f"{known_id.removeprefix('state-')}.{suffix}"
+        child = files.get(file)
+        if child is not None and child.id == row[1].blob and child.mode != FOLDER_MODE:
+            found[known_id] = known.pop(known_id)
+            trusted.add(file)
     for name, child in files.items():
+        if name in trusted:
+            continue
         place = parse_path(f"{path}/{name}")
         if place is None or child.mode == FOLDER_MODE:
             continue
-        row = known.pop(place.text, None)
-        if row is not None and row[1].blob == child.id:
-            found[place.text] = row
-            continue
+        known.pop(place.text, None)
         problems.append(f"{path}/{INDEX}: the line of {place.text} is missing or wrong")
         try:
             found[place.text] = row_of(repository.blob(child.id), place.path, child.id)

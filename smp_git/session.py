@@ -139,6 +139,7 @@ class Session(Questions):
         if not self._closed:
             self._closed = True
             self._keeper.stop()
+            self._desk.close()
             self._desk.accesses.fold(self._writer)
             self._reader.close()
 

@@ -234,10 +234,10 @@ class Engine:
         catalogue = self._catalogue
         wholly = bool(query.sort or query.aggregations or query.limit is None)
         most = max(_RANKED_WHOLLY if wholly else _RANKED, _end(query) or 0)
-        allowed = {catalogue.row(slot).entry.id for slot in slots_of(members)}
-        everything = len(allowed) == len(catalogue.by_id) and not query.kinds
+        everything = not query.kinds and members.bit_count() == len(catalogue.by_id)
+        allowed = None if everything else catalogue.ids(members)
         ranked = []
-        for found in self._find(query.text, most, None if everything else allowed):  # type: ignore[arg-type]
+        for found in self._find(query.text, most, allowed):
             slot = catalogue.by_id.get(MemoryId(found.id))
             if slot is not None and members >> slot & 1:
                 ranked.append(self._scored(catalogue.row(slot), found, query))

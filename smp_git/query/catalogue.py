@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, Self
 
 from smp_git.errors import InvalidError
 from smp_git.format.ids import parse_id
-from smp_git.format.lines import Entry
+from smp_git.format.lines import Entry, read_lines
 from smp_git.git.objects import ObjectId
 from smp_git.memory import KINDS, MemoryId
 from smp_git.snapshot import Snapshot
@@ -28,36 +28,34 @@ class Row(NamedTuple):
     at: datetime
 
 
-class Group(NamedTuple):
-    """What memories share whose priorities fall alike."""
+# What memories share whose priorities fall alike: kind, importance, pinned, severity,
+# impact, basis of the confidence, status. Plain tuples, so that a shelf can hold them.
+Group = tuple[str, float | None, bool, str | None, str | None, str | None, str | None]
+# A memory's place in its group: the newest first, then by id; and its slot.
+Place = tuple[int, tuple[int, int, str], int]
+# Raised when what `state` returns changes.
+FORM: Final = 2
 
-    kind: str
-    importance: float | None
-    pinned: bool
-    severity: str | None
-    impact: str | None
-    basis: str | None
-    status: str | None
-
-
-class Place(NamedTuple):
-    """A memory's place in its group."""
-
-    age: int
-    key: tuple[int, int, str]
-    slot: int
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Sets:
     """Sets of slots by key, as the bits of a number: intersections cost next to nothing."""
 
-    def __init__(self) -> None:
-        self._bits: dict[tuple[str, str], int] = {}
+    def __init__(self, bits: dict[tuple[str, str], int] | None = None) -> None:
+        self._bits = bits or {}
         self._waiting: dict[tuple[str, str], list[int]] = {}
 
     def add(self, key: tuple[str, str], slot: int) -> None:
         """Put a slot into a set."""
         self._waiting.setdefault(key, []).append(slot)
+
+    def state(self) -> dict[tuple[str, str], int]:
+        """Return all sets as plain values."""
+        for key in list(self._waiting):
+            self.get(key)
+        return self._bits
 
     def remove(self, key: tuple[str, str], slot: int) -> None:
         """Take a slot out of a set."""
@@ -102,14 +100,33 @@ class Catalogue:
         self._seen: dict[str, str] = {}
         self._pages: dict[str, tuple[ObjectId, list[int]]] = {}
         self._free: list[int] = []
-        self.rows: list[Row | None] = []
+        self._lines: list[str | None] = []
+        self._rows: dict[int, Row] = {}
         self.sets = Sets()
         self.by_id: dict[MemoryId, int] = {}
         self.incoming: dict[str, set[tuple[MemoryId, str]]] = {}
         self.groups: dict[Group, list[Place]] = {}
         self.replaced: dict[str, int] = {}
-        self._by_time: dict[str, list[tuple[datetime, int]]] = {}
-        self.changes = 0
+        self._problems: dict[str, tuple[str, ...]] = {}
+        self._names: dict[int, MemoryId] | None = None
+        self.read = 0
+
+    def state(self) -> Any:  # noqa: ANN401 - plain values for a shelf
+        """Return all of it as plain values; `restored` makes a catalogue of them."""
+        return (self._pages, self._free, self._lines, self.sets.state(), self.by_id, self.incoming, self.groups, self.replaced, self._problems)  # fmt: skip
+
+    @classmethod
+    def restored(cls, state: Any) -> Self:  # noqa: ANN401 - plain values from a shelf
+        """Return the catalogue whose `state` this was."""
+        made = cls()
+        made._pages, made._free, made._lines, bits, made.by_id, made.incoming, made.groups, made.replaced, made._problems = state  # fmt: skip
+        made.sets = Sets(bits)
+        return made
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return [self.row(slot) for slot, line in enumerate(self._lines) if line is not None]
 
     def follow(self, snapshot: Snapshot, kinds: Iterable[str]) -> None:
         """Bring the rows of some kinds up to date: only pages that changed are read."""
@@ -126,18 +143,16 @@ class Catalogue:
         fresh = [path for path in present if path not in self._pages or path in stale]
         if not stale and not fresh:
             return
-        self.changes += 1
-        self._by_time.pop(kind, None)
+        self._names = None
         for path in stale:
             self._drop(path)
         for path in fresh:
             self._load(snapshot, path, present[path], kind)
 
     def _drop(self, path: str) -> None:
+        self._problems.pop(path, None)
         for slot in self._pages.pop(path)[1]:
-            row = self.rows[slot]
-            if row is None:
-                continue
+            row = self.row(slot)
             for key in _keys(row):
                 self.sets.remove(key, slot)
             del self.by_id[row.entry.id]
@@ -145,20 +160,23 @@ class Catalogue:
                 self._unlink(row, relation, target)
             group = self.groups[group_of(row)]
             del group[bisect_left(group, place_of(row))]
-            self.rows[slot] = None
+            self._lines[slot] = None
+            self._rows.pop(slot, None)
             self._free.append(slot)
 
     def _load(self, snapshot: Snapshot, path: str, tree_id: ObjectId, kind: str) -> None:
         page = snapshot.page(path)
         slots = []
         arrived: dict[Group, list[Place]] = {}
-        for entry in page.entries.values() if page else ():
-            slot = self._free.pop() if self._free else len(self.rows)
-            row = Row(slot, entry, kind, datetime.fromisoformat(entry.at))
-            if slot == len(self.rows):
-                self.rows.append(row)
+        if page is None:
+            return
+        for entry in page.entries.values():
+            slot = self._free.pop() if self._free else len(self._lines)
+            row = self._rows[slot] = Row(slot, entry, kind, datetime.fromisoformat(entry.at))
+            if slot == len(self._lines):
+                self._lines.append(page.lines[entry.id])
             else:
-                self.rows[slot] = row
+                self._lines[slot] = page.lines[entry.id]
             slots.append(slot)
             self.by_id[entry.id] = slot
             for key in _keys(row):
@@ -169,27 +187,38 @@ class Catalogue:
         for group, places in arrived.items():
             self._sort_in(group, places)
         self._pages[path] = tree_id, slots
+        if page.problems:
+            self._problems[path] = page.problems
+        self.read += len(slots)
 
     def row(self, slot: int) -> Row:
         """Return the row in a slot that is taken."""
-        found = self.rows[slot]
-        assert found is not None  # noqa: S101 - the sets hold only taken slots
-        return found
-
-    def by_time(self, kind: str) -> list[tuple[datetime, int]]:
-        """Return the times and slots of a kind, oldest first."""
-        found = self._by_time.get(kind)
+        found = self._rows.get(slot)
         if found is None:
-            slots = slots_of(self.sets.get(("kind", kind)))
-            found = self._by_time[kind] = sorted((self.row(slot).at, slot) for slot in slots)
+            (entry,) = read_lines([self._lines[slot] or ""])
+            assert entry is not None  # noqa: S101 - only lines that were read are kept
+            kind = parse_id(entry.id).kind.name
+            found = Row(slot, entry, kind, datetime.fromisoformat(entry.at))
+            self._rows[slot] = found
         return found
 
     def within(self, kind: str, since: datetime | None, until: datetime | None) -> int:
         """Return the set of a kind's memories created between two times."""
-        times = self.by_time(kind)
-        first = bisect_left(times, (since, -1)) if since else 0
-        last = bisect_left(times, (until, len(self.rows) + 1)) if until else len(times)
-        return bits_of(slot for _, slot in times[first:last])
+        newest = (_age(until),) if until else None
+        oldest = (_age(since) + 1,) if since else None
+        found: list[int] = []
+        for group, places in self.groups.items():
+            if group[0] == kind:
+                first = bisect_left(places, newest) if newest else 0  # type: ignore[arg-type]
+                last = bisect_left(places, oldest) if oldest else len(places)  # type: ignore[arg-type]
+                found += [slot for _, _, slot in places[first:last]]
+        return bits_of(found)
+
+    def ids(self, members: int) -> set[str]:
+        """Return the ids of a set."""
+        if self._names is None:
+            self._names = {slot: name for name, slot in self.by_id.items()}
+        return {self._names[slot] for slot in slots_of(members)}
 
     def _link(self, row: Row, relation: str, target: str) -> None:
         self.incoming.setdefault(target, set()).add((row.entry.id, relation))
@@ -210,6 +239,16 @@ class Catalogue:
             known.extend(places)
             known.sort()
 
+    def problems(self, kinds: Iterable[str]) -> tuple[str, ...]:
+        """Say what the indexes of some kinds got wrong, and which files cannot be read."""
+        folders = {KINDS[kind].folder for kind in kinds}
+        return tuple(
+            problem
+            for path, problems in self._problems.items()
+            if path.partition("/")[0] in folders
+            for problem in problems
+        )
+
     def is_superseded(self, row: Row) -> bool:
         """Whether the memory says that it is replaced, or another of its kind says so."""
         return row.entry.status == "superseded" or self.replaced.get(row.entry.id, 0) > 0
@@ -222,12 +261,16 @@ class Catalogue:
 def group_of(row: Row) -> Group:
     """Return what, besides its times and uses, decides a memory's priority."""
     entry = row.entry
-    return Group(row.kind, entry.importance, bool(entry.pinned), entry.severity, entry.impact, entry.basis, entry.status)  # fmt: skip
+    return (row.kind, entry.importance, bool(entry.pinned), entry.severity, entry.impact, entry.basis, entry.status)  # fmt: skip
 
 
 def place_of(row: Row) -> Place:
     """Return a memory's place in its group: the newest first, then by id."""
-    return Place(-round(row.at.timestamp() * 1_000_000), parse_id(row.entry.id).sort_key, row.slot)
+    return (_age(row.at), parse_id(row.entry.id).sort_key, row.slot)
+
+
+def _age(moment: datetime) -> int:
+    return -((moment - _EPOCH) // _MICROSECOND)
 
 
 def _kind_of(target: str) -> str | None:

@@ -10,17 +10,20 @@ from time import sleep
 from smp_git.errors import InvalidQueryError
 from smp_git.format.ids import parse_path
 from smp_git.memory import KINDS, CommitId, MemoryId
-from smp_git.query import overview
+from smp_git.query import overview, shelf
 from smp_git.query.access import Accesses
 from smp_git.query.answer import Answer, Engine, Found, Hit
 from smp_git.query.catalogue import Catalogue, Row
 from smp_git.query.finder import CACHE, Finder, searched_text
 from smp_git.query.ranking import Access, Ranking, Scale
 from smp_git.query.request import Query
+from smp_git.query.shelf import SHELF
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
 _DEEPEST = 10
+# Reading fewer rows than this costs less than writing them all.
+_WORTH_KEEPING = 500
 _WATCH_SECONDS = 0.2
 
 
@@ -32,10 +35,10 @@ class Desk:
         self._settings = settings
         self._clock = clock
         self._asking = threading.RLock()
-        self._now = Catalogue()
+        self._shelf = reader.local.folder / SHELF
+        self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
-        self._checked: tuple[tuple[CommitId, frozenset[str]], tuple[str, ...]] | None = None
         self.accesses = Accesses(reader)
 
     @property
@@ -52,11 +55,18 @@ class Desk:
             self._past = None
             self._finder = None
 
+    def close(self) -> None:
+        """Leave for the next process what took long to read."""
+        with self._asking:
+            if self._now is not None and self._now.read >= _WORTH_KEEPING:
+                shelf.save(self._shelf, self._now, self._reader.local.scratch(SHELF))
+                self._now.read = 0
+
     def answer(self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None) -> Answer:  # fmt: skip
         """Return the answer to a query on a snapshot."""
         with self._asking:
             answer = self._engine(snapshot, now).answer(query, only)
-            problems = (*self._page_problems(snapshot, query), *(self._finder.problems if self._finder else ()))  # fmt: skip
+            problems = (*self._catalogue(snapshot).problems(query.kinds or KINDS), *(self._finder.problems if self._finder else ()))  # fmt: skip
         return Answer(hits=answer.hits, total=answer.total, aggregations=answer.aggregations, problems=problems)  # fmt: skip
 
     def similar(self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime) -> Answer:  # fmt: skip
@@ -150,18 +160,12 @@ class Desk:
     def _catalogue(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
+            if self._now is None:
+                self._now = shelf.load(self._shelf) or Catalogue()
             return self._now
         if self._past is None or self._past[0] != snapshot.id:
             self._past = snapshot.id, Catalogue()
         return self._past[1]
-
-    def _page_problems(self, snapshot: Snapshot, query: Query) -> tuple[str, ...]:
-        """Say what the indexes that the answer rests on got wrong."""
-        key = snapshot.id, query.kinds
-        if self._checked is None or self._checked[0] != key:
-            pages = (page for kind in (query.kinds or KINDS) for page in snapshot.pages(kind))
-            self._checked = key, tuple(problem for page in pages for problem in page.problems)
-        return self._checked[1]
 
 
 def _written(snapshot: Snapshot, before: CommitId) -> set[MemoryId]:

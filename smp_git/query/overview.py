@@ -107,14 +107,10 @@ class Summary:
         return "\n".join(lines)
 
 
-def _rows(catalogue: Catalogue) -> list[Row]:
-    return [row for row in catalogue.rows if row is not None]
-
-
 def topics(catalogue: Catalogue, limit: int | None = None) -> tuple[Topic, ...]:
     """Return the tags of a session, the weightiest first."""
     found: dict[str, list[Row]] = {}
-    for row in _rows(catalogue):
+    for row in catalogue.rows:
         for root in {prefix for tag in row.entry.tags for prefix in _roots(tag)}:
             found.setdefault(root, []).append(row)
     most = max((len(rows) for rows in found.values()), default=1)
@@ -147,7 +143,7 @@ def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
     if by not in patterns:
         raise InvalidQueryError(f"no timeline by {by!r}", hint="by hour, day or month")
     buckets: dict[str, list[Row]] = {}
-    for row in sorted(_rows(catalogue), key=lambda row: (row.at, row.entry.id)):
+    for row in sorted(catalogue.rows, key=lambda row: (row.at, row.entry.id)):
         buckets.setdefault(row.at.strftime(patterns[by]), []).append(row)
     return tuple(
         Bucket(
@@ -163,7 +159,7 @@ def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
 def agents(catalogue: Catalogue) -> tuple[AgentActivity, ...]:
     """Return the agents of a session, the busiest first."""
     found: dict[str, list[Row]] = {}
-    for row in _rows(catalogue):
+    for row in catalogue.rows:
         found.setdefault(row.entry.agent, []).append(row)
     made = [
         AgentActivity(

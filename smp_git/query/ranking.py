@@ -107,7 +107,7 @@ class Ranking:
         apart = self._apart()
         kept = [row.slot for row in self._rows(members & apart) if self.decayed(row).value >= least]
         for places in self._catalogue.groups.values():
-            kept += [place.slot for place in places[: self._reach(places, least)]]
+            kept += [slot for _, _, slot in places[: self._reach(places, least)]]
         return members & bits_of(kept)
 
     def _reach(self, places: list[Place], least: float) -> int:
@@ -115,7 +115,7 @@ class Ranking:
         low, high = 0, len(places)
         while low < high:
             middle = (low + high) // 2
-            if self._alone(places[middle].slot).value >= least:
+            if self._alone(places[middle][2]).value >= least:
                 low = middle + 1
             else:
                 high = middle
@@ -136,15 +136,15 @@ class Ranking:
         return (self._catalogue.row(slot) for slot in slots_of(members))
 
     def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Standing]:  # fmt: skip
-        for place in places:
-            if inside(place.slot):
-                yield self._standing(self._catalogue.row(place.slot))
+        for _, _, slot in places:
+            if inside(slot):
+                yield self._standing(self._catalogue.row(slot))
 
     def _standing(self, row: Row) -> _Standing:
         decayed = self.decayed(row)
-        place = place_of(row)
+        age, key, _ = place_of(row)
         behind = self._catalogue.is_superseded(row)
-        return _Standing((behind, -decayed.value, place.age, place.key), row, decayed)
+        return _Standing((behind, -decayed.value, age, key), row, decayed)
 
 
 @dataclass(frozen=True, slots=True)
