@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import ForwardRef
 
@@ -35,6 +36,9 @@ _VALUES = (
     smp_git.FieldChange, smp_git.BlamedField, smp_git.SessionInfo, Participant, Metadata,
     smp_git.Problem,
 )  # fmt: skip
+
+# Public for the package's own sake.
+_INNER = ("staged", "add_draft", "before_commit")
 
 
 def text() -> str:
@@ -80,14 +84,28 @@ def _public(one: type) -> list[str]:
     for base in (one, *one.__mro__):
         if base.__module__.startswith("smp_git"):
             names.update(dict.fromkeys(name for name in vars(base) if not name.startswith("_")))
-    data = set(getattr(one, "__annotations__", {}))
-    return [name for name in names if name not in data]
+    hidden = {*getattr(one, "__annotations__", {}), *_INNER}
+    return [name for name in names if name not in hidden]
+
+
+class _Plain(str):
+    """An annotation, which is text already and is shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _signature(name: str, function: Callable[..., object]) -> str:
     signature = inspect.signature(function)
-    kept = [one for one in signature.parameters.values() if one.name not in ("self", "clock")]
-    return f"{name}{signature.replace(parameters=kept)}".replace("'", "")
+    kept = [
+        one.replace(annotation=_Plain(one.annotation))
+        for one in signature.parameters.values()
+        if one.name not in ("self", "clock")
+    ]
+    result = _Plain(signature.return_annotation)
+    text = f"{name}{signature.replace(parameters=kept, return_annotation=result)}"
+    # A default that is a function prints its address.
+    return re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", text)
 
 
 if __name__ == "__main__":
