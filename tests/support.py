@@ -44,8 +44,8 @@ def smp(
     )
 
 
-def git_input(folder: Path, data: bytes, *arguments: str, **environment: str) -> str:
-    """Run the git command on `data` as its input and return the one line it prints."""
+def git_bytes(folder: Path, *arguments: str, data: bytes = b"", **environment: str) -> bytes:
+    """Run the git command on `data` as its input and return what it prints."""
     done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -54,4 +54,9 @@ def git_input(folder: Path, data: bytes, *arguments: str, **environment: str) ->
         capture_output=True,
         env={**os.environ, **environment},
     )
-    return done.stdout.decode().strip()
+    return done.stdout
+
+
+def git_input(folder: Path, data: bytes, *arguments: str, **environment: str) -> str:
+    """Run the git command on `data` as its input and return the one line it prints."""
+    return git_bytes(folder, *arguments, data=data, **environment).decode().strip()

@@ -74,6 +74,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.open()
         self.model: dict[str, Told] = {}
         self.seen: set[str] = set()
+        self.given_up: set[str] = set()
         self.undoable: list[dict[str, Told]] = []
         self.states = {self.session.head: deepcopy(self.model)}
 
@@ -211,6 +212,7 @@ class SessionMachine(RuleBasedStateMachine):
                 raise ZeroDivisionError
         if fail:
             self.model = before
+            self.given_up.update(new)
             return multiple()
         self.wrote(before)
         return multiple(*new)
@@ -302,6 +304,8 @@ class SessionMachine(RuleBasedStateMachine):
         self.session.close()
         if lose_counters:
             (self.session.path / ".git/smp/counters.json").unlink(missing_ok=True)
+            # What was never written anywhere may then be given again.
+            self.seen -= self.given_up
         self.open()
 
     # What always holds
