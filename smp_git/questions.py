@@ -222,7 +222,7 @@ class Questions:
         if isinstance(at, datetime):
             return aware(at)
         try:
-            return when.parse_time(at, self._clock())
+            return when.parse_time(str(at), self._clock())
         except ValueError as error:
             raise InvalidRevisionError(str(error)) from None
 
