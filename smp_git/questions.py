@@ -43,6 +43,11 @@ class Questions:
         self._desk = Desk(reader, settings, clock)
         self._shared = shared
 
+    @property
+    def written_at(self) -> datetime:
+        """When the session was last written to."""
+        return self._reader.snapshot().commit.time
+
     # Queries
 
     def query(self, text: str | None = None, *, at: str | datetime | None = None, now: datetime | None = None, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip

@@ -12,9 +12,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Unpack
 
 from smp_git import settings
+from smp_git.across import across
 from smp_git.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -31,6 +32,8 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.query.answer import Answer
+from smp_git.query.request import QueryParts
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
 from smp_git.when import format_time
@@ -57,6 +60,7 @@ class Store:
         self.path = path
         self.clock = clock
         self.settings = settings.load(path)
+        self._asked: dict[str, Session] = {}
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -144,6 +148,29 @@ class Store:
         except FileNotFoundError:
             return ()
         return tuple(sorted(folder.name for folder in folders if (folder / ".git").is_dir() and not folder.name.startswith(".")))  # fmt: skip
+
+    def query(self, text: str | None = None, *, now: datetime | None = None, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip
+        """Return the memories of all sessions that answer, the best first.
+
+        Each hit names its session; a session that rests counts for less. Sessions stay
+        open for the next question, until `close`.
+        """
+        moment = now or self.clock()
+        return across(self._asked_sessions(), text, moment, spec, parts)
+
+    def close(self) -> None:
+        """Let go of the sessions that questions opened."""
+        while self._asked:
+            self._asked.popitem()[1].close()
+
+    def _asked_sessions(self) -> list[Session]:
+        names = self.sessions()
+        for gone in self._asked.keys() - set(names):
+            self._asked.pop(gone).close()
+        for name in names:
+            if name not in self._asked:
+                self._asked[name] = self._opened(self.path / "active" / name)
+        return [self._asked[name] for name in names]
 
     def check(self) -> tuple[str, ...]:
         """Return everything that is wrong with any session."""

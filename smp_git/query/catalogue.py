@@ -209,8 +209,8 @@ class Catalogue:
         found: list[int] = []
         for group, places in self.groups.items():
             if group[0] == kind:
-                first = bisect_left(places, newest) if newest else 0  # type: ignore[arg-type]
-                last = bisect_left(places, oldest) if oldest else len(places)  # type: ignore[arg-type]
+                first = bisect_left(places, newest) if newest else 0
+                last = bisect_left(places, oldest) if oldest else len(places)
                 found += [slot for _, _, slot in places[first:last]]
         return bits_of(found)
 

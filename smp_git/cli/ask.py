@@ -1,0 +1,288 @@
+"""Commands that ask."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from smp_git.cli.app import command, emit, note
+from smp_git.cli.place import session_of, store_of
+from smp_git.cli.read import At
+from smp_git.cli.values import text_from
+from smp_git.cli.write import Id
+from smp_git.errors import InvalidQueryError
+from smp_git.format import yamlfile
+from smp_git.query.answer import Answer, Hit
+
+Words = Annotated[str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')]  # fmt: skip
+Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")]
+TagsAll = Annotated[list[str], typer.Option("-t", "--tag", help="Only with this tag or one below it")]  # fmt: skip
+TagsNot = Annotated[list[str], typer.Option("--not-tag", help="Without this tag and those below it")]  # fmt: skip
+Agents = Annotated[list[str], typer.Option("-a", "--agent", help="Only of this agent")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Created then or later")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Created then or before")]  # fmt: skip
+Where = Annotated[list[str], typer.Option("-w", "--where", metavar="CONDITION", help="Such as severity=critical, confidence>0.5, status~^op or 'impact exists'")]  # fmt: skip
+Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="At most so many")]
+
+# The longest first, so that != is not read as =.
+_SIGNS = {"!=": "not_equals", "~": "matches", ">": "greater_than", "<": "less_than", "=": "equals"}
+
+
+def _conditions(given: list[str]) -> list[tuple[str, str, object]]:
+    return [_condition(text) for text in given]
+
+
+def _condition(text: str) -> tuple[str, str, object]:
+    words = text.split(None, 2)
+    if len(words) == 3 and words[0].replace(".", "_").replace("-", "_").isidentifier() and words[1].isidentifier():  # noqa: PLR2004  # fmt: skip
+        return words[0], words[1], _value(words[2])
+    if len(words) == 2 and words[1] in ("exists", "absent"):  # noqa: PLR2004
+        return words[0], "exists", words[1] == "exists"
+    found = [(text.find(sign), -len(sign), sign) for sign in _SIGNS if text.find(sign) > 0]
+    if not found:
+        raise InvalidQueryError(f"{text!r} is no condition", hint="such as severity=critical, confidence>0.5, or 'tags contains security'")  # fmt: skip
+    _, _, sign = min(found)
+    field, _, value = text.partition(sign)
+    return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _value(value.strip())
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _specification(file: Path | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    return dict(yamlfile.read(text_from("-" if str(file) == "-" else None, None if str(file) == "-" else file), str(file)))  # fmt: skip
+
+
+@command(example='smp query "session timeout" --kind finding --where severity=critical --explain')
+def query(
+    ctx: typer.Context,
+    text: Words = None,
+    kind: Kinds = [],  # noqa: B006 - typer copies it
+    tag: TagsAll = [],  # noqa: B006
+    any_tag: Annotated[list[str], typer.Option("--any-tag", help="With one of these tags")] = [],  # noqa: B006
+    not_tag: TagsNot = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    min_priority: Annotated[float | None, typer.Option("--min-priority", help="Hide what has decayed below this")] = None,
+    no_superseded: Annotated[bool, typer.Option("--no-superseded", help="Leave out what was replaced")] = False,
+    related: Annotated[bool, typer.Option("--related", help="Also what the hits link to")] = False,
+    sort: Annotated[list[str], typer.Option("--sort", metavar="[-]FIELD", help="Sort by this; - for descending")] = [],  # noqa: B006
+    count: Annotated[list[str], typer.Option("--count", metavar="MEASURE:FIELD", help="Such as count:kind or avg:size_bytes")] = [],  # noqa: B006
+    limit: Limit = 20,
+    offset: Annotated[int, typer.Option(min=0, help="Leave out so many first")] = 0,
+    at: At = None,
+    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Ask every session of the store")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic")] = False,
+    spec: Annotated[Path | None, typer.Option("--spec", metavar="FILE", help="Take the query from this JSON or YAML file; - for the standard input")] = None,
+) -> None:  # fmt: skip
+    """Ask for memories, the best answers first
+
+    A --where condition is FIELD=VALUE with =, !=, >, < or ~ (a regular expression), or
+    FIELD OPERATOR VALUE with an operator of a specification, such as
+    'tags contains security' or 'confidence between [0.5, 1]'.
+    """
+    parts: dict[str, Any] = {
+        "kinds": kind, "tags": tag, "any_tags": any_tag, "not_tags": not_tag, "agents": agent,
+        "since": since, "until": until, "where": _conditions(where), "min_priority": min_priority,
+        "sort": sort, "aggregations": count,
+    }  # fmt: skip
+    parts = {name: value for name, value in parts.items() if value}
+    flags = {"include_superseded": (not no_superseded, True), "include_related": (related, False), "explain": (explain, False), "limit": (limit, 20), "offset": (offset, 0)}  # fmt: skip
+    parts |= {name: value for name, (value, default) in flags.items() if value != default}
+    given = _specification(spec)
+    if all_sessions:
+        if at is not None:
+            raise InvalidQueryError("--at asks one session", hint="leave --all-sessions out")
+        store = store_of(ctx)
+        try:
+            _show(ctx, store.query(text, spec=given, **parts), explain=explain)
+        finally:
+            store.close()
+        return
+    with session_of(ctx) as session:
+        _show(ctx, session.query(text, at=at, spec=given, **parts), explain=explain)
+
+
+def _show(ctx: typer.Context, answer: Answer, *, explain: bool) -> None:
+    emit(ctx, answer.as_json(), lambda: _text(answer, explain=explain))
+    for problem in answer.problems:
+        note(problem)
+
+
+def _text(answer: Answer, *, explain: bool) -> str:
+    lines: list[str] = []
+    for hit in answer:
+        lines += _hit(hit, explain=explain)
+    for name, value in answer.aggregations.items():
+        lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+    if answer.total > len(answer):
+        lines.append(f"({len(answer)} of {answer.total})")
+    return "\n".join(lines)
+
+
+def _hit(hit: Hit, *, explain: bool) -> list[str]:
+    place = f"{hit.session}  " if hit.session else ""
+    behind = [line for line in hit.why if line.startswith("superseded")]
+    mark = f"  ({behind[0]})" if behind else ""
+    lines = [f"{place}{hit.id}  {hit.score:.3f}  {hit.memory.agent}  {hit.title}{mark}"]
+    if hit.snippet and hit.snippet != hit.title:
+        lines.append(f"    {' '.join(hit.snippet.split())}")
+    if explain:
+        lines += [f"      {line}" for line in hit.why]
+    return lines
+
+
+@command(example="smp similar FIND-1")
+def similar(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT|ID", help="A text, or a memory")],
+    limit: Limit = 10,
+    at: At = None,
+) -> None:
+    """Find the memories most like a text or a memory"""
+    with session_of(ctx) as session:
+        _show(ctx, session.similar(text, limit=max(1, limit), at=at), explain=False)
+
+
+@command(example="smp related FIND-1 --depth 3")
+def related(
+    ctx: typer.Context,
+    memory: Id,
+    depth: Annotated[int, typer.Option(help="Over at most so many links")] = 2,
+    at: At = None,
+) -> None:
+    """Follow the links of a memory, in both directions"""
+    with session_of(ctx) as session:
+        found = session.related(memory, depth=depth, at=at)
+    value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
+    arrows = {"to": "->", "from": "<-"}
+    emit(ctx, value, lambda: "\n".join(f"{'  ' * (item.depth - 1)}{arrows[item.direction]} {item.relation}  {item.id}  {item.title}" for item in found))  # fmt: skip
+
+
+def _listed(ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]) -> None:  # fmt: skip
+    value: dict[str, object] = {name: [item.as_json() for item in found], "total": len(found)}
+    emit(ctx, value, lambda: "\n".join(map(line, found)))
+
+
+@command(example="smp topics --limit 10")
+def topics(
+    ctx: typer.Context,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="At most so many")
+    ] = None,
+    at: At = None,
+) -> None:
+    """List the topics of a session, the weightiest first"""
+    with session_of(ctx) as session:
+        found = session.topics(limit=limit, at=at)
+    _listed(ctx, "topics", found, lambda item: f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}")  # fmt: skip
+
+
+@command(example="smp timeline --by day")
+def timeline(
+    ctx: typer.Context,
+    by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
+    at: At = None,
+) -> None:
+    """Show what came about when"""
+    with session_of(ctx) as session:
+        found = session.timeline(by=by, at=at)
+    _listed(ctx, "buckets", found, lambda item: f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}")  # fmt: skip
+
+
+@command(example="smp agents")
+def agents(ctx: typer.Context, at: At = None) -> None:
+    """List the agents of a session, the busiest first"""
+    with session_of(ctx) as session:
+        found = session.agents(at=at)
+    _listed(ctx, "agents", found, lambda item: f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}")  # fmt: skip
+
+
+@command(example="smp summary")
+def summary(ctx: typer.Context, at: At = None) -> None:
+    """Sum a session up in its own words"""
+    with session_of(ctx) as session:
+        found = session.summary(at=at)
+    emit(ctx, found.as_json(), found.text)
+
+
+@command(example="smp aggregate count:agent --kind decision")
+def aggregate(
+    ctx: typer.Context,
+    measure: Annotated[list[str], typer.Argument(metavar="MEASURE:FIELD", help="Such as count:kind, count:tag or avg:size_bytes")] = ["count:kind"],  # noqa: B006
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    at: At = None,
+) -> None:  # fmt: skip
+    """Count and measure memories"""
+    with session_of(ctx) as session:
+        found = session.aggregate(*measure, at=at, kinds=kind, tags=tag, agents=agent, since=since, until=until, where=_conditions(where))  # fmt: skip
+    emit(ctx, {"aggregations": dict(found)}, lambda: "\n".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()))  # fmt: skip
+
+
+@command(example="smp explain DEC-42")
+def explain(ctx: typer.Context, memory: Id) -> None:
+    """Show how the priority of a memory comes about"""
+    with session_of(ctx) as session:
+        value, lines = session.explain(memory)
+    emit(ctx, {"priority": value, "why": list(lines)}, "\n".join(lines))
+
+
+@command(example="smp context --agent veritas --topic authentication --budget 2000")
+def context(
+    ctx: typer.Context,
+    agent: Annotated[str | None, typer.Option("-a", "--agent", help="Whose context it is")] = None,
+    topic: Annotated[str | None, typer.Option(help="What it is about")] = None,
+    turns: Annotated[int, typer.Option(min=0, help="At most so many turns of the conversation")] = 20,
+    budget: Annotated[int, typer.Option(help="At most so many tokens, at about four characters each")] = 4000,
+    at: At = None,
+) -> None:  # fmt: skip
+    """Print what an agent is told before it goes on
+
+    Markdown for a prompt. What found no room is named on stderr, and in the JSON with
+    the reason.
+    """
+    with session_of(ctx) as session:
+        made = session.context(agent, topic=topic, turns=turns, budget=budget, at=at)
+    emit(ctx, made.as_json(), made.text)
+    if made.left_out:
+        note(f"left out or shortened: {', '.join(item.id for item in made.left_out)}")
+
+
+@command(example="smp watch --kind finding --where severity=critical")
+def watch(
+    ctx: typer.Context,
+    text: Words = None,
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    where: Where = [],  # noqa: B006
+    after: Annotated[str | None, typer.Option("--after", metavar="REV", help="Begin after this revision, not now")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many")] = None,
+) -> None:  # fmt: skip
+    """Follow new memories that match, as lines of JSON"""
+    shown = 0
+    with session_of(ctx) as session:
+        for hit in session.watch(text, after=after, kinds=kind, tags=tag, agents=agent, where=_conditions(where)):  # fmt: skip
+            typer.echo(json.dumps(hit.as_json(), ensure_ascii=False))
+            sys.stdout.flush()
+            shown += 1
+            if shown == count:
+                return
