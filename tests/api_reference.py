@@ -105,7 +105,8 @@ def _signature(name: str, function: Callable[..., object]) -> str:
     result = _Plain(signature.return_annotation)
     text = f"{name}{signature.replace(parameters=kept, return_annotation=result)}"
     # A default that is a function prints its address.
-    return re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", text)
+    text = re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", text)
+    return text.replace("mappingproxy({})", "{}")
 
 
 if __name__ == "__main__":
