@@ -234,7 +234,8 @@ class Snapshot:
     def highest(self, kind: str, tag: str) -> int:
         """Return the highest number of a kind with this tag; 0 if there is none."""
         for page in self.newest_pages(kind):
-            numbers = [place.number for place in map(parse_id, page.entries) if place.tag == tag]
+            places = map(sort_key, page.entries)
+            numbers = [number for _, number, own in places if own == tag]
             if numbers:
                 return max(numbers)
         return 0

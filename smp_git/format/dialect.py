@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from smp_git.memory import MAX_DEPTH, Value
@@ -80,6 +81,7 @@ def _sequence(value: list[Value], depth: int) -> Iterator[str]:
             yield f"{pad}- {_scalar(item)}\n"
 
 
+@lru_cache(maxsize=1024)
 def _key(key: str) -> str:
     return key if _is_plain(key) else quote(key)
 

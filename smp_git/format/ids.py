@@ -123,6 +123,7 @@ def is_index(path: str) -> bool:
     return file == INDEX and page.partition("/")[0] in _BY_FOLDER
 
 
+@lru_cache(maxsize=65536)
 def sort_key(memory_id: str) -> tuple[int, int, str]:
     """Return the place of an id in every list."""
     return parse_id(memory_id).sort_key

@@ -20,6 +20,7 @@ from smp_git.errors import (
 )
 from smp_git.git import disk, storage
 from smp_git.git.objects import (
+    COMMIT,
     FOLDER_MODE,
     Child,
     Commit,
@@ -108,7 +109,8 @@ class Repository:
 
     def checked_out(self) -> str:
         """Return the reference whose files stand in the folder."""
-        text = (self.git / "HEAD").read_text().strip()
+        with open(f"{self._git}/HEAD", encoding="utf-8") as file:  # noqa: PTH123 - asked at every write
+            text = file.read().strip()
         return text.removeprefix("ref: ")
 
     def commit(self, commit_id: CommitId) -> Commit:
@@ -227,6 +229,10 @@ class Repository:
         except BaseException:
             written.close()
             raise
+        for item in objects:
+            if item.type == COMMIT:
+                name = CommitId(item.id)
+                _remember(self._commits, name, read_commit(name, item.data))
         return written
 
     def publish(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written) -> None:  # fmt: skip
