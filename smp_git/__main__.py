@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line."""
-    from smp_git.cli.program import app
+    from smp_git.cli.start import run
 
-    app()
+    run(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from smp_git import history, when
+from smp_git.access import Accesses
 from smp_git.context import Context, Material, compose
 from smp_git.errors import (
     InvalidError,
@@ -17,12 +18,14 @@ from smp_git.errors import (
     MemoryNotFoundError,
 )
 from smp_git.memory import Memory, MemoryId, agent_name, aware
-from smp_git.query import overview
-from smp_git.query.answer import Answer, Hit
-from smp_git.query.desk import Desk
-from smp_git.query.request import Query, QueryParts, from_specification, query
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
+
+if TYPE_CHECKING:
+    from smp_git.query import overview
+    from smp_git.query.answer import Answer, Hit
+    from smp_git.query.desk import Desk
+    from smp_git.query.request import QueryParts
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MANY_TURNS = 10_000
@@ -40,8 +43,19 @@ class Questions:
         self._project = project
         self._reader = reader
         self._clock = clock
-        self._desk = Desk(reader, settings, clock)
+        self._settings = settings
+        self._accesses = Accesses(reader)
+        self._known_desk: Desk | None = None
         self._shared = shared
+
+    @property
+    def _desk(self) -> Desk:
+        """Where questions are answered, opened at the first one."""
+        if self._known_desk is None:
+            from smp_git.query.desk import Desk  # noqa: PLC0415 - most commands ask nothing
+
+            self._known_desk = Desk(self._reader, self._settings, self._clock, self._accesses)
+        return self._known_desk
 
     @property
     def written_at(self) -> datetime:
@@ -58,19 +72,8 @@ class Questions:
         limit, offset, explain and the others; `spec` is the same as a mapping.
         """
         moment = now or self._clock()
-        asked = self._asked(text, spec, parts, moment)
+        asked = self._desk.asked(text, spec, parts, moment)
         return self._read(at, lambda snapshot: self._desk.answer(snapshot, asked, moment))
-
-    def _asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
-        if spec is not None:
-            return from_specification({**spec, **parts, **({"text": text} if text else {})}, now)
-        try:
-            return query(text, now=now, **parts)
-        except TypeError as error:
-            unknown = re.search(r"argument '(\w+)'", str(error))
-            if unknown is None:
-                raise
-            raise InvalidQueryError(f"no part {unknown[1]!r} of a query") from None
 
     def similar(self, text_or_id: str, *, limit: int = 10, at: str | datetime | None = None, now: datetime | None = None) -> Answer:  # fmt: skip
         """Return the memories most like a memory, or like a text."""
@@ -94,15 +97,15 @@ class Questions:
 
     def topics(self, *, limit: int | None = None, at: str | datetime | None = None) -> tuple[overview.Topic, ...]:  # fmt: skip
         """Return the tags of the session with their subtrees, the weightiest first."""
-        return self._read(at, lambda now: overview.topics(self._desk.whole(now), limit))
+        return self._read(at, lambda now: self._desk.topics(now, limit))
 
     def timeline(self, *, by: str = "hour", at: str | datetime | None = None) -> tuple[overview.Bucket, ...]:  # fmt: skip
         """Return what came about, by hour, day or month, oldest first."""
-        return self._read(at, lambda now: overview.timeline(self._desk.whole(now), by))
+        return self._read(at, lambda now: self._desk.timeline(now, by))
 
     def agents(self, *, at: str | datetime | None = None) -> tuple[overview.AgentActivity, ...]:
         """Return the agents that wrote, the busiest first."""
-        return self._read(at, lambda now: overview.agents(self._desk.whole(now)))
+        return self._read(at, lambda now: self._desk.agents(now))
 
     def summary(self, *, at: str | datetime | None = None, now: datetime | None = None) -> overview.Summary:  # fmt: skip
         """Return the session in a few lines of its own words."""
@@ -122,7 +125,7 @@ class Questions:
 
     def watch(self, text: str | None = None, *, after: str | None = None, stop: Callable[[], bool] = lambda: False, **parts: Unpack[QueryParts]) -> Iterator[Hit]:  # fmt: skip
         """Yield memories that match, as they are written by anybody; `stop` ends it."""
-        asked = self._asked(text, None, {"limit": None, **parts}, self._clock())
+        asked = self._desk.asked(text, None, {"limit": None, **parts}, self._clock())
         start = self._at(after).id if after else self._reader.snapshot().id
         return self._desk.watch(asked, after=start, stop=stop)
 
@@ -149,12 +152,12 @@ class Questions:
 
         made = self._read(at, answer)
         if at is None:
-            self._desk.accesses.note([piece.id for piece in made.pieces], moment)
+            self._accesses.note([piece.id for piece in made.pieces], moment)
         return made
 
     def _material(self, snapshot: Snapshot, agent: str | None, topic: str | None, turns: int, now: datetime) -> Material:  # fmt: skip
         def found(text: str | None = None, **parts: Unpack[QueryParts]) -> Answer:
-            return self._desk.answer(snapshot, query(text, now=now, **parts), now)
+            return self._desk.answer(snapshot, self._desk.asked(text, None, parts, now), now)
 
         def memories(**parts: Unpack[QueryParts]) -> list[Memory]:
             return [hit.memory for hit in found(**parts)]
@@ -184,7 +187,8 @@ class Questions:
 
     def _preferences(self, snapshot: Snapshot, topic: str | None, now: datetime) -> list[Memory]:
         """Return the preferences that apply: the session's own, then the global ones."""
-        asked = query(now=now, kinds=["preference"], include_superseded=False, limit=None)
+        wanted: QueryParts = {"kinds": ["preference"], "include_superseded": False, "limit": None}
+        asked = self._desk.asked(None, None, wanted, now)
         own = [hit.memory for hit in self._desk.answer(snapshot, asked, now)]
         project = _folded(self._project)
         settled = {

@@ -139,8 +139,9 @@ class Session(Questions):
         if not self._closed:
             self._closed = True
             self._keeper.stop()
-            self._desk.close()
-            self._desk.accesses.fold(self._writer)
+            if self._known_desk is not None:
+                self._known_desk.close()
+            self._accesses.fold(self._writer)
             self._reader.close()
 
     @property
@@ -292,7 +293,7 @@ class Session(Questions):
         """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
         found = self._read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
         if at is None:
-            self._desk.accesses.note([found.id], self._clock())
+            self._accesses.note([found.id], self._clock())
         return found
 
     def memories(self, kind: str | None = None, *, at: str | datetime | None = None) -> tuple[Memory, ...]:  # fmt: skip

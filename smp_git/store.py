@@ -12,10 +12,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from smp_git import settings
-from smp_git.across import across
 from smp_git.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -32,11 +31,13 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.query.answer import Answer
-from smp_git.query.request import QueryParts
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
 from smp_git.when import format_time
+
+if TYPE_CHECKING:
+    from smp_git.query.answer import Answer
+    from smp_git.query.request import QueryParts
 
 PLACE: Final = Path(".bmad/sessions")
 GLOBAL: Final = "global"
@@ -155,6 +156,8 @@ class Store:
         Each hit names its session; a session that rests counts for less. Sessions stay
         open for the next question, until `close`.
         """
+        from smp_git.across import across  # noqa: PLC0415 - most programs ask one session
+
         moment = now or self.clock()
         return across(self._asked_sessions(), text, moment, spec, parts)
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from time import sleep
 
+from smp_git.access import Access, Accesses
 from smp_git.errors import InvalidQueryError
 from smp_git.format.ids import parse_path
 from smp_git.memory import KINDS, CommitId, MemoryId
 from smp_git.query import overview, shelf
-from smp_git.query.access import Accesses
 from smp_git.query.answer import Answer, Engine, Found, Hit
 from smp_git.query.catalogue import Catalogue, Row
 from smp_git.query.finder import CACHE, Finder, searched_text
-from smp_git.query.ranking import Access, Ranking, Scale
-from smp_git.query.request import Query
+from smp_git.query.ranking import Ranking, Scale
+from smp_git.query.request import Query, QueryParts, from_specification, query
 from smp_git.query.shelf import SHELF
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
@@ -30,7 +30,7 @@ _WATCH_SECONDS = 0.2
 class Desk:
     """Keeps what answers need between questions: the catalogue, the text, the accesses."""
 
-    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime]) -> None:
+    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses) -> None:  # fmt: skip
         self._reader = reader
         self._settings = settings
         self._clock = clock
@@ -39,7 +39,7 @@ class Desk:
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
-        self.accesses = Accesses(reader)
+        self._accesses = accesses
 
     @property
     def finder(self) -> Finder:
@@ -104,6 +104,30 @@ class Desk:
         with self._asking:
             return overview.related(self.whole(snapshot), memory_id, depth)
 
+    def asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
+        """Return the checked query that keywords or a specification ask for."""
+        if spec is not None:
+            return from_specification({**spec, **parts, **({"text": text} if text else {})}, now)
+        unknown = parts.keys() - QueryParts.__annotations__.keys()
+        if unknown:
+            raise InvalidQueryError(f"no part {min(unknown)!r} of a query")
+        return query(text, now=now, **parts)
+
+    def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overview.Topic, ...]:
+        """Return the tags of the session, the weightiest first."""
+        with self._asking:
+            return overview.topics(self.whole(snapshot), limit)
+
+    def timeline(self, snapshot: Snapshot, by: str) -> tuple[overview.Bucket, ...]:
+        """Return what came about, stretch by stretch."""
+        with self._asking:
+            return overview.timeline(self.whole(snapshot), by)
+
+    def agents(self, snapshot: Snapshot) -> tuple[overview.AgentActivity, ...]:
+        """Return the agents that wrote, the busiest first."""
+        with self._asking:
+            return overview.agents(self.whole(snapshot))
+
     def whole(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue with every kind loaded."""
         catalogue = self._catalogue(snapshot)
@@ -154,7 +178,7 @@ class Desk:
 
     def _scale(self, now: datetime) -> Scale:
         settings = self._settings
-        accesses: Mapping[str, Access] = self.accesses.totals()
+        accesses: Mapping[str, Access] = self._accesses.totals()
         return Scale(now=now, preset=settings.decay, weights=settings.weights, product=settings.product, accesses=accesses)  # fmt: skip
 
     def _catalogue(self, snapshot: Snapshot) -> Catalogue:

@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
+from smp_git.access import Access
 from smp_git.decay import Decayed, Facts, Preset, importance, priority
 from smp_git.query.catalogue import Catalogue, Place, Row, bits_of, place_of, slots_of
 from smp_git.relevance import (
@@ -19,13 +19,6 @@ from smp_git.relevance import (
     relevance,
     time_score,
 )
-
-
-class Access(NamedTuple):
-    """How often a memory was read, and when last."""
-
-    times: int
-    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

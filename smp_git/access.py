@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.errors import SmpError
 from smp_git.format.ids import sort_key
@@ -25,7 +25,6 @@ from smp_git.git.objects import (
 )
 from smp_git.git.repository import MovedError
 from smp_git.memory import CommitId
-from smp_git.query.ranking import Access
 from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
 from smp_git.when import format_time
@@ -39,6 +38,13 @@ _BATCH: Final = 64
 _FOLD_BYTES: Final = 64_000
 
 Counts = dict[str, tuple[int, str]]
+
+
+class Access(NamedTuple):
+    """How often a memory was read, and when last."""
+
+    times: int
+    last_at: datetime
 
 
 class Accesses:

@@ -1,0 +1,51 @@
+"""A call loads what it needs, and no more."""
+
+from __future__ import annotations
+
+from smp_git.cli.program import app
+from smp_git.cli.start import ROOMS
+from tests.support import python
+
+
+def test_rooms_are_where_the_commands_live() -> None:
+    homes = {
+        (info.name or (info.callback.__name__ if info.callback else "")): info.callback.__module__
+        for info in app.registered_commands
+        if info.callback
+    }
+
+    assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
+        name: homes[name] for name in ROOMS
+    }
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = python("import sys, smp_git; print(*sys.modules)").stdout.split()
+
+    assert not {
+        "pygit2",
+        "yaml",
+        "ruamel.yaml",
+        "typer",
+        "filelock",
+        "sqlite3",
+        "smp_git.session",
+    } & set(loaded)
+
+
+def test_a_write_loads_no_search() -> None:
+    loaded = python("import sys, smp_git.cli.write; print(*sys.modules)").stdout.split()
+
+    heavy = {
+        "yaml",
+        "ruamel.yaml",
+        "filelock",
+        "sqlite3",
+        "regex",
+        "cryptography",
+        "smp_git.query.desk",
+        "smp_git.search",
+        "asyncio",
+        "rich",
+    }
+    assert not heavy & set(loaded)
