@@ -40,14 +40,16 @@ def _write(target: Path, data: bytes, scratch: Path, *, generated: bool) -> None
 
 
 def _may_replace(target: Path, change: Change) -> bool:
+    if is_index(change.path):
+        return not target.is_dir()
     try:
         found = object_id(BLOB, target.read_bytes())
     except FileNotFoundError:
         # A file that was there and is gone was removed by a person.
-        return change.old is None or change.new is None or is_index(change.path)
+        return change.old is None or change.new is None
     except IsADirectoryError:
         return False
-    return found in (change.old, change.new) or is_index(change.path)
+    return found in (change.old, change.new)
 
 
 def _refuse_links(folder: Path, target: Path, seen: set[Path]) -> None:
