@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from smp_git.errors import InvalidError, InvalidFileError, shown
 from smp_git.format import dialect, yamlfile
@@ -29,6 +29,8 @@ from smp_git.memory import (
     title_of,
 )
 from smp_git.when import format_time, parse_time
+
+_T = TypeVar("_T")
 
 _FENCE: Final = "---\n"
 _BEFORE: Final = ("turn_ref", "title")
@@ -145,12 +147,14 @@ def _split(text: str, path: str) -> tuple[str, str]:
 
 
 def _line_of(front: str, problem: str) -> int:
-    """Return the line of the first key that the problem mentions, else 1."""
+    """Return the line of the key that the problem mentions first, else 1."""
+    found = []
     for number, line in enumerate(front.splitlines(), 1):
         key = line.partition(":")[0].strip("\"' -")
-        if key and re.search(rf"\b{re.escape(key)}\b", problem):
-            return number
-    return 1
+        match = re.search(rf"\b{re.escape(key)}\b", problem) if key else None
+        if match:
+            found.append((match.start(), number))
+    return min(found, default=(0, 1))[1]
 
 
 def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -> Memory:
@@ -167,8 +171,8 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
     updated_at = _time(mapping, "updated_at")
     agent = agent_name(mapping.pop("agent", "user"))
     content = body if body is not None else mapping.pop(kind.main, "")
-    tags = check_tags(mapping.pop("tags", ()))
-    links = check_links(mapping.pop("links", ()))
+    tags = _checked("tags", check_tags, mapping.pop("tags", ()))
+    links = _checked("links", check_links, mapping.pop("links", ()))
     fields = check_fields(kind, mapping)
     content = check_content(kind, content)
     return Memory(
@@ -186,6 +190,13 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
         path=place.path,
         size_bytes=size,
     )
+
+
+def _checked(name: str, check: Callable[[object], _T], value: object) -> _T:
+    try:
+        return check(value)
+    except InvalidError as error:
+        raise InvalidError(f"{name}: {error.message}", hint=error.hint) from None
 
 
 def check_content(kind: Kind, content: object) -> str:

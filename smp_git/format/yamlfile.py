@@ -47,7 +47,7 @@ def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
         _check_events(yaml.parse(text, Loader=loader), what, first_line)
         value = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
-        raise _placed(error, what, first_line) from None
+        raise _placed(error, text, what, first_line) from None
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -55,9 +55,11 @@ def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
     return cast("dict[str, Value]", value)
 
 
-def _placed(error: Exception, what: str, first_line: int) -> InvalidFileError:
+def _placed(error: Exception, text: str, what: str, first_line: int) -> InvalidFileError:
     mark = getattr(error, "problem_mark", None)
-    line = f":{mark.line + first_line}" if mark is not None else ""
+    position = getattr(error, "position", 0)
+    above = mark.line if mark is not None else text.encode()[:position].count(b"\n")
+    line = f":{above + first_line}"
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return InvalidFileError(
         f"{what}{line}: {problem}", hint="mend the file by hand, then run smp commit"
