@@ -13,6 +13,7 @@ from smp_git.cli.values import fields_from, links_from, text_from
 from smp_git.errors import InvalidError, MemoryNotFoundError
 from smp_git.format import yamlfile
 from smp_git.memory import Memory
+from smp_git.redact.rules import Report
 from smp_git.session import Session
 from smp_git.transaction import Change
 
@@ -28,9 +29,16 @@ def _agent(ctx: typer.Context, given: str | None) -> str | None:
     return given or setting(ctx, "agent", "SMP_AGENT")
 
 
+def note_redacted(redacted: Report) -> None:
+    """Tell a person which secrets a write took out."""
+    for name, count in redacted:
+        note(f"{count} {name} redacted" if count > 1 else f"a {name} was redacted")
+
+
 def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
     """Print what was written: its id, or the memory as JSON."""
     emit(ctx, memory.as_json(), memory.id)
+    note_redacted(memory.redacted)
     if memory.duplicate_of and memory.duplicate_of != memory.id:
         note(f"{memory.id} says the same as {memory.duplicate_of}")
     for link in memory.links:

@@ -1,0 +1,323 @@
+"""Commands that delete, bring back, purge and prove."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.place import session_of, store_of
+from smp_git.cli.values import text_from
+from smp_git.erasure.erase import Receipt
+from smp_git.errors import InvalidError, RefusedError
+from smp_git.memory import MemoryId
+from smp_git.recovery.anonymize import Switches
+from smp_git.recovery.redaction import REPLACEMENT, Redaction
+from smp_git.session import Session
+from smp_git.when import format_time
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
+SomeIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="The whole id of a session")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the record and the audit log")]
+By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do what cannot be undone")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done")]
+
+
+def _by(ctx: typer.Context, given: str | None) -> str | None:
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
+def _confirm(*, yes: bool) -> None:
+    if not yes:
+        raise RefusedError("this cannot be undone", hint="nothing was changed; --yes goes ahead")
+
+
+@command(example='smp delete DEC-0042 --reason "holds a name"')
+def delete(
+    ctx: typer.Context,
+    ids: Ids = None,
+    tag: Annotated[list[str], typer.Option("-t", "--tag", help="With this tag, or one below it")] = [],  # noqa: B006 - typer copies it
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
+    agent: Annotated[list[str], typer.Option("-a", "--agent", help="Written by this agent")] = [],  # noqa: B006
+    kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
+    text: Annotated[str | None, typer.Option(help="That hold this text; - reads it from the standard input")] = None,
+    reason: Reason = None,
+    by: By = None,
+    purge: Annotated[bool, typer.Option("--purge", help="Keep no copy; cannot be undone")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:  # fmt: skip
+    """Delete memories, out of the whole history
+
+    They can be restored until the deadline, which the receipt names. All criteria that
+    are given must hold.
+    """
+    wanted = text_from(text, None) if text is not None else None
+    with session_of(ctx) as session:
+        plan = session.delete(
+            ids or (), tags=tag, since=since, until=until, agents=agent, kinds=kind, text=wanted,
+            purge=purge, dry_run=True,
+        )  # fmt: skip
+        if dry_run or (purge and not yes):
+            emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
+            return _confirm(yes=dry_run)
+        receipt = session.delete(plan.ids, reason=reason, by=_by(ctx, by), purge=purge)
+    return emit(ctx, receipt.as_json(), lambda: _receipt(receipt))
+
+
+def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
+    titles = {memory.id: memory.title for memory in session.memories() if memory.id in ids}
+    return "\n".join(f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids)  # fmt: skip
+
+
+def _receipt(receipt: Receipt) -> str:
+    counts, proof = receipt.counts, receipt.proof
+    fate = f"until {format_time(receipt.deadline)}" if receipt.deadline else "never again"
+    found = "nothing found" if proof.clean else f"found at {', '.join(proof.hits)}"
+    lines = [
+        f"deleted {', '.join(receipt.ids)}",
+        f"  {counts.versions} versions, {counts.commits_rewritten} commits rewritten, {counts.objects_removed} objects removed",
+        f"  searched {proof.objects} objects and {proof.files} files: {found}",
+        f"  restorable {fate}",
+    ]  # fmt: skip
+    lines += [f"  also stands in {name}" for name in proof.also_in]
+    lines += [f"  out of reach: {place}" for place in receipt.out_of_reach]
+    return "\n".join(lines)
+
+
+@command(example="smp trash")
+def trash(
+    ctx: typer.Context,
+    sessions: Annotated[bool, typer.Option("--sessions", help="List deleted sessions instead")] = False,
+) -> None:  # fmt: skip
+    """List what was deleted and can be restored"""
+    if sessions:
+        found = store_of(ctx).deleted_sessions()
+        rows: list[dict[str, object]] = [
+            {"id": r.session_id, "deleted_at": format_time(r.deleted_at), "deleted_by": r.deleted_by, "reason": r.reason, "deadline": format_time(r.recovery_deadline)}
+            for r in found
+        ]  # fmt: skip
+        _rows(ctx, "sessions", rows)
+        return
+    with session_of(ctx) as session:
+        rows = [
+            {"id": item.id, "type": item.type, "versions": item.versions, "deletion": r.deletion, "deleted_at": format_time(r.deleted_at), "deleted_by": r.deleted_by, "reason": r.reason, "deadline": format_time(r.recovery_deadline)}
+            for item, r in session.trash()
+        ]  # fmt: skip
+    _rows(ctx, "memories", rows)
+
+
+def _rows(ctx: typer.Context, name: str, rows: list[dict[str, object]]) -> None:
+    emit(ctx, {name: rows, "total": len(rows)}, lambda: "\n".join(map(_row, rows)) or "empty")
+
+
+def _row(row: dict[str, object]) -> str:
+    reason = f"  {row['reason']}" if row["reason"] else ""
+    return f"{row['id']}  deleted {_short(row['deleted_at'])} by {row['deleted_by']}  restorable until {_short(row['deadline'])}{reason}"
+
+
+def _short(time: object) -> str:
+    return str(time)[:16].replace("T", " ")
+
+
+@command(example="smp restore DEC-0042 --with-history")
+def restore(
+    ctx: typer.Context,
+    ids: SomeIds,
+    with_history: Annotated[bool, typer.Option("--with-history", help="Bring the earlier versions back too, as new commits")] = False,
+    reason: Reason = None,
+    by: By = None,
+) -> None:  # fmt: skip
+    """Bring deleted memories back under their ids"""
+    with session_of(ctx) as session:
+        done = session.restore(ids, with_history=with_history, reason=reason, by=_by(ctx, by))
+    emit(ctx, done.as_json(), lambda: "\n".join(f"restored {name}" for name in done.ids))
+    if done.unreadable:
+        note(f"{done.unreadable} earlier versions could not be read and were left out")
+
+
+@command(example="smp purge --expired")
+def purge(
+    ctx: typer.Context,
+    ids: Ids = None,
+    now: Annotated[bool, typer.Option("--now", help="Purge these memories before their deadline")] = False,
+    expired: Annotated[bool, typer.Option("--expired", help="Everything past its deadline, in all sessions")] = False,
+    older_than: Annotated[str | None, typer.Option(metavar="TIME|DURATION", help="Everything deleted before, in all sessions, such as 7d")] = None,
+    reason: Reason = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:  # fmt: skip
+    """Make deleted memories unrecoverable
+
+    Their sealed copies and the keys of those are destroyed. A purge is final.
+    """
+    who = _by(ctx, by)
+    if ids:
+        if not now or expired or older_than:
+            raise InvalidError("memories are purged before their deadline with --now", hint="without ids: --expired or --older-than")  # fmt: skip
+        with session_of(ctx) as session:
+            plan = session.purge(ids, dry_run=True)
+            if dry_run or not yes:
+                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in plan.ids))  # fmt: skip
+                return _confirm(yes=dry_run)
+            done = session.purge(ids, reason=reason, by=who)
+    else:
+        if now or expired == bool(older_than):
+            raise InvalidError("nothing says what to purge", hint="ids with --now, --expired, or --older-than")  # fmt: skip
+        store = store_of(ctx)
+        if dry_run or (older_than and not yes):
+            plan = store.purge_expired(older_than=older_than, dry_run=True)
+            emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions)) or "nothing to purge")  # fmt: skip
+            return _confirm(yes=dry_run)
+        done = store.purge_expired(older_than=older_than, by=who)
+    return emit(ctx, done.as_json(), lambda: "\n".join(f"purged {name}" for name in (*done.ids, *done.sessions)) or "nothing to purge")  # fmt: skip
+
+
+@command(example='smp redact "the project name" --dry-run')
+def redact(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text to take out; - reads it from the standard input, which keeps it out of the shell's history")],
+    regex: Annotated[bool, typer.Option("--regex", help="The text is a regular expression")] = False,
+    replacement: Annotated[str, typer.Option(help="What stands in its place")] = REPLACEMENT,
+    reason: Reason = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:  # fmt: skip
+    """Take a text out of every version of every memory
+
+    The earlier versions of each memory that held it go for good; its present version
+    stays, without the text, as its next generation.
+    """
+    text = text_from(pattern, None).removesuffix("\n")
+    wanted = _compiled(text) if regex else text
+    with session_of(ctx) as session:
+        if dry_run or not yes:
+            plan = session.redact(wanted, replacement, dry_run=True)
+            emit(ctx, plan.as_json(), lambda: _redaction(plan, "would redact"))
+            return _confirm(yes=dry_run)
+        done = session.redact(wanted, replacement, reason=reason, by=_by(ctx, by))
+    return emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidError(f"no regular expression: {error}") from None
+
+
+def _redaction(done: Redaction, verb: str) -> str:
+    lines = [f"{verb} {name}" for name in done.ids]
+    lines += [f"{verb} {name}, which is only in the history" for name in done.gone]
+    lines += [f"also stands in {place}" for place in done.left]
+    return "\n".join(lines) or "no memory holds it"
+
+
+@command(example="smp anonymize --copy ../public")
+def anonymize(
+    ctx: typer.Context,
+    copy: Annotated[Path | None, typer.Option(metavar="DIR", help="Make the copy in the store at this folder, and leave the session as it is")] = None,
+    user: Annotated[list[str], typer.Option(help="A further name of a user")] = [],  # noqa: B006
+    project: Annotated[list[str], typer.Option(help="A further name of a project")] = [],  # noqa: B006
+    keep_user_names: Annotated[bool, typer.Option("--keep-user-names", help="Leave the names of users")] = False,
+    keep_project_names: Annotated[bool, typer.Option("--keep-project-names", help="Leave the names of projects")] = False,
+    keep_file_paths: Annotated[bool, typer.Option("--keep-file-paths", help="Leave file paths")] = False,
+    no_placeholders: Annotated[bool, typer.Option("--no-placeholders", help="Write [REMOVED] instead of User-1 and Project-A")] = False,
+    no_structure: Annotated[bool, typer.Option("--no-structure", help="Drop the links between memories")] = False,
+    by: By = None,
+) -> None:  # fmt: skip
+    """Replace a session by a copy without names
+
+    The copy has a new id and no history; the old session is deleted and can be brought
+    back until its deadline.
+    """
+    switches = Switches(
+        user_names=not keep_user_names,
+        project_names=not keep_project_names,
+        file_paths=not keep_file_paths,
+        placeholders=not no_placeholders,
+        structure=not no_structure,
+        users=tuple(user),
+        projects=tuple(project),
+    )
+    with session_of(ctx) as session:
+        done = session.anonymize(switches, copy=copy, by=_by(ctx, by))
+    emit(ctx, done.as_json(), done.session)
+
+
+@command(example="smp receipt DEC-0042")
+def receipt(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest if left out")] = None,
+) -> None:  # fmt: skip
+    """Show what a deletion removed and proved"""
+    with session_of(ctx) as session:
+        found = dict(session.receipt(name))
+    emit(ctx, found, lambda: "\n".join(f"{key}: {value}" for key, value in found.items()))
+
+
+@command(example="smp verify --deleted")
+def verify(
+    ctx: typer.Context,
+    deleted: Annotated[bool, typer.Option("--deleted", help="What was ever deleted from this session")] = True,
+) -> None:  # fmt: skip
+    """Prove again that what was deleted is nowhere in the session
+
+    Exits with 9 if something is found.
+    """
+    with session_of(ctx) as session:
+        proof = session.verify()
+    found = "nothing found" if proof.clean else "found at " + ", ".join(proof.hits)
+    emit(ctx, proof.as_json(), f"searched {proof.objects} objects and {proof.files} files: {found}")
+    if not proof.clean:
+        raise typer.Exit(9)
+
+
+@command(example="smp audit")
+def audit(ctx: typer.Context) -> None:
+    """Show who deleted, restored, redacted or purged what and when"""
+    lines = store_of(ctx).audit()
+    value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
+    emit(ctx, value, lambda: "\n".join(f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}" for line in lines) or "empty")  # fmt: skip
+
+
+@command("delete-session", example="smp delete-session shop --reason finished")
+def delete_session(ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None) -> None:  # fmt: skip
+    """Delete a whole session
+
+    It moves to the trash of the store as it is, and can be brought back until its
+    deadline.
+    """
+    done = store_of(ctx).delete_session(session, reason, by=_by(ctx, by))
+    emit(ctx, done.as_json(), f"deleted {done.session}\n  can be brought back until {format_time(done.deadline)}")  # fmt: skip
+    for remote in done.remotes:
+        note(f"a copy may be left at the remote {remote}")
+
+
+@command("undelete-session", example="smp undelete-session shop")
+def undelete_session(ctx: typer.Context, session: SessionId, by: By = None) -> None:
+    """Bring a deleted session back"""
+    with store_of(ctx).undelete_session(session, by=_by(ctx, by)) as back:
+        emit(ctx, {"id": back.id, "path": str(back.path)}, back.id)
+
+
+@command("purge-session", example="smp purge-session shop --yes")
+def purge_session(ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None, yes: Yes = False) -> None:  # fmt: skip
+    """Destroy a deleted session
+
+    Everything that was deleted from it before goes too. This is final.
+    """
+    store = store_of(ctx)
+    if not yes:
+        emit(ctx, {"dry_run": True, "session": session}, f"would purge session {session}")
+        return _confirm(yes=False)
+    store.purge_session(session, reason=reason, by=_by(ctx, by))
+    return emit(ctx, {"dry_run": False, "session": session}, f"purged {session}")

@@ -1,0 +1,81 @@
+"""The audit log of a store: who deleted, restored or purged what and when, without content."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from smp_git.git import disk
+from smp_git.git.disk import reporting
+from smp_git.when import format_time
+
+FILE: Final = "audit.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One line: an action on memories of a session, or on the session itself if `ids` is empty."""
+
+    at: str
+    action: str
+    session: str
+    by: str
+    ids: tuple[str, ...] = ()
+    deletion: str | None = None
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that a line of the log is."""
+        return {
+            "at": self.at,
+            "action": self.action,
+            "session": self.session,
+            "by": self.by,
+            "ids": list(self.ids),
+            "deletion": self.deletion,
+            "reason": self.reason,
+        }
+
+
+def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: Iterable[str] = (), deletion: str | None = None, reason: str | None = None) -> None:  # fmt: skip
+    """Add a line, durable before this returns; the caller has redacted the reason."""
+    line = Audited(
+        at=format_time(at),
+        action=action,
+        session=session,
+        by=by,
+        ids=tuple(ids),
+        deletion=deletion,
+        reason=reason,
+    )
+    text = json.dumps(line.as_json(), ensure_ascii=False, separators=(",", ":"))
+    with reporting("the audit log"):
+        fd = os.open(store / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            disk.write_all(fd, f"{text}\n".encode())
+            disk.force(fd)
+        finally:
+            os.close(fd)
+
+
+def read(store: Path, session: str | None = None) -> tuple[Audited, ...]:
+    """Return the lines of the log, oldest first; a torn line is passed over."""
+    try:
+        lines = (store / FILE).read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    found = [line for line in map(_parsed, lines) if line is not None]
+    return tuple(line for line in found if session in (None, line.session))
+
+
+def _parsed(text: str) -> Audited | None:
+    try:
+        found = json.loads(text)
+        return Audited(**{**found, "ids": tuple(found["ids"])})
+    except (ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,135 @@
+"""Memories deleted: a copy sealed, then every version erased from the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from smp_git.erasure.erase import Receipt, Version, erase
+from smp_git.errors import InvalidFileError
+from smp_git.format import document
+from smp_git.memory import MemoryId
+from smp_git.recovery import receipts
+from smp_git.recovery.record import Item, Record, type_of
+from smp_git.recovery.seal import Kept
+from smp_git.recovery.site import Site
+from smp_git.recovery.trash import BACKUP, new_deletion
+from smp_git.when import format_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a deletion would do."""
+
+    ids: tuple[MemoryId, ...]
+    purge: bool
+    deadline: datetime | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "dry_run": True,
+            "ids": list(self.ids),
+            "purge": self.purge,
+            "deadline": format_time(self.deadline) if self.deadline else None,
+        }
+
+
+def plan(site: Site, ids: Sequence[MemoryId], now: datetime, *, purge: bool) -> Plan:
+    """Return what a deletion would do."""
+    return Plan(ids=tuple(ids), purge=purge, deadline=None if purge else now + site.trash.retention)
+
+
+def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, purge: bool = False) -> Receipt:  # fmt: skip
+    """Erase memories from the history; unless `purge`, what is erased can be restored.
+
+    The sealed copy is durable before anything is erased. If this is interrupted, the
+    next open of the session finishes it or leaves everything as it was.
+    """
+    site.sweep()
+    if not purge:
+        site.trash.check()
+    deletion = new_deletion(now)
+    why = site.reason(reason)
+    deadline = None if purge else now + site.trash.retention
+
+    def seal(versions: Sequence[Version]) -> None:
+        record = Record(
+            deletion=deletion,
+            session_id=site.trash.session_id,
+            session_uid=site.trash.uid,
+            deleted_at=now,
+            deleted_by=by,
+            reason=why,
+            items=tuple(items_of(versions)),
+            recovery_deadline=now + site.trash.retention,
+            backup=BACKUP,
+            key=deletion,
+        )
+        site.trash.keep(record, kept(site, versions))
+
+    receipt = erase(
+        site.writer,
+        ids,
+        purge=purge,
+        reason=why,
+        by=by,
+        seal=None if purge else seal,
+        now=now,
+        deletion=deletion,
+        deadline=deadline,
+    )
+    if purge:
+        drop_copies(site, receipt.ids)
+    receipts.keep(site.trash.place(deletion), receipt.as_json())
+    site.note("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)  # fmt: skip
+    return receipt
+
+
+def drop_copies(site: Site, ids: Iterable[str]) -> None:
+    """Destroy every copy of these memories."""
+    names = set(ids)
+    for record in site.trash.records():
+        if any(item.id in names for item in record.items):
+            site.trash.drop_items(record, names)
+
+
+def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
+    """Return versions as a copy keeps them; the ones at head are the current ones."""
+    head = site.reader.snapshot()
+    present = {name: head.file(name) for name in {version.id for version in versions}}
+    return [
+        Kept(
+            id=version.id,
+            generation=version.generation,
+            at=version.at,
+            agent=version.agent,
+            commit=version.commit,
+            current=version.data == present[version.id],
+            data=version.data,
+        )
+        for version in versions
+    ]
+
+
+def items_of(versions: Sequence[Version]) -> Iterable[Item]:
+    """Yield one item for each memory of `versions`, in their order."""
+    by_id: dict[MemoryId, list[Version]] = {}
+    for version in versions:
+        by_id.setdefault(version.id, []).append(version)
+    for name, mine in by_id.items():
+        yield Item(
+            id=name,
+            type=type_of(name),
+            timestamp=_created_at(mine[-1]),
+            generation=max(version.generation for version in mine),
+            versions=len(mine),
+        )
+
+
+def _created_at(version: Version) -> datetime:
+    try:
+        return document.decode(version.data, version.path).created_at
+    except InvalidFileError:
+        return version.at

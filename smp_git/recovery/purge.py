@@ -1,0 +1,118 @@
+"""Deleted memories made unrecoverable: the fact published, then copies and keys destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from smp_git.erasure.erase import erase
+from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.format.ids import parse_id
+from smp_git.memory import MemoryId, aware
+from smp_git.recovery.deletion import drop_copies
+from smp_git.recovery.record import Record
+from smp_git.recovery.site import Site
+from smp_git.when import parse_duration, parse_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What a purge destroyed: memories, how many copies of them, and whole sessions."""
+
+    ids: tuple[MemoryId, ...]
+    copies: int
+    sessions: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "ids": list(self.ids),
+            "copies": self.copies,
+            "sessions": list(self.sessions),
+            "dry_run": self.dry_run,
+        }
+
+
+def due(site: Site, now: datetime, older_than: datetime | None = None) -> tuple[Record, ...]:
+    """Return the deletions past their deadline, or from before a moment."""
+    return tuple(record for record in site.trash.records() if record.is_due(now, older_than))
+
+
+def moment_before(age: datetime | str | timedelta | None, now: datetime) -> datetime | None:
+    """Return the moment that an age, a duration or a time names, seen from `now`."""
+    if isinstance(age, timedelta):
+        return now - age
+    if not isinstance(age, str):
+        return aware(age) if age is not None else None
+    try:
+        return now - parse_duration(age)
+    except ValueError:
+        pass
+    try:
+        return parse_time(age, now)
+    except ValueError as error:
+        raise InvalidError(str(error)) from None
+
+
+def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
+    """Return the ids of deleted memories; raise an error that names one that is not."""
+    names = tuple(dict.fromkeys(parse_id(name).text for name in ids))
+    known, head = site.tombstones(), site.reader.snapshot()
+    for name in names:
+        if head.blob(name) is not None:
+            raise RefusedError(
+                f"{name} is not deleted", hint="delete it for good with smp delete and --purge"
+            )
+        if not known.limit(name):
+            raise MemoryNotFoundError(f"no memory {name} was deleted", hint="smp trash lists them")
+    return names
+
+
+def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None) -> Purged:  # fmt: skip
+    """Make deleted memories unrecoverable, here and wherever this session is synced to."""
+    why = site.reason(reason)
+    copies = len(_copies(site, ids))
+    _publish(site, ids, now, by)
+    drop_copies(site, ids)
+    site.note("purge", at=now, by=by, ids=ids, reason=why)
+    return Purged(ids=tuple(ids), copies=copies)
+
+
+def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) -> Purged:
+    """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
+    site.sweep()
+    head = site.reader.snapshot()
+    gone = [i.id for r in records for i in r.items if not i.restored_at and head.blob(i.id) is None]
+    ids = tuple(dict.fromkeys(gone))
+    _publish(site, ids, now, by)
+    for record in records:
+        site.trash.drop(record)
+    if records:
+        site.note("purge", at=now, by=by, ids=ids, reason="deadline passed")
+    return Purged(ids=ids, copies=len(records))
+
+
+def follow(site: Site) -> int:
+    """Destroy the copies of what was purged elsewhere, or by a purge that did not end."""
+    known = site.tombstones()
+    held = {item.id for record in site.trash.records() for item in record.items}
+    final = [name for name in held if known.is_purged(name)]
+    copies = len(_copies(site, final))
+    drop_copies(site, final)
+    return copies
+
+
+def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> None:
+    known = site.tombstones()
+    left = [name for name in ids if not known.is_purged(name)]
+    if left:
+        erase(site.writer, left, purge=True, by=by, now=now)
+
+
+def _copies(site: Site, ids: Iterable[str]) -> list[Record]:
+    names = set(ids)
+    return [
+        record for record in site.trash.records() if any(item.id in names for item in record.items)
+    ]

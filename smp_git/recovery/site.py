@@ -1,0 +1,59 @@
+"""Where memories are deleted and brought back: one session, its trash, who redacts its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from smp_git.erasure.graves import effective
+from smp_git.errors import RefusedError
+from smp_git.format.tombstones import Tombstones
+from smp_git.memory import check_text
+from smp_git.recovery import audit
+from smp_git.recovery.trash import Trash
+from smp_git.redact.rules import Rules
+from smp_git.snapshot import Reader
+from smp_git.transaction import Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One session and the trash of its store."""
+
+    writer: Writer
+    trash: Trash
+    rules: Rules
+
+    @property
+    def reader(self) -> Reader:
+        """The session, to read."""
+        return self.writer.reader
+
+    def tombstones(self) -> Tombstones:
+        """Return everything that was deleted, on any branch."""
+        return effective(self.reader)
+
+    def reason(self, text: str | None) -> str | None:
+        """Return a reason without secrets."""
+        return self.rules.text(check_text(text, "reason"))[0] if text is not None else None
+
+    def note(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str | None = None, reason: str | None = None) -> None:  # fmt: skip
+        """Write a line of the audit log."""
+        trash = self.trash
+        audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason)  # fmt: skip
+
+    def sweep(self) -> None:
+        """Remove what interrupted deletions left, unless one is under way."""
+        if not self.trash.folder.is_dir() or self._is_erasing():
+            return
+        known = self.tombstones()
+        self.trash.sweep(lambda memory_id, generation: known.limit(memory_id) >= generation)
+
+    def _is_erasing(self) -> bool:
+        return (self.reader.local.folder / "erasure.json").exists()
+
+
+def no_site() -> RefusedError:
+    """Return the error of a session that stands in no store."""
+    return RefusedError("this session stands in no store, so nothing could be recovered")

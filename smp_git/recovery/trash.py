@@ -1,0 +1,209 @@
+"""The folder `deleted/` of a store: one folder a deletion, with its record and its copy."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from smp_git.errors import DamagedError
+from smp_git.git import disk
+from smp_git.git.disk import reporting
+from smp_git.recovery import record as records
+from smp_git.recovery import seal
+from smp_git.recovery.keys import Keys
+from smp_git.recovery.record import Record
+from smp_git.recovery.seal import Kept
+
+DELETED: Final = "deleted"
+BACKUP: Final = "backup.tar.gz.sealed"
+PLAIN: Final = "redacted.tar.gz"
+# Ends the id of a redaction, so that opening a session need not read its records.
+REDACTING: Final = "-redact"
+_NEW: Final = ".new-"
+
+
+def new_deletion(now: datetime) -> str:
+    """Return the id of a deletion that begins now."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+class Trash:
+    """What was deleted from one session and can still be brought back.
+
+    A record is only there together with its copy; both are durable when `keep` returns.
+    """
+
+    def __init__(self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str) -> None:  # fmt: skip
+        self.store = store
+        self.retention = retention
+        self.session_id = session_id
+        self.uid = uid
+        self.folder = store / DELETED / session_id
+        self._keys = Keys(keys, uid)
+
+    # Records
+
+    def records(self) -> tuple[Record, ...]:
+        """Return the deletions of memories of this session, oldest first."""
+        found = [item for item in self._read() if item.session_uid == self.uid and not item.whole]
+        return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
+
+    def _read(self) -> Iterator[Record]:
+        for place in _folders(self.folder):
+            if (place / records.FILE).exists():
+                yield records.read((place / records.FILE).read_bytes(), str(place / records.FILE))
+
+    def place(self, deletion: str) -> Path:
+        """Return the folder of a deletion."""
+        return self.folder / deletion
+
+    def is_redacting(self) -> bool:
+        """Whether a redaction has left texts that may not be back yet."""
+        return any(
+            path.name.endswith(REDACTING) and (path / records.FILE).exists()
+            for path in _folders(self.folder)
+        )
+
+    # Keeping
+
+    def check(self, *, encrypted: bool = True) -> None:
+        """Raise RefusedError if no recoverable copy can be made here."""
+        if encrypted:
+            self._keys.check()
+            seal.check_available()
+
+    def keep(self, record: Record, versions: Sequence[Kept]) -> Record:
+        """Keep versions with their record; sealed if the record names a key."""
+        data = seal.packed(versions)
+        if record.key:
+            key = self._keys.create(record.key)
+            data = seal.sealed(data, key, record.deletion, self.uid)
+        place = self.place(record.deletion)
+        aside = place.with_name(_NEW + record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            disk.make_folders(aside)
+            _write(aside / record.backup, data)
+            _write(aside / records.FILE, records.write(record))
+            disk.force_folder(aside)
+            aside.rename(place)
+            for each in (place.parent, place.parent.parent, self.store):
+                disk.force_folder(each)
+        return record
+
+    def versions(self, record: Record) -> list[Kept]:
+        """Return the versions of a copy; raise DamagedError if it cannot be opened."""
+        path = self.place(record.deletion) / record.backup
+        try:
+            data = path.read_bytes()
+        except OSError:
+            raise DamagedError(f"the copy of {record.deletion} is not at {path}") from None
+        if record.key:
+            data = seal.opened(data, self._keys.read(record.key), record.deletion, self.uid)
+        return seal.unpacked(data)
+
+    def update(self, record: Record) -> None:
+        """Write a record anew."""
+        place = self.place(record.deletion)
+        with reporting(f"the record of {record.deletion}"):
+            _write(place / f"{records.FILE}.tmp", records.write(record))
+            (place / f"{records.FILE}.tmp").replace(place / records.FILE)
+            disk.force_folder(place)
+
+    # Destroying
+
+    def drop(self, record: Record) -> None:
+        """Destroy a copy for good: its key first, then its files; its receipt stays."""
+        if record.key:
+            self._keys.destroy(record.key)
+        place = self.place(record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            for name in (record.backup, records.FILE):
+                (place / name).unlink(missing_ok=True)
+            _remove_if_empty(place)
+            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+
+    def drop_items(self, record: Record, ids: Iterable[str]) -> None:
+        """Destroy some memories of a copy: the others are sealed anew under another key."""
+        names = set(ids)
+        left = record.without(names)
+        if not left.items:
+            self.drop(record)
+            return
+        try:
+            kept = [version for version in self.versions(record) if version.id not in names]
+        except DamagedError:
+            # What does not open holds nothing that could be brought back.
+            self.update(left)
+            return
+        name = _next_name(record)
+        fresh = replace(left, key=name if record.key else None, backup=f"{name}.tar.gz.sealed")
+        data = seal.packed(kept)
+        if fresh.key:
+            data = seal.sealed(data, self._keys.create(fresh.key), record.deletion, self.uid)
+        place = self.place(record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            _write(place / fresh.backup, data)
+        self.update(fresh)
+        if record.key:
+            self._keys.destroy(record.key)
+        (place / record.backup).unlink(missing_ok=True)
+        disk.force_folder(place)
+
+    def sweep(self, is_deleted: Callable[[str, int], bool]) -> None:
+        """Remove what interrupted deletions left: half-made copies, copies of what lives on.
+
+        `is_deleted` says whether a generation of a memory is gone; the caller makes sure
+        that no deletion is under way.
+        """
+        for aside in _folders(self.folder, new=True):
+            self._keys.destroy(aside.name.removeprefix(_NEW))
+            shutil.rmtree(aside, ignore_errors=True)
+        for record in self.records():
+            if not any(is_deleted(item.id, item.generation) for item in record.items):
+                self.drop(record)
+            else:
+                self._sweep_files(record)
+
+    def _sweep_files(self, record: Record) -> None:
+        known = {record.backup, records.FILE, "receipt.json"}
+        for path in self.place(record.deletion).iterdir():
+            if path.name not in known:
+                stem = path.name.removesuffix(".tar.gz.sealed")
+                self._keys.destroy(record.deletion if path.name == BACKUP else stem)
+                path.unlink()
+
+
+def _next_name(record: Record) -> str:
+    """Return a name for the next key of a deletion: its id, and a number from 2."""
+    _, _, number = (record.key or "").removeprefix(record.deletion).partition(".")
+    return f"{record.deletion}.{int(number or 1) + 1}"
+
+
+def _folders(place: Path, *, new: bool = False) -> list[Path]:
+    try:
+        found = sorted(place.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [path for path in found if path.is_dir() and path.name.startswith(_NEW) == new]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a new file, durable before this returns."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        disk.write_all(fd, data)
+        disk.force(fd)
+    finally:
+        os.close(fd)
+
+
+def _remove_if_empty(place: Path) -> None:
+    for each in (place, place.parent):
+        if each.is_dir() and not any(each.iterdir()):
+            each.rmdir()

@@ -1,0 +1,129 @@
+"""What a store can lose and get back: whole sessions deleted, brought back, purged, made nameless."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from smp_git.errors import RefusedError, SessionNotFoundError
+from smp_git.memory import agent_name, check_text
+from smp_git.recovery import audit
+from smp_git.recovery import sessions as whole
+from smp_git.recovery.anonymize import Anonymized, Origin, Switches, nameless
+from smp_git.recovery.audit import Audited
+from smp_git.recovery.purge import Purged, moment_before
+from smp_git.recovery.record import Record
+from smp_git.recovery.sessions import SessionReceipt
+from smp_git.session import Session
+from smp_git.settings import Settings
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+class Removals:
+    """The deleting half of a store. A session is named by its whole id here."""
+
+    path: Path
+    clock: Callable[[], datetime]
+    settings: Settings
+    key_folder: Path | None
+
+    def delete_session(self, id: str, reason: str | None = None, *, by: str | None = None) -> SessionReceipt:  # noqa: A002 - the contract's name  # fmt: skip
+        """Delete a session: it moves to `deleted/` as it is, until its deadline."""
+        if id not in self.sessions():
+            raise SessionNotFoundError(f"no session {id!r}", hint="smp sessions lists them; give the whole id")  # fmt: skip
+        with self.session(id) as session:
+            old, rules = session.metadata, session.redaction
+        why = rules.text(check_text(reason, "reason"))[0] if reason is not None else None
+        return whole.delete(
+            self.path, self._place(id), old.uid, self.settings, self.clock(), by=agent_name(by or old.user or "user"), reason=why,
+        )  # fmt: skip
+
+    def undelete_session(self, id: str, *, by: str | None = None) -> Session:  # noqa: A002 - the contract's name
+        """Bring a deleted session back and open it; raise RefusedError after its deadline."""
+        record = whole.find(self.path, id)
+        whole.undelete(self.path, record, self.settings, self.clock(), by=agent_name(by or "user"))
+        return self.session(id)
+
+    def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:  # noqa: A002 - the contract's name  # fmt: skip
+        """Destroy a deleted session, with the copies of what was deleted from it before."""
+        if id in self.sessions():
+            raise RefusedError(f"session {id} is not deleted", hint="delete it first")
+        why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
+        self._purge(whole.find(self.path, id), self.clock(), by, why or None)
+
+    def deleted_sessions(self) -> tuple[Record, ...]:
+        """Return the records of the deleted sessions, oldest first."""
+        whole.sweep(self.path, self.settings)
+        return whole.deleted(self.path)
+
+    def purge_expired(self, *, older_than: datetime | str | timedelta | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
+        """Destroy every copy and every deleted session past its deadline, or older than a time."""
+        found = []
+        for name in self.sessions():
+            with self.session(name) as session:
+                found.append(session.purge(expired=older_than is None, older_than=older_than, by=by, dry_run=dry_run))  # fmt: skip
+        now = self.clock()
+        moment = moment_before(older_than, now)
+        due = [record for record in self.deleted_sessions() if record.is_due(now, moment)]
+        for record in [] if dry_run else due:
+            self._purge(record, now, by, "deadline passed")
+        return Purged(
+            ids=tuple(item for each in found for item in each.ids),
+            copies=sum(each.copies for each in found),
+            sessions=tuple(record.session_id for record in due),
+            dry_run=dry_run,
+        )
+
+    def audit(self) -> tuple[Audited, ...]:
+        """Return who deleted, restored, redacted or purged what and when, in all sessions."""
+        return audit.read(self.path)
+
+    def anonymize_session(self, id: str, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # noqa: A002 - the contract's name  # fmt: skip
+        """Make a copy of a session without names, with a new identity and without its history.
+
+        In place, the old session is deleted; with `copy` the anonymized session is made
+        in the store at that folder, and nothing else changes.
+        """
+        with self.session(id) as session:
+            old, known = session.metadata, session.id
+            origin = Origin(user=old.user, agents=old.agents, context=old.context, tags=old.tags)
+            made = nameless(origin, session.memories(), switches or Switches())
+        new, target = made.origin, self if copy is None else self._store_at(copy)
+        with target.create_session(f"anonymous-{secrets.token_hex(4)}", user=new.user, agents=new.agents, context=new.context, tags=new.tags) as fresh:  # fmt: skip
+            fresh.take_over(made.memories)
+            name, path = fresh.id, str(fresh.path)
+        receipt = None
+        if copy is None:
+            who = agent_name(by or old.user or "user")
+            receipt = self.delete_session(known, "replaced by an anonymized copy", by=who)
+            audit.note(self.path, "anonymize", known, at=self.clock(), by=who)
+        return Anonymized(session=name, path=path, memories=len(made.memories), placeholders=made.placeholders, receipt=receipt)  # fmt: skip
+
+    def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
+        whole.purge(self.path, record, self.settings, self.key_folder, now, by=agent_name(by or "user"), reason=reason)  # fmt: skip
+
+    def _place(self, name: str) -> Path:
+        return self.path / "active" / name
+
+    # What the other half of a store does
+
+    def session(self, id: str) -> Session:  # noqa: A002 - the contract's name
+        """Open a session."""
+        raise NotImplementedError
+
+    def sessions(self) -> tuple[str, ...]:
+        """Return the ids of the sessions."""
+        raise NotImplementedError
+
+    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = (), overrides: Mapping[str, object] = _NOTHING) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+        """Make a session."""
+        raise NotImplementedError
+
+    def _store_at(self, path: str | PathLike[str]) -> Removals:
+        raise NotImplementedError
