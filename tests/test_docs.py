@@ -161,7 +161,7 @@ def desk(tmp_path: Path) -> pages.Desk:
     desk = pages.Desk(folder)
     for line in (
         "smp new shop --user ada",
-        "smp add finding 'No MFA' --field severity=high",
+        "smp add finding 'No MFA' --field severity=high --tag security",
         "smp add decision 'Use MySQL' --link resolves:FIND-0001 --field impact=low",
         "smp edit DEC-1 --field impact=high",
     ):
@@ -188,6 +188,18 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp info", (), "Session"),
     ("smp sessions", (), "Sessions"),
     ("smp check", (), "Check"),
+    ("smp query MySQL", (), "Answer"),
+    ("smp similar DEC-1", (), "Answer"),
+    ("smp related DEC-1", (), "Relatives"),
+    ("smp related DEC-1", ("memories", 0), "Relative"),
+    ("smp topics", (), "Topics"),
+    ("smp topics", ("topics", 0), "Topic"),
+    ("smp timeline", (), "Timeline"),
+    ("smp timeline", ("buckets", 0), "Bucket"),
+    ("smp agents", (), "Agents"),
+    ("smp agents", ("agents", 0), "Agent"),
+    ("smp summary", (), "Summary"),
+    ("smp context", (), "Context"),
     ("smp new other", (), "New session"),
     ("smp show DEC-9", ("error",), "Error"),
 ]
@@ -201,6 +213,19 @@ def test_json_has_the_keys_that_are_listed(desk: pages.Desk) -> None:
         rows = _tables("json.md")[heading]
         listed = {row[0] for row in rows if "absent if there is none" not in row[2]}
         assert (heading, set(value)) == (heading, listed)
+
+
+@pytest.mark.parametrize("name", cli_reference.commands())
+def test_json_page_names_every_command(name: str) -> None:
+    page = (DOCS / "reference/json.md").read_text()
+    assert re.search(rf"`(smp )?{name}`", page)
+
+
+def test_json_of_a_hit_is_a_memory_and_the_keys_that_are_listed(desk: pages.Desk) -> None:
+    hit = json.loads(desk.command("smp query MySQL --json"))["memories"][0]
+    tables = _tables("json.md")
+    listed = [row for row in tables["Memory"] + tables["Hit"] if "absent if" not in row[2]]
+    assert set(hit) == {row[0] for row in listed}
 
 
 def test_json_of_a_problem_has_the_keys_that_are_listed() -> None:
