@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from smp_git import history, when
 from smp_git.access import Accesses
-from smp_git.context import Context, Material, compose
 from smp_git.errors import (
     InvalidError,
     InvalidQueryError,
     InvalidRevisionError,
-    MemoryNotFoundError,
 )
-from smp_git.memory import Memory, MemoryId, agent_name, aware
+from smp_git.memory import MemoryId, agent_name, aware
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
 if TYPE_CHECKING:
+    from smp_git.context import Context
     from smp_git.query import overview
     from smp_git.query.answer import Answer, Hit
     from smp_git.query.desk import Desk
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MANY_TURNS = 10_000
 _LEAST_BUDGET = 50
-_DECISIONS = 20
-_FINDINGS = 50
 
 _T = TypeVar("_T")
 
@@ -143,68 +140,18 @@ class Questions:
             raise InvalidQueryError(
                 f"turns is a whole number from 0 to {_MANY_TURNS}, not {turns!r}"
             )
+        from smp_git.briefing import brief  # noqa: PLC0415 - most commands ask for no context
+
         moment = now or self._clock()
         name = agent_name(agent) if agent else None
-
-        def answer(snapshot: Snapshot) -> Context:
-            material = self._material(snapshot, name, topic, turns, moment)
-            return compose(material, agent=name, topic=topic, budget_tokens=budget)
-
-        made = self._read(at, answer)
+        project, shared = self._project, self._shared
+        made = self._read(
+            at,
+            lambda snapshot: brief(self._desk, snapshot, agent=name, topic=topic, turns=turns, budget_tokens=budget, now=moment, project=project, shared=shared),
+        )  # fmt: skip
         if at is None:
             self._accesses.note([piece.id for piece in made.pieces], moment)
         return made
-
-    def _material(self, snapshot: Snapshot, agent: str | None, topic: str | None, turns: int, now: datetime) -> Material:  # fmt: skip
-        def found(text: str | None = None, **parts: Unpack[QueryParts]) -> Answer:
-            return self._desk.answer(snapshot, self._desk.asked(text, None, parts, now), now)
-
-        def memories(**parts: Unpack[QueryParts]) -> list[Memory]:
-            return [hit.memory for hit in found(**parts)]
-
-        findings = found(kinds=["finding"], where=[("status", "equals", "open")], sort=["-severity", "-priority"], limit=None)  # fmt: skip
-        spoken = memories(kinds=["turn"], sort=["-created_at", "-id"], limit=turns)
-        decisions = found(kinds=["decision"], text=topic, limit=_DECISIONS)
-        if topic and not decisions:
-            decisions = found(kinds=["decision"], limit=_DECISIONS)
-        return Material(
-            state=self._state(snapshot, agent),
-            pinned=memories(where=[("pinned", "equals", True)], limit=None),
-            preferences=self._preferences(snapshot, topic, now),
-            findings=[hit.memory for hit in findings[:_FINDINGS]],
-            decisions=[hit.memory for hit in decisions],
-            turns=spoken,
-            referenced=_referenced(snapshot, spoken),
-            beyond={hit.id: "findings" for hit in findings[_FINDINGS:]},
-            superseded_by={hit.id: _replacement(hit) for hit in decisions if _replacement(hit)},
-        )
-
-    def _state(self, snapshot: Snapshot, agent: str | None) -> Memory | None:
-        try:
-            return snapshot.get(f"state-{agent}") if agent else None
-        except MemoryNotFoundError:
-            return None
-
-    def _preferences(self, snapshot: Snapshot, topic: str | None, now: datetime) -> list[Memory]:
-        """Return the preferences that apply: the session's own, then the global ones."""
-        wanted: QueryParts = {"kinds": ["preference"], "include_superseded": False, "limit": None}
-        asked = self._desk.asked(None, None, wanted, now)
-        own = [hit.memory for hit in self._desk.answer(snapshot, asked, now)]
-        project = _folded(self._project)
-        settled = {
-            (m.fields.get("category"), m.fields.get("key")) for m in own if m.fields.get("key")
-        }
-        shared = [m for m in self._shared_preferences() if (m.fields.get("category"), m.fields.get("key")) not in settled]  # fmt: skip
-        return [m for m in (*own, *shared) if _applies(m, project, topic)]
-
-    def _shared_preferences(self) -> list[Memory]:
-        if self._shared is None or not (self._shared / ".git").is_dir():
-            return []
-        reader = Reader(self._shared)
-        try:
-            return [m for m in reader.snapshot().memories("preference") if m.status != "superseded"]
-        finally:
-            reader.close()
 
     # Revisions
 
@@ -242,44 +189,3 @@ def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
         return snapshot.find(text)
     except InvalidError:
         return None
-
-
-def _replacement(hit: Hit) -> str:
-    return next((line.removeprefix("superseded by ") for line in hit.why if line.startswith("superseded by ")), "")  # fmt: skip
-
-
-def _referenced(snapshot: Snapshot, turns: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that turns refer to, each once, in the order of the turns."""
-    names: dict[str, None] = {}
-    for turn in turns:
-        refs = turn.fields.get("memory_refs")
-        listed = refs if isinstance(refs, list) else []
-        names.update((ref, None) for ref in listed if isinstance(ref, str))
-        names.update((link.target, None) for link in turn.links)
-    out = []
-    for name in names:
-        try:
-            out.append(snapshot.get(snapshot.find(name)))
-        except (InvalidError, MemoryNotFoundError):
-            continue
-    return out
-
-
-def _applies(preference: Memory, project: str, topic: str | None) -> bool:
-    """Whether a preference is meant for this project and this topic."""
-    scope = preference.fields.get("applies_to")
-    if not isinstance(scope, Mapping):
-        return True
-    projects, domains = scope.get("projects"), scope.get("domains")
-    if isinstance(projects, list) and projects and "*" not in projects:
-        named = [_folded(str(name)) for name in projects]
-        if project not in named:
-            return False
-    if topic and isinstance(domains, list) and domains and "*" not in domains:
-        words = set(_folded(topic).split("-"))
-        return any(words & set(_folded(str(domain)).split("-")) for domain in domains)
-    return True
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from smp_git import check, guard, handmade, history, revert, when
-from smp_git.check import Problem
+from smp_git import guard, handmade, history, revert, when
 from smp_git.errors import (
     FormatError,
     InvalidError,
@@ -32,6 +31,9 @@ from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
 from smp_git.transaction import Change, Transaction, Writer
 from smp_git.upkeep import IndexKeeper, on_open
+
+if TYPE_CHECKING:
+    from smp_git.check import Problem
 
 RULE: Final = 1
 
@@ -324,7 +326,9 @@ class Session(Questions):
     def check(self) -> tuple[Problem, ...]:
         """Return everything that is wrong with the session; empty when it is sound."""
         self._keeper.flush()
-        return check.check(self._reader)
+        from smp_git.check import check  # noqa: PLC0415 - not every program checks
+
+        return check(self._reader)
 
     def _somewhere(self, memory_id: str, target: Snapshot) -> MemoryId:
         """Return the id that a text names now, else at `target`."""

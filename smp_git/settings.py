@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from smp_git.decay import PRESETS, Preset
 from smp_git.errors import FormatError, InvalidError, StorageError, shown
 from smp_git.format import yamlfile
 from smp_git.memory import Value
 from smp_git.redact.rules import SETTINGS as REDACTION
 from smp_git.redact.rules import Rules
-from smp_git.relevance import Weights
 
 FORMAT: Final = 1
 CONFIG: Final = "config.yaml"
@@ -41,9 +39,9 @@ class Settings:
     retention: timedelta = timedelta(days=30)
     key_dir: Path | None = None
     redaction: Rules = field(default_factory=Rules)
-    decay: Preset = PRESETS["default"]
-    weights: Weights = field(default_factory=Weights)
-    product: bool = False
+    decay: Mapping[str, Value] = field(default_factory=dict)
+    relevance: Mapping[str, Value] = field(default_factory=dict)
+    file: str = CONFIG
 
 
 def load(store: Path) -> Settings:
@@ -66,6 +64,11 @@ def load(store: Path) -> Settings:
     durability = found.get("durability", "durable")
     if durability not in ("durable", "relaxed"):
         raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
+    decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
+    if decay or relevance:
+        from smp_git.scales import scales  # noqa: PLC0415 - most stores set neither
+
+        scales(decay, relevance, str(file))
     days = _number(found, "retention_days", 30, _LONGEST_RETENTION, file)
     return Settings(
         durable=durability == "durable",
@@ -73,29 +76,10 @@ def load(store: Path) -> Settings:
         retention=timedelta(days=days),
         key_dir=_key_dir(found.get("key_dir"), store, file),
         redaction=Rules().overridden(found, str(file)),
-        **_ranking(found, file),
+        decay=decay,
+        relevance=relevance,
+        file=str(file),
     )
-
-
-def _ranking(found: Mapping[str, Value], file: Path) -> dict[str, Any]:
-    """Return the settings of decay and relevance: a preset each, and what differs from it."""
-    decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
-    preset = decay.pop("preset", "default")
-    formula = relevance.pop("preset", "weighted")
-    if preset not in PRESETS:
-        raise InvalidError(f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}")  # fmt: skip
-    if formula not in ("weighted", "product"):
-        raise InvalidError(
-            f"{file}: no relevance preset {shown(formula)}", hint="weighted or product"
-        )
-    try:
-        return {
-            "decay": PRESETS[str(preset)].override(decay),
-            "weights": Weights().override(relevance),
-            "product": formula == "product",
-        }
-    except ValueError as error:
-        raise InvalidError(f"{file}: {error}") from None
 
 
 def _part(found: Mapping[str, Value], name: str, file: Path) -> dict[str, Value]:

@@ -18,6 +18,7 @@ from smp_git.query.finder import CACHE, Finder, searched_text
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Query, QueryParts, from_specification, query
 from smp_git.query.shelf import SHELF
+from smp_git.scales import scales
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
@@ -32,7 +33,7 @@ class Desk:
 
     def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses) -> None:  # fmt: skip
         self._reader = reader
-        self._settings = settings
+        self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = clock
         self._asking = threading.RLock()
         self._shelf = reader.local.folder / SHELF
@@ -177,9 +178,9 @@ class Desk:
         return Engine(self._catalogue(snapshot), snapshot, self._scale(now), find, lambda content, text: self.finder.cut(content, text))  # fmt: skip
 
     def _scale(self, now: datetime) -> Scale:
-        settings = self._settings
+        preset, weights, product = self._scales
         accesses: Mapping[str, Access] = self._accesses.totals()
-        return Scale(now=now, preset=settings.decay, weights=settings.weights, product=settings.product, accesses=accesses)  # fmt: skip
+        return Scale(now=now, preset=preset, weights=weights, product=product, accesses=accesses)
 
     def _catalogue(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue that follows the present, or one of the past."""
