@@ -67,6 +67,16 @@ class IndexKeeper:
             mine, self._behind = self._behind, False
             refresh(self.writer, None if mine else _PATIENCE_SECONDS)
 
+    def flush_idly(self) -> None:
+        """Refresh the index if nobody writes now, and look again later otherwise.
+
+        Nobody waits for long in the background: it would keep the next write of this
+        process from its place in the queue.
+        """
+        self._dirty.clear()
+        if not refresh(self.writer, _PATIENCE_SECONDS):
+            self.note_behind()
+
     def stop(self) -> None:
         """Refresh the index and keep it no longer."""
         _keepers.discard(self)
@@ -82,7 +92,9 @@ def _keep(reference: weakref.ref[IndexKeeper]) -> None:
         del keeper
         if dirty.wait(_QUIET_SECONDS) and (keeper := reference()) is not None:
             keeper.wait()
-            _quietly(keeper)
+            # The next open finds the index behind and refreshes it.
+            with suppress(SmpError):
+                keeper.flush_idly()
             del keeper
 
 
@@ -100,12 +112,14 @@ def _flush_all() -> None:
         _quietly(keeper)
 
 
-def refresh(writer: Writer, patience_seconds: float | None = None) -> None:
-    """Refresh the index unless somebody else is writing, who will do it."""
+def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
+    """Refresh the index unless somebody else is writing, who will do it; return whether it is."""
     reader = writer.reader
     with suppress(LockedError), writer.holding("refreshing Git's index", patience_seconds) as now:
         if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
-            staging.refresh(reader.repository, now.tree)
+            return staging.refresh(reader.repository, now.tree)
+        return True
+    return False
 
 
 def on_open(keeper: IndexKeeper, now: datetime) -> None:
