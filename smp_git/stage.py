@@ -129,7 +129,7 @@ class Stage:
         for link in memory.links:
             if link.relation == "supersedes":
                 self._mark_superseded(link.target)
-        return replace(memory, duplicate_of=twin)
+        return replace(memory, duplicate_of=twin) if twin else memory
 
     def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, fields: Mapping[str, object] = MappingProxyType({}), verb: str = "edit") -> Memory:  # fmt: skip
         """Stage a change of a memory; a field set to None is removed."""

@@ -186,7 +186,7 @@ class _Reader:
         match = _ENTRY.fullmatch(rest)
         if match is None:
             raise NotDialectError
-        return _text_of(match[3]), match[4] or ""
+        return _key_of(match[3]), match[4] or ""
 
     def value(self, text: str, depth: int) -> Value:
         """Read what follows a key: a scalar, a block, or what is nested below."""
@@ -235,6 +235,11 @@ class _Reader:
         if not lines or not _fits_block(text) or text.endswith("\n") != keep:
             raise NotDialectError
         return text
+
+
+@lru_cache(maxsize=1024)
+def _key_of(text: str) -> str:
+    return _text_of(text)
 
 
 def _text_of(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from smp_git import Session, Store
@@ -42,12 +43,12 @@ def _row(name: str, took: float, whole: float, count: int) -> tuple[str, str, st
 
 
 def _batch(session: Session, count: int) -> Iterator[tuple[str, float]]:
-    source = texts()
+    given = list(islice(texts(), count))
     settle()
     started = time.perf_counter()
     with session.transaction(agent="architect") as tx:
-        for _ in range(count):
-            tx.add("decision", next(source), tags=["database"])
+        for text in given:
+            tx.add("decision", text, tags=["database"])
         staged = time.perf_counter()
     done = time.perf_counter()
     yield "smp transaction", done - started
