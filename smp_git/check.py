@@ -64,7 +64,7 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
             found.append(Problem(code=error.code, path=path, message=error.message))
             continue
         child = repository.tree(tree_id).get(INDEX)
-        if child is None or repository.blob(child.id) != wanted:
+        if (repository.blob(child.id) if child else b"") != wanted:
             message = f"{path}/{INDEX} is not what its files ask for"
             found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
     return found

@@ -13,7 +13,7 @@ from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId, Memory, MemoryId, Value
+from smp_git.memory import CommitId, Memory, MemoryId, Value, is_same
 from smp_git.snapshot import Snapshot
 from smp_git.when import format_time
 
@@ -159,7 +159,7 @@ def _compared(memory_id: MemoryId, kind: str, left: Mapping[str, Value] | None, 
     changed = [
         FieldChange(name, before.get(name), after.get(name))
         for name in names
-        if before.get(name) != after.get(name) and name not in ("id", "kind")
+        if not is_same(before.get(name), after.get(name)) and name not in ("id", "kind")
     ]
     change = "added" if left is None else "removed" if right is None else "changed"
     title = str(after.get("_title") or before.get("_title") or "")
@@ -196,7 +196,7 @@ def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
     agreeing = set(now)
     for version, blob in versions(snapshot, memory_id):
         then = _fields(snapshot.repository, path, blob) or {}
-        agreeing = {name for name in agreeing if name in then and then[name] == now[name]}
+        agreeing = {name for name in agreeing if name in then and is_same(then[name], now[name])}
         if not agreeing:
             break
         found.update(dict.fromkeys(agreeing, version))

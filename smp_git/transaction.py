@@ -17,11 +17,11 @@ from typing import Final, Self, TypeVar
 from smp_git.assembly import Assembly, assemble
 from smp_git.checkout import check_out
 from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
-from smp_git.format import dialect, messages
-from smp_git.format.ids import Id, parse_id
+from smp_git.format import dialect, document, messages
+from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
-from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.objects import COMMIT, Commit, Object, Signature, write_commit
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
@@ -135,6 +135,7 @@ class Writer:
 
     def _commit(self, stage: Stage, reason: str | None, subject: str | None) -> Change:
         base = stage.base
+        _refuse_deleted(stage)
         made = assemble(base, stage.files)
         if made.tree == base.tree:
             return Change(commit=base.id)
@@ -207,6 +208,11 @@ class Writer:
     def _registration(self, identity: Identity) -> str:
         return f"replicas/{identity.tag}.yaml"
 
+    def registration(self, at: datetime) -> tuple[str, bytes]:
+        """Return the file that registers this replica: its path and bytes."""
+        identity = self.identity()
+        return self._registration(identity), self._registered(identity, at)
+
     def _is_registered(self, base: Snapshot, identity: Identity) -> bool:
         return base.repository.find(base.tree, self._registration(identity)) is not None
 
@@ -226,7 +232,10 @@ class Writer:
         if not kept:
             kept = self._counted_anew()
             self._reserved = kept | self._reserved
-        mine = self._reserved.get(kind.prefix, 0)
+        mine = max(
+            self._reserved.get(kind.prefix, 0),
+            base.tombstones.highest(kind.prefix, self.identity().suffix),
+        )
         there = base.highest(kind.name, self.identity().suffix)
         return max(mine, kept.get(kind.prefix, 0), there)
 
@@ -244,9 +253,21 @@ class Writer:
     def _named_in(self, heads: set[CommitId]) -> Iterator[Id]:
         for head in heads:
             for commit in self.reader.repository.walk(head):
-                for touch in messages.read(commit.message).touches:
+                touches = messages.read(commit.message).touches
+                for touch in touches:
                     with suppress(InvalidError):
                         yield parse_id(touch.id)
+                if not touches:
+                    yield from self._changed_by(commit)
+
+    def _changed_by(self, commit: Commit) -> Iterator[Id]:
+        """Yield the memories of a commit whose message does not name them, such as a batch."""
+        repository = self.reader.repository
+        before = repository.commit(commit.parents[0]).tree if commit.parents else None
+        for path, _, _ in repository.changes(before, commit.tree):
+            place = parse_path(path)
+            if place is not None:
+                yield place
 
     def _standing_in(self, heads: set[CommitId]) -> Iterator[Id]:
         for head in heads:
@@ -281,6 +302,16 @@ def _forget_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _refuse_deleted(stage: Stage) -> None:
+    """Raise RefusedError if a deleted memory would come back."""
+    known = stage.base.tombstones
+    for path, data in stage.files.items() if known else ():
+        place = parse_path(path) if data is not None else None
+        limit = known.limit(place.text) if place is not None else 0
+        if place is not None and data and limit and document.decode(data, path).generation <= limit:
+            raise RefusedError(f"{place.text} was deleted", hint="smp restore brings it back")
 
 
 class Transaction:

@@ -1,0 +1,100 @@
+"""Log, diff, blame: what changed, when and by whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smp_git import Session
+from smp_git.errors import InvalidError, MemoryNotFoundError
+from tests.support import git
+
+
+def test_history_of_a_memory_has_only_its_commits(session: Session) -> None:
+    first = session.add("decision", "Use Redis", agent="a")
+    session.add("decision", "Use TLS", agent="b")
+    session.edit(first.id, agent="veritas", impact="high")
+
+    assert [version.agent for version in session.history(first.id)] == ["veritas", "a"]
+
+
+def test_removed_memory_keeps_its_history(session: Session) -> None:
+    memory = session.add("decision", "Use Redis", agent="a")
+    session.file(memory.id).unlink()
+    session.commit(agent="ada")
+
+    assert [version.subject for version in session.history(memory.id)] == [
+        "remove decision DEC-0001",
+        "decision DEC-0001: Use Redis",
+    ]
+
+
+def test_memory_that_never_was_has_no_history(session: Session) -> None:
+    with pytest.raises(MemoryNotFoundError, match="DEC-0099"):
+        session.history("DEC-0099")
+
+
+@pytest.mark.parametrize("limit", [-1, -(10**30)])
+def test_negative_limit_is_refused(session: Session, limit: Any) -> None:
+    with pytest.raises(InvalidError, match="limit"):
+        session.log(limit=limit)
+
+
+def test_limit_counts_from_the_newest(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a")
+
+    assert [version.subject for version in session.log(limit=1)] == ["decision DEC-0001: Use Redis"]
+    assert session.log(limit=0) == ()
+
+
+def test_diff_names_added_changed_and_removed(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a", impact="low")
+    session.add("learning", "Licences change", agent="a")
+    start = session.head
+    session.edit("DEC-0001", impact=None, note=1)
+    session.file("LEARN-0001").unlink()
+    session.commit()
+    session.add("finding", "No TLS", agent="a")
+    found = {item.id: item for item in session.diff(start)}
+
+    assert [(i, item.change) for i, item in found.items()] == [
+        ("DEC-0001", "changed"), ("FIND-0001", "added"), ("LEARN-0001", "removed"),
+    ]  # fmt: skip
+    changed = {change.field: change[1:] for change in found["DEC-0001"].fields}
+    assert (changed["impact"], changed["note"]) == (("low", None), (None, 1))
+    assert found["LEARN-0001"].title == "Licences change"
+
+
+def test_diff_sees_a_change_of_type(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a", note=1)
+    session.edit("DEC-0001", note=True)
+
+    assert "note" in [change.field for change in session.diff()[0].fields]
+
+
+def test_diff_of_a_revision_with_itself_is_empty(session: Session) -> None:
+    assert session.diff("HEAD", "HEAD") == ()
+
+
+def test_blame_goes_back_over_a_file_that_cannot_be_read(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a", impact="high")
+    session.check()
+    file = session.file("DEC-0001")
+    right = file.read_text()
+    for text in ("nonsense: [\n", right):
+        file.write_text(text)
+        git(session.path, "commit", "-q", "--no-verify", "-am", "by hand")
+
+    assert {item.field: item.agent for item in session.blame("DEC-0001")}["impact"] == "a person"
+    session.edit("DEC-0001", note="x")
+
+
+def test_a_persons_own_commit_is_in_the_log(session: Session) -> None:
+    session.check()
+    (session.path / "notes.txt").write_text("mine")
+    git(session.path, "add", "notes.txt")
+    git(session.path, "commit", "-q", "-m", "my notes\n\nwith a body")
+
+    assert session.log()[0].subject == "my notes"
+    assert session.log()[0].touches == ()
