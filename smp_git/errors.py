@@ -3,7 +3,8 @@
 SmpError
 ├── InvalidError            a value is not acceptable
 │   ├── InvalidFileError    a file of the session does not parse
-│   └── InvalidRevisionError
+│   ├── InvalidRevisionError
+│   └── InvalidQueryError
 ├── NotFoundError
 │   ├── MemoryNotFoundError
 │   └── SessionNotFoundError
@@ -74,6 +75,13 @@ class InvalidRevisionError(InvalidError):
     """A text names no revision of this session."""
 
     code = "invalid_revision"
+
+
+class InvalidQueryError(InvalidError):
+    """A part of a query is not acceptable."""
+
+    code = "invalid_query"
+    seed_code = "MEM_E004"
 
 
 class NotFoundError(SmpError, LookupError):
