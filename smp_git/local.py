@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.format import tombstones
+from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
 from smp_git.git.storage import Written
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_TOMBSTONES: Final = "tombstones.json"
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
@@ -43,6 +46,7 @@ class Local:
         self.lock_path = self.folder / "lock"
         self._pending = self.folder / "pending.json"
         self._epoch = str(self.folder / "epoch")
+        self._tombstones: tuple[bytes, Tombstones] = b"", Tombstones()
 
     def scratch(self, name: str) -> Path:
         """Return a place for a file that is about to be renamed into the session."""
@@ -57,6 +61,31 @@ class Local:
                 return file.read()
         except FileNotFoundError:
             return b""
+
+    def raise_epoch(self) -> None:
+        """Make every handle open anew before it answers or writes again."""
+        before = self.epoch()
+        number = int(before) + 1 if before.isdigit() else 1
+        disk.replace_durably(self._epoch, str(number).encode(), self.scratch("epoch"))
+
+    # What was deleted here, whatever branch says so; only grows
+
+    def tombstones(self) -> Tombstones:
+        """Return the local copy of the tombstones."""
+        try:
+            data = (self.folder / _TOMBSTONES).read_bytes()
+        except FileNotFoundError:
+            return Tombstones()
+        if data != self._tombstones[0]:
+            self._tombstones = data, tombstones.read(data)
+        return self._tombstones[1]
+
+    def keep_tombstones(self, found: Tombstones) -> None:
+        """Add to the local copy of the tombstones, on the medium."""
+        known = self.tombstones()
+        if not known.covers(found):
+            data = tombstones.write(known | found)
+            disk.replace_durably(self.folder / _TOMBSTONES, data, self.scratch(_TOMBSTONES))
 
     # Identity
 

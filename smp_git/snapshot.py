@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeVar
 
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidError, InvalidFileError, MemoryNotFoundError
-from smp_git.format import document
+from smp_git.format import document, tombstones
 from smp_git.format.ids import Id, is_page, parse_id, short_id, sort_key
 from smp_git.format.lines import Entry
+from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import Page
@@ -37,8 +38,9 @@ class Subject(NamedTuple):
 class PageCache:
     """Pages by tree id and memories by blob id: content addressing is the only rule."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, local: Local) -> None:
         self.repository = repository
+        self.buried = local.tombstones
         self._pages: dict[tuple[str, ObjectId], Page] = {}
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
         self._subjects: dict[tuple[str, ObjectId], dict[Subject, list[MemoryId]]] = {}
@@ -112,6 +114,13 @@ class Snapshot:
     def tree(self) -> ObjectId:
         """The tree of the commit."""
         return self.commit.tree
+
+    @cached_property
+    def tombstones(self) -> Tombstones:
+        """What may not come back: deleted on this branch, or known here from another."""
+        blob = self.repository.find(self.tree, tombstones.PATH)
+        said = tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
+        return said | self._cache.buried()
 
     def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
         """Return the tree id of every page, by its path."""
@@ -259,7 +268,7 @@ class Reader:
     def _open(self) -> None:
         self._epoch = self.local.epoch()
         self.repository = Repository(self.path, durable=self._durable)
-        self._pages = PageCache(self.repository)
+        self._pages = PageCache(self.repository, self.local)
         self._latest: Snapshot | None = None
 
     def close(self) -> None:

@@ -31,7 +31,13 @@ class Mark(NamedTuple):
 
     def merged(self, other: Mark | None) -> Mark:
         """Return the maximum of each part."""
-        return self if other is None else Mark(*map(max, self, other))
+        if other is None:
+            return self
+        return Mark(
+            max(self.generation, other.generation),
+            self.purged or other.purged,
+            max(self.rule, other.rule),
+        )
 
     @property
     def limit(self) -> int:
@@ -65,7 +71,9 @@ class Tombstones:
 
     def __init__(self, items: Iterable[Tombstone] = ()) -> None:
         self.items: tuple[Tombstone, ...] = tuple(_canonical(items))
-        self._single = {t.first.text: t.mark for t in self.items if t.first == t.last}
+        self._single: dict[str, Mark] = {
+            t.first.text: t.mark for t in self.items if t.first == t.last
+        }
         self._ranges = [t for t in self.items if t.first != t.last]
 
     def __eq__(self, other: object) -> bool:

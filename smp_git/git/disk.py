@@ -72,6 +72,21 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int =
     rename_into(scratch, path)
 
 
+def replace_durably(path: Path | str, data: bytes, scratch: Path | str) -> None:
+    """Make `path` hold `data` on the medium when this returns."""
+    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_all(fd, data)
+        force(fd)
+    except OSError:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+    rename_into(scratch, path)
+    force_folder(Path(path).parent)
+
+
 def overwrite_file(path: Path | str, data: bytes) -> None:
     """Make an existing file hold `data`, in place.
 

@@ -17,6 +17,7 @@ from smp_git.errors import (
     InvalidRevisionError,
     LockedError,
     SessionNotFoundError,
+    shown,
 )
 from smp_git.git import disk, storage
 from smp_git.git.objects import (
@@ -39,6 +40,12 @@ _REF_LOCK_SECONDS: Final = 5.0
 _ABANDONED_SECONDS: Final = 60.0
 
 MAIN: Final = "refs/heads/main"
+_TYPES: Final = {
+    ObjectType.COMMIT: b"commit",
+    ObjectType.TREE: b"tree",
+    ObjectType.BLOB: b"blob",
+    ObjectType.TAG: b"tag",
+}
 
 _T = TypeVar("_T")
 
@@ -149,6 +156,23 @@ class Repository:
             )
         return data
 
+    def raw(self, name: bytes) -> tuple[bytes, bytes]:
+        """Return the type and bytes of any object."""
+        try:
+            kind, data = self._odb.read(pygit2.Oid(raw=name))
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise DamagedError(f"object {name.hex()[:12]} is missing or broken: {error}") from error
+        return _TYPES[kind], data
+
+    def everything(self) -> Iterator[bytes]:
+        """Yield the id of every object in the store."""
+        for found in self._odb:
+            yield found.raw
+
+    def remotes(self) -> dict[str, str]:
+        """Return the address of each remote by its name."""
+        return {str(each.name): str(each.url) for each in self._repo.remotes}
+
     def has(self, name: str) -> bool:
         """Whether an object is in the store."""
         return name in self._odb
@@ -207,7 +231,7 @@ class Repository:
             found = self._repo.revparse_single(named).peel(pygit2.Commit)
         except (pygit2.GitError, KeyError, ValueError) as error:
             raise InvalidRevisionError(
-                f"{text!r} is no revision of session {self.path.name}",
+                f"{shown(text)} is no revision of session {self.path.name}",
                 hint="a commit, tag or branch, HEAD~3, or a time such as '2 days ago'",
             ) from error
         return CommitId(str(found.id))

@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -66,6 +66,40 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
         if done:
             _record(git, [head], _stamp(git / "index"))
         return done
+
+
+def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:  # fmt: skip
+    """Bring the index to `head` and drop what is gone, staged by a person or not.
+
+    Returns False if another Git process holds the index, or it is of another form.
+    """
+    git = repository.git
+    if not refresh(repository, head):
+        return False
+    with _locked(git) as mine:
+        return mine and _expelled(git, head, is_gone)
+
+
+def _expelled(git: Path, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:
+    scratch = git / "smp" / "index.tmp"
+    index = _copied(git / "index", scratch)
+    if index is None or index.conflicts is not None:
+        scratch.unlink(missing_ok=True)
+        return False
+    gone = {entry.path for entry in index if is_gone(entry.path, ObjectId(str(entry.id)))}
+    # What Git keeps to undo a resolved conflict names versions that may be gone.
+    resolved = b"REUC" in scratch.read_bytes()
+    if gone or resolved:
+        kept = [entry for entry in index if entry.path not in gone]
+        scratch.unlink()
+        index = pygit2.Index(str(scratch))
+        for entry in kept:
+            index.add(entry)
+        index.write()
+        scratch.rename(git / "index")
+    scratch.unlink(missing_ok=True)
+    _record(git, [head], _stamp(git / "index"))
+    return True
 
 
 def forget(git: Path) -> None:

@@ -1,0 +1,284 @@
+"""The one way in which memories leave history: plan, seal, publish, remove, prove."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from smp_git.erasure import guards, journal, proof, removal
+from smp_git.erasure.journal import Journal
+from smp_git.erasure.needles import Version, needles
+from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
+from smp_git.erasure.proof import Proof
+from smp_git.erasure.publish import Publisher
+from smp_git.erasure.receipt import Counts, Receipt
+from smp_git.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
+from smp_git.format.ids import parse_id
+from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.git import staging
+from smp_git.git.objects import ObjectId
+from smp_git.git.repository import Repository
+from smp_git.memory import CommitId, MemoryId, agent_name
+from smp_git.transaction import Writer
+
+__all__ = ["Counts", "Proof", "Receipt", "Version", "erase", "is_interrupted", "resume"]
+
+# How often another deletion may come between before this one gives up.
+_MOST_PLANS: Final = 5
+
+Seal = Callable[[Sequence[Version]], None]
+
+
+class _Order(NamedTuple):
+    """What is to be deleted, by whom and why."""
+
+    ids: tuple[MemoryId, ...]
+    purge: bool
+    by: str
+    now: datetime
+    deletion: str
+    seal: Seal | None
+
+
+class _Done(NamedTuple):
+    """What a deletion came to, before its proof."""
+
+    plan: Plan
+    known: Tombstones
+    versions: tuple[Version, ...]
+    removed: removal.Removed
+    commit: CommitId
+
+
+def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None) -> Receipt:  # fmt: skip
+    """Take memories out of history, physically, and prove it; return the receipt.
+
+    `seal` gets every version that is about to go and must return only when its copy is
+    durable; if it raises, nothing has changed. Raises RefusedError, with nothing
+    changed, where a deletion could not be complete.
+    """
+    names = tuple(dict.fromkeys(parse_id(each).text for each in ids))
+    if not names:
+        raise RefusedError("nothing to delete was named")
+    deletion = deletion or f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    order = _Order(names, purge, agent_name(by), now, deletion, seal)
+    clock = _Clock()
+    done = _planned(writer, order, clock)
+    found = proof.verify(writer.reader, done.known, done.versions)
+    clock.lap("proof")
+    with writer.holding("closing a deletion"):
+        journal.close(writer.reader.local.folder, deletion)
+    return Receipt(
+        deletion=deletion,
+        ids=names,
+        purged=purge,
+        reason=reason,
+        by=order.by,
+        at=now,
+        deadline=deadline,
+        commit=done.commit,
+        counts=_counts(done),
+        proof=found,
+        out_of_reach=_out_of_reach(writer.reader.repository),
+        seconds=clock.laps,
+    )
+
+
+def is_interrupted(writer: Writer) -> bool:
+    """Whether a deletion is under way in another process, or was interrupted."""
+    return journal.exists(writer.reader.local.folder)
+
+
+def resume(writer: Writer) -> str | None:
+    """Finish or undo an interrupted deletion.
+
+    Returns the deletion that was finished, an empty text if it was undone because
+    nothing had changed yet, None if there was none.
+    """
+    smp = writer.reader.local.folder
+    if not journal.exists(smp):
+        return None
+    with writer.holding("finishing a deletion"):
+        kept = journal.read(smp)
+        if kept is None:
+            return None
+        if kept.step == journal.SEALING:
+            journal.close(smp, kept.deletion)
+            return ""
+        done = _finished(writer, kept)
+    proof.verify(writer.reader, done.known, done.versions)
+    with writer.holding("closing a deletion"):
+        journal.close(smp, kept.deletion)
+    return kept.deletion
+
+
+class _Clock:
+    """How long each part took."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        """Note the time since the last part."""
+        now = time.monotonic()
+        self.laps[name] = self.laps.get(name, 0.0) + now - self._last
+        self._last = now
+
+
+def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done:
+    """Plan without the lock, then carry out under it; plan anew if a deletion came between."""
+    for _ in range(_MOST_PLANS):
+        epoch = writer.reader.local.epoch()
+        guards.check(writer.reader.repository.git)
+        plan = make_plan(writer.reader, order.ids)
+        _check_ids(plan, order)
+        clock.lap("plan")
+        with writer.holding("deleting"):
+            clock.lap("wait")
+            smp = writer.reader.local.folder
+            interrupted = journal.read(smp)
+            if interrupted is not None and interrupted.step != journal.SEALING:
+                _finished(writer, interrupted)
+            if writer.reader.local.epoch() == epoch:
+                return _carried_out(writer, order, plan, clock)
+        plan.close()
+    raise ConflictError(
+        f"session {writer.reader.path.name} is being rewritten by others",
+        hint="try again when they are done",
+    )
+
+
+def _check_ids(plan: Plan, order: _Order) -> None:
+    there = {each.id for each in plan.versions()}
+    for each in order.ids:
+        if each in there or (order.purge and plan.known.mark(each) is not None):
+            continue
+        if plan.known.mark(each) is not None:
+            raise RefusedError(f"{each} is deleted already", hint="smp trash lists it")
+        raise MemoryNotFoundError(f"no memory {each}, now or before")
+
+
+def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _Done:
+    """Do what needs the lock: the tail, sealing, publishing, removal."""
+    guards.check(plan.repository.git)
+    plan.update()
+    versions = (*plan.versions(), *plan.uncommitted(order.now))
+    found = _tombstones(versions, order, plan.known)
+    entry = Journal(
+        deletion=order.deletion,
+        step=journal.SEALING,
+        at=order.now,
+        by=order.by,
+        purge=order.purge,
+        tombstones=found,
+    )
+    smp = writer.reader.local.folder
+    journal.write(smp, entry)
+    try:
+        if order.seal is not None:
+            order.seal(versions)
+    except BaseException:
+        journal.close(smp, order.deletion)
+        raise
+    journal.write(smp, entry.stepped(journal.SEALED))
+    clock.lap("seal")
+    return _published(writer, entry, plan, versions, clock)
+
+
+def _finished(writer: Writer, entry: Journal) -> _Done:
+    """Carry an interrupted deletion to its end; the caller holds the lock."""
+    plan = make_plan(writer.reader, (), entry.tombstones)
+    return _published(writer, entry, plan, (), _Clock())
+
+
+def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Version, ...], clock: _Clock) -> _Done:  # fmt: skip
+    smp = writer.reader.local.folder
+    known = plan.known | entry.tombstones
+    publisher = Publisher(writer, plan, entry)
+    head = publisher.prepare()
+    clock.lap("write")
+    _expel(plan.repository, publisher.tree_shown(), known)
+    journal.reached("index cleaned")
+    writer.reader.local.keep_tombstones(known)
+    journal.write(smp, publisher.entry(journal.PUBLISHING))
+    publisher.publish()
+    writer.reader.local.raise_epoch()
+    clock.lap("publish")
+    journal.write(smp, entry.stepped(journal.REMOVING))
+    publisher.check_out(known)
+    journal.reached("checked out")
+    removal.tidy(plan.repository.git, known)
+    journal.reached("tidied")
+    removed = _removed(plan, publisher.own(), known, versions)
+    plan.close()
+    writer.reader.local.raise_epoch()
+    writer.reader.reopen()
+    journal.write(smp, entry.stepped(journal.PROVING))
+    clock.lap("remove")
+    return _Done(plan, known, versions, removed, head)
+
+
+def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> None:
+    """Take the deleted out of Git's index, which would keep their objects alive."""
+    if tree is None:
+        return
+    if not staging.expel(repository, tree, lambda path, blob: is_staged_gone(path, blob, known, repository)):
+        raise LockedError(
+            f"another Git process holds the index of session {repository.path.name}",
+            hint="the deletion is finished when the session is opened next",
+        )
+
+
+def _removed(plan: Plan, own: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:
+    texts = needles(known, versions).texts
+    gone = removal.dead(
+        plan.repository.raw,
+        plan.rewriter,
+        known,
+        plan.repository.everything(),
+        own,
+        lambda data: any(each in data for each in texts),
+    )
+    return removal.remove_objects(plan.repository.git, plan.rewriter.read, gone)
+
+
+def _tombstones(versions: Sequence[Version], order: _Order, known: Tombstones) -> Tombstones:
+    """Return a tombstone for each id, up to the highest generation that was found."""
+    highest = dict.fromkeys(order.ids, 0)
+    for each in versions:
+        highest[each.id] = max(highest[each.id], each.generation)
+    return Tombstones(
+        tombstone(name, max(number, _generation(known, name)), purged=order.purge)
+        for name, number in highest.items()
+    )
+
+
+def _generation(known: Tombstones, name: str) -> int:
+    mark = known.mark(name)
+    return mark.generation if mark else 1
+
+
+def _counts(done: _Done) -> Counts:
+    changed = [step for step in done.plan.rewriter.steps.values() if step.new != step.old]
+    dropped = sum(step.dropped for step in changed)
+    return Counts(
+        versions=len(done.versions),
+        commits_rewritten=len(changed) - dropped,
+        commits_dropped=dropped,
+        objects_removed=done.removed.objects,
+        bytes_removed=done.removed.bytes,
+    )
+
+
+def _out_of_reach(repository: Repository) -> tuple[str, ...]:
+    """Say what else holds the history from before, without any address's credentials."""
+    return (
+        *(f"remote {name}: holds it until it is synced" for name in sorted(repository.remotes())),
+        "clones, backups and file system snapshots made before",
+    )
+
+

@@ -1,0 +1,35 @@
+"""What was deleted, wherever it is written down: on any reference, and in the local copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from smp_git.erasure.rewrite import TAG, Read, raw_commit
+from smp_git.format import tombstones
+from smp_git.format.tombstones import Tombstones
+from smp_git.git import references
+from smp_git.git.objects import COMMIT, read_tree
+from smp_git.snapshot import Reader
+
+
+def effective(reader: Reader) -> Tombstones:
+    """Return the union of all tombstones that this replica knows."""
+    tips = references.read(reader.repository.git).values()
+    return reader.local.tombstones() | named(reader.repository.raw, map(bytes.fromhex, tips))
+
+
+def named(read: Read, tips: Iterable[bytes]) -> Tombstones:
+    """Return the union of the tombstones at some commits and tags."""
+    blobs = {blob for tip in set(tips) if (blob := _blob(read, tip)) is not None}
+    found = [item for blob in blobs for item in tombstones.read(read(blob)[1]).items]
+    return Tombstones(found)
+
+
+def _blob(read: Read, tip: bytes) -> bytes | None:
+    kind, data = read(tip)
+    while kind == TAG:
+        kind, data = read(bytes.fromhex(data[7:47].decode()))
+    if kind != COMMIT:
+        return None
+    entry = read_tree(read(raw_commit(data).tree)[1]).get(tombstones.PATH)
+    return bytes.fromhex(entry.id) if entry is not None else None

@@ -1,0 +1,72 @@
+"""What stands against a deletion: states of a repository in which it could not be complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from smp_git.erasure.rewrite import TAG, Read
+from smp_git.errors import DamagedError, RefusedError
+from smp_git.git.objects import COMMIT
+
+_UNDER_WAY: Final = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection",
+    "sequencer": "a cherry-pick or revert",
+}
+_PARTIAL: Final = {
+    "shallow": "it is a shallow clone, whose older history is elsewhere",
+    "info/grafts": "it has grafts, which hide history",
+    "objects/info/http-alternates": "it borrows objects from another repository",
+}
+
+
+def check(git: Path) -> None:
+    """Raise RefusedError, with the reason, if a deletion here could not be complete."""
+    for name, what in _UNDER_WAY.items():
+        if (git / name).exists():
+            raise _refused(git, f"{what} is in progress", "finish or abort it first")
+    for name, what in _PARTIAL.items():
+        if (git / name).exists():
+            raise _refused(git, what, "delete in the whole repository")
+    _check_neighbours(git)
+    kept = sorted(path.name for path in (git / "objects" / "pack").glob("*.keep"))
+    if kept:
+        raise _refused(git, f"a pack is marked to be kept ({kept[0]})", "remove that mark first")
+
+
+def _check_neighbours(git: Path) -> None:
+    alternates = git / "objects" / "info" / "alternates"
+    if alternates.exists() and alternates.read_bytes().strip():
+        raise _refused(git, "it borrows objects from another repository", "clone it without --shared")  # fmt: skip
+    folder = git / "worktrees"
+    worktrees = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if worktrees:
+        raise _refused(
+            git,
+            f"it has linked worktrees ({', '.join(worktrees)})",
+            "remove them with git worktree first",
+        )
+
+
+def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:
+    """Raise RefusedError if a reference cannot be rewritten."""
+    for name, tip in refs.items():
+        if name.startswith("refs/bisect/"):
+            raise _refused(git, "a bisection is in progress", "finish or abort it first")
+        try:
+            kind, data = read(tip)
+            while kind == TAG:
+                kind, data = read(bytes.fromhex(data[7:47].decode()))
+        except DamagedError as error:
+            raise _refused(git, f"{name} cannot be read", "smp check names what is affected") from error  # fmt: skip
+        if kind != COMMIT:
+            raise _refused(git, f"{name} names a {kind.decode()}, not a commit", "remove that reference first")  # fmt: skip
+
+
+def _refused(git: Path, why: str, hint: str) -> RefusedError:
+    return RefusedError(f"nothing was deleted from session {git.parent.name}: {why}", hint=hint)

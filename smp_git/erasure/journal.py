@@ -1,0 +1,96 @@
+"""The journal of a deletion: ids and steps only, so that it can be finished after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from smp_git.format import tombstones
+from smp_git.format.tombstones import Tombstones
+from smp_git.git import disk
+from smp_git.when import format_time, parse_time
+
+_NAME: Final = "erasure.json"
+# Before SEALED nothing has changed, so the deletion is undone; from then on it is finished.
+SEALING: Final = "sealing"
+SEALED: Final = "sealed"
+PUBLISHING: Final = "publishing"
+REMOVING: Final = "removing"
+PROVING: Final = "proving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """One deletion under way."""
+
+    deletion: str
+    step: str
+    at: datetime
+    by: str
+    purge: bool
+    tombstones: Tombstones
+    old: Mapping[str, str] = field(default_factory=dict)
+    new: Mapping[str, str] = field(default_factory=dict)
+
+    def stepped(self, step: str) -> Journal:
+        """Return the journal at another step."""
+        return replace(self, step=step)
+
+
+def write(smp: Path, journal: Journal) -> None:
+    """Put a journal on the medium."""
+    text = json.dumps(
+        {
+            "deletion": journal.deletion,
+            "step": journal.step,
+            "at": format_time(journal.at),
+            "by": journal.by,
+            "purge": journal.purge,
+            "tombstones": tombstones.write(journal.tombstones).decode(),
+            "old": dict(journal.old),
+            "new": dict(journal.new),
+        }
+    )
+    disk.replace_durably(smp / _NAME, text.encode(), smp / f"{_NAME}.tmp")
+    reached(journal.step)
+
+
+def read(smp: Path) -> Journal | None:
+    """Return the journal of an interrupted deletion, or None."""
+    try:
+        kept = json.loads((smp / _NAME).read_bytes())
+    except (FileNotFoundError, ValueError):
+        # It is replaced whole, so a torn one was never acknowledged.
+        return None
+    at = parse_time(kept["at"], datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
+    found = tombstones.read(kept["tombstones"].encode())
+    return Journal(
+        deletion=kept["deletion"],
+        step=kept["step"],
+        at=at,
+        by=kept["by"],
+        purge=kept["purge"],
+        tombstones=found,
+        old=kept["old"],
+        new=kept["new"],
+    )
+
+
+def close(smp: Path, deletion: str) -> None:
+    """Remove the journal of a deletion that is done; another's stays."""
+    kept = read(smp)
+    if kept is None or kept.deletion == deletion:
+        (smp / _NAME).unlink(missing_ok=True)
+
+
+def exists(smp: Path) -> bool:
+    """Whether a deletion is under way or was interrupted."""
+    return (smp / _NAME).exists()
+
+
+def reached(step: str) -> None:
+    """Mark a point at which a crash is tried."""

@@ -1,0 +1,119 @@
+"""What goes from a page: files and index items of gone memories, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from smp_git.format.ids import INDEX, parse_id
+
+FOLDER: Final = b"40000"
+INDEX_NAME: Final = INDEX.encode()
+
+_ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
+_GENERATION = re.compile(rb"^[\"']?generation[\"']?[ \t]*:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
+_JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
+_JSON_GEN = re.compile(rb'"gen"\s*:\s*(\d{1,7})(?=\s*[,}])')
+_YAML_ID = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE)  # fmt: skip
+_YAML_GEN = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?gen[\"']?[ \t]*:[ \t]*(\d{1,7})", re.MULTILINE)
+_TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","generation":\d+,"purged":(?:true|false),"rule":\d+\}\s*')
+_OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
+_FENCE = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """One entry of a raw tree."""
+
+    mode: bytes
+    name: bytes
+    id: bytes
+
+
+def own_id(file: bytes) -> bytes:
+    """Return the id that a memory's file begins with, or nothing."""
+    match = _OWN_ID.match(file)
+    return match[1] if match else b""
+
+
+def path_of(memory_id: bytes) -> str:
+    """Return where the file of an id stands."""
+    return parse_id(memory_id.decode()).path
+
+
+def entries(tree: bytes) -> list[Entry]:
+    """Return the entries of a raw tree, in order."""
+    return [Entry(*each) for each in _ENTRY.findall(tree)]
+
+
+def children(tree: bytes) -> list[bytes]:
+    """Return the ids that a raw tree names."""
+    return [each[2] for each in _ENTRY.findall(tree)]
+
+
+def joined(items: list[Entry]) -> bytes:
+    """Return the raw tree of entries that are in order."""
+    return b"".join(b"%s %s\0%s" % item for item in items)
+
+
+def generation(file: bytes, *, has_front_matter: bool) -> int:
+    """Return the generation that a memory's file says, 1 if it says none."""
+    if has_front_matter:
+        fences = _FENCE.finditer(file)
+        start, end = next(fences, None), next(fences, None)
+        file = file[: end.start()] if start and end else b""
+    match = _GENERATION.search(file)
+    return max(1, int(match[1])) if match else 1
+
+
+class Item(NamedTuple):
+    """One item of an index: its bytes, whose it is, and of which generation."""
+
+    text: bytes
+    id: bytes
+    generation: int
+
+
+def items(index: bytes) -> tuple[bytes, list[Item]]:
+    """Return what stands before the first item of an index, and the items."""
+    head: list[bytes] = []
+    found: list[list[bytes]] = []
+    for line in _lines(index):
+        if line.startswith(b"-"):
+            found.append([line])
+        else:
+            (found[-1] if found else head).append(line)
+    return b"".join(head), [item(b"".join(each)) for each in found]
+
+
+def _lines(index: bytes) -> list[bytes]:
+    parts = index.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def item(text: bytes) -> Item:
+    """Return an item of an index taken apart."""
+    in_json = text.startswith(b"- {")
+    if in_json and _TOMBSTONE.fullmatch(text):
+        return Item(text, b"", 1)
+    name = (_JSON_ID if in_json else _YAML_ID).search(text)
+    number = (_JSON_GEN if in_json else _YAML_GEN).search(text)
+    return Item(text, name[1] if name else b"", max(1, int(number[1])) if number else 1)
+
+
+def without_counts(counts: bytes, limit: Callable[[bytes], int]) -> bytes:
+    """Return access counts (lines of JSON maps by id) without those of gone memories."""
+    return b"".join(_uncounted(line, limit) for line in counts.splitlines(keepends=True))
+
+
+def _uncounted(line: bytes, limit: Callable[[bytes], int]) -> bytes:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    gone = [name for name in found if limit(name.encode("utf-8", "replace"))] if isinstance(found, dict) else []  # fmt: skip
+    if not gone:
+        return line
+    kept = {name: value for name, value in found.items() if name not in gone}
+    return json.dumps(kept, separators=(",", ":")).encode() + b"\n"

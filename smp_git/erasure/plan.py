@@ -1,0 +1,113 @@
+"""The plan of a deletion: the rewrite in memory, nothing written yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from smp_git.erasure import guards, pages
+from smp_git.erasure.graves import named
+from smp_git.erasure.needles import Version
+from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
+from smp_git.errors import DamagedError
+from smp_git.format.ids import parse_id, parse_path
+from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.git import references
+from smp_git.git.objects import ObjectId, read_commit
+from smp_git.git.repository import Repository
+from smp_git.memory import CommitId, MemoryId
+from smp_git.snapshot import Reader
+
+
+class Plan:
+    """A rewrite, made without the lock and brought up to date under it."""
+
+    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones) -> None:
+        self.repository = Repository(reader.path)
+        self._ids = ids
+        self._reader = reader
+        self.history = self._read()
+        self.known = self._effective() | more
+        # Every generation that is there goes: the tombstone names the highest found.
+        everything = Tombstones(tombstone(each, purged=True) for each in ids)
+        self.rewriter = Rewriter(self.repository.raw, self.known | everything)
+        self.result = self.rewriter.rewritten(self.history)
+
+    def close(self) -> None:
+        """Let go of the repository."""
+        self.repository.close()
+
+    def _read(self) -> History:
+        git = self.repository.git
+        refs = {name: bytes.fromhex(tip) for name, tip in references.read(git).items()}
+        guards.check_tips(git, self.repository.raw, refs)
+        stashed = (bytes.fromhex(entry.id) for entry in references.read_stash(git))
+        return History(refs, tuple(stashed))
+
+    def _effective(self) -> Tombstones:
+        local = self._reader.local.tombstones()
+        return local | named(self.repository.raw, self.history.refs.values())
+
+    def update(self) -> None:
+        """Take in what was written since; the caller holds the lock."""
+        history = self._read()
+        if history != self.history:
+            self.history = history
+            self.result = self.rewriter.rewritten(history)
+
+    def versions(self) -> tuple[Version, ...]:
+        """Return the versions that go, oldest first."""
+        found: dict[tuple[str, bytes], Version] = {}
+        for step in self.rewriter.steps.values():
+            if step.touches and step.loss:
+                for gone in step.loss:
+                    if isinstance(gone, Gone) and (gone.path, gone.id) not in found:
+                        found[gone.path, gone.id] = self._version(step, gone)
+        return tuple(sorted(found.values(), key=lambda each: (parse_id(each.id).sort_key, each.at)))
+
+    def _version(self, step: Step, gone: Gone) -> Version:
+        commit = read_commit(CommitId(step.old.hex()), self.repository.raw(step.old)[1])
+        place = parse_path(gone.path)
+        assert place is not None  # noqa: S101 - only memories go
+        return Version(
+            id=place.text,
+            path=gone.path,
+            generation=gone.generation,
+            at=commit.time,
+            agent=commit.author,
+            commit=commit.id,
+            data=self.repository.raw(gone.id)[1],
+        )
+
+    def uncommitted(self, now: datetime) -> tuple[Version, ...]:
+        """Return the edits of the deleted that a person has not committed."""
+        known = {(each.id, each.data) for each in self.versions()}
+        found = []
+        for each in self._ids:
+            place = parse_id(each)
+            file = self.repository.path / place.path
+            if file.is_symlink() or not file.is_file():
+                continue
+            data = file.read_bytes()
+            if (each, data) not in known:
+                number = pages.generation(data, has_front_matter=place.path.endswith(".md"))
+                found.append(Version(each, place.path, number, now, "user", "", data))
+        return tuple(found)
+
+
+def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None) -> Plan:
+    """Return the plan of a deletion; raise RefusedError if it could not be complete."""
+    return Plan(reader, tuple(ids), more or Tombstones())
+
+
+def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:
+    """Whether an entry of Git's index is a version that must be gone."""
+    place = parse_path(path)
+    limit = known.limit(place.text) if place is not None else 0
+    if not limit:
+        return False
+    try:
+        file = repository.blob(blob)
+    except DamagedError:
+        return True
+    return pages.generation(file, has_front_matter=path.endswith(".md")) <= limit

@@ -1,0 +1,229 @@
+"""The rewritten history put in the place of the old: objects first, then every reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from smp_git.erasure import journal, pages, removal
+from smp_git.erasure.journal import Journal
+from smp_git.erasure.plan import Plan
+from smp_git.erasure.rewrite import Made, raw_commit
+from smp_git.erasure.wording import subject
+from smp_git.errors import ConflictError
+from smp_git.format import messages, tombstones
+from smp_git.format.ids import INDEX, parse_id
+from smp_git.format.messages import MOST_LINES, Touch
+from smp_git.format.tombstones import Tombstones, ids_of
+from smp_git.git import disk, packs, references
+from smp_git.git.objects import (
+    BLOB,
+    COMMIT,
+    FILE_MODE,
+    FOLDER_MODE,
+    TREE,
+    Child,
+    Object,
+    ObjectId,
+    Signature,
+    read_tree,
+    write_commit,
+    write_tree,
+)
+from smp_git.git.packs import Packed
+from smp_git.git.references import HEAD, StashEntry
+from smp_git.git.repository import MAIN, MovedError
+from smp_git.git.storage import Written
+from smp_git.memory import CommitId
+from smp_git.transaction import Writer
+
+# How often a person's own Git command may come between.
+_MOST_MOVES: Final = 20
+
+
+class Publisher:
+    """Publishes one plan; the caller holds the lock."""
+
+    def __init__(self, writer: Writer, plan: Plan, entry: Journal) -> None:
+        self._writer = writer
+        self._plan = plan
+        self._entry = entry
+        self._git = plan.repository.git
+        self._stored: set[bytes] = set()
+        self._extra: dict[bytes, Made] = {}
+        self._new: dict[str, bytes] = {}
+
+    def prepare(self) -> CommitId:
+        """Put all new objects on the medium; return the commit that names the deleted."""
+        ref = self._writer.reader.ref
+        self._new = dict(self._plan.result.refs)
+        self._new[ref] = self._deletion(self._new[ref])
+        made = {**self._plan.rewriter.made, **self._extra}
+        fresh = [Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored]
+        if fresh:
+            removal.write_pack(self._git, packs.pack(fresh))
+            self._stored.update(made)
+        journal.reached("objects written")
+        return CommitId(self._new[ref].hex())
+
+    def entry(self, step: str) -> Journal:
+        """Return the journal with the references before and after."""
+        old = {name: tip.hex() for name, tip in self._plan.history.refs.items()}
+        new = {name: tip.hex() for name, tip in self._new.items()}
+        return replace(self._entry, step=step, old=old, new=new)
+
+    def own(self) -> tuple[bytes, ...]:
+        """Return the objects of the commit that names the deleted."""
+        return tuple(self._extra)
+
+    # The commit that names the deleted
+
+    def _deletion(self, tip: bytes) -> bytes:
+        """Return the tip with the tombstones on top; the tip itself if it has them."""
+        read = self._plan.rewriter.read
+        root = read_tree(read(raw_commit(read(tip)[1]).tree)[1])
+        file = root.get(tombstones.PATH)
+        before = tombstones.read(read(bytes.fromhex(file.id))[1]) if file else Tombstones()
+        if before.covers(self._entry.tombstones):
+            return tip
+        data = tombstones.write(before | self._entry.tombstones)
+        root[tombstones.PATH] = Child(FILE_MODE, self._add(BLOB, data))
+        self._register(root)
+        tree = self._add(TREE, write_tree(root))
+        identity = self._writer.identity()
+        by, at = self._entry.by, self._entry.at
+        author = Signature(by, f"{by}@smp", at)
+        committer = Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", at)
+        parent = CommitId(tip.hex())
+        data = write_commit(tree, (parent,), author, committer, self._message())
+        return bytes.fromhex(self._add(COMMIT, data))
+
+    def _message(self) -> str:
+        verb = "purge" if self._entry.purge else "delete"
+        places = [parse_id(each) for each in ids_of(self._entry.tombstones)]
+        touches = [Touch(verb, place.kind.name, place.text) for place in places]
+        return messages.write(touches, self._entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None)  # fmt: skip
+
+    def _register(self, root: dict[str, Child]) -> None:
+        """Register this replica, if this is its first commit."""
+        read = self._plan.rewriter.read
+        path, data = self._writer.registration(self._entry.at)
+        name = path.partition("/")[2]
+        folder = root.get("replicas")
+        replicas = read_tree(read(bytes.fromhex(folder.id))[1]) if folder else {}
+        if name not in replicas:
+            replicas[name] = Child(FILE_MODE, self._add(BLOB, data))
+            root["replicas"] = Child(FOLDER_MODE, self._add(TREE, write_tree(replicas)))
+
+    def _add(self, kind: bytes, data: bytes) -> ObjectId:
+        name = Object(kind, data).id
+        self._extra[bytes.fromhex(name)] = Made(kind, data, None)
+        return name
+
+    # References
+
+    def publish(self) -> None:
+        """Move every reference; what a person's Git command moved meanwhile is rewritten too."""
+        for _ in range(_MOST_MOVES):
+            try:
+                self._move_all()
+            except MovedError:
+                self._plan.update()
+                self.prepare()
+            else:
+                return
+        raise ConflictError(
+            f"session {self._git.parent.name} is being moved by another Git process",
+            hint="the deletion is finished when the session is opened next",
+        )
+
+    def _move_all(self) -> None:
+        old = self._plan.history.refs
+        # The stash's log first: its reference alone would forget the older entries.
+        self._move_stash()
+        for name in sorted(old.keys() | self._new.keys(), key=lambda name: (name == MAIN, name)):
+            if old.get(name) != self._new.get(name):
+                self._move(name, old.get(name), self._new.get(name))
+                journal.reached("reference moved")
+        changed = {name: tip.hex() for name, tip in self._new.items()}
+        references.write_packed(self._git, {name: changed.get(name) for name in old} | changed)
+
+    def _move(self, name: str, old: bytes | None, new: bytes | None) -> None:
+        if new is None:
+            (self._git / name).unlink(missing_ok=True)
+            references.write_packed(self._git, {name: None})
+        elif name == HEAD:
+            scratch = self._git / "smp" / "head.tmp"
+            disk.replace_durably(self._git / HEAD, f"{new.hex()}\n".encode(), scratch)
+        else:
+            expected = CommitId(old.hex()) if old else None
+            with Written(self._git / "objects") as written:
+                repository = self._plan.repository
+                if repository.head(name) != CommitId(new.hex()):
+                    repository.publish(name, expected, CommitId(new.hex()), written)
+
+    def _move_stash(self) -> None:
+        entries = references.read_stash(self._git)
+        moved = dict(zip(self._plan.history.stashed, self._plan.result.stashed, strict=True))
+        now = [self._stashed(entry, moved) for entry in entries]
+        if now != entries:
+            references.write_stash(self._git, now)
+            journal.reached("stash moved")
+
+    def _stashed(self, entry: StashEntry, moved: dict[bytes, bytes]) -> StashEntry:
+        old = bytes.fromhex(entry.id)
+        new = moved.get(old, old)
+        if new == old:
+            return entry
+        data = self._plan.rewriter.read(new)[1]
+        text = subject(raw_commit(data).message).decode("utf-8", "surrogateescape")
+        return entry._replace(id=new.hex(), message=text)
+
+    # The checked-out files
+
+    def tree_shown(self) -> ObjectId | None:
+        """Return the tree that the folder shows after the rewrite, None if it has none."""
+        shown = self._plan.repository.checked_out()
+        tip = self._new.get(shown) or self._new.get(HEAD)
+        if tip is None:
+            return None
+        read = self._plan.rewriter.read
+        data = self._extra[tip].data if tip in self._extra else read(tip)[1]
+        return ObjectId(raw_commit(data).tree.hex())
+
+    def check_out(self, known: Tombstones) -> None:
+        """Bring the checked-out files of the deleted, and of their pages, up to date."""
+        repository = self._plan.repository
+        tree = self.tree_shown()
+        ids = list(ids_of(known))
+        for path in removal.copies(repository.path, ids):
+            path.unlink(missing_ok=True)
+        if tree is None:
+            return
+        files = self._own_files(tree)
+        for page in {parse_id(each).page for each in ids}:
+            blob = repository.find(tree, f"{page}/{INDEX}")
+            files[f"{page}/{INDEX}"] = repository.blob(blob) if blob else None
+        for each in ids:
+            files |= self._file(each, tree, known)
+        scratch = self._git / "smp" / "checkout.tmp"
+        removal.check_out(repository.path, files, scratch)
+        self._writer.reader.local.clear_pending()
+
+    def _file(self, memory_id: str, tree: ObjectId, known: Tombstones) -> dict[str, bytes | None]:
+        """Return what becomes of a checked-out file: nothing, unless it is a later generation."""
+        path = parse_id(memory_id).path
+        file = self._plan.repository.path / path
+        if file.is_file() and not file.is_symlink():
+            number = pages.generation(file.read_bytes(), has_front_matter=path.endswith(".md"))
+            if number > known.limit(memory_id):
+                return {}
+        blob = self._plan.repository.find(tree, path)
+        return {path: self._plan.repository.blob(blob) if blob else None}
+
+    def _own_files(self, tree: ObjectId) -> dict[str, bytes | None]:
+        """Return what the deletion's own commit wrote."""
+        repository = self._plan.repository
+        paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0])
+        found = {path: repository.find(tree, path) for path in paths}
+        return {path: repository.blob(blob) for path, blob in found.items() if blob}

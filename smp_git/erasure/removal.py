@@ -1,0 +1,290 @@
+"""Dead objects and every leftover of the deleted, taken off the disk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.erasure import command, journal, pages
+from smp_git.erasure.pages import FOLDER
+from smp_git.erasure.rewrite import TAG, Read, Rewriter, raw_commit
+from smp_git.erasure.wording import mentions
+from smp_git.format.ids import INDEX, parse_id, parse_path
+from smp_git.format.tombstones import Tombstones
+from smp_git.git import disk, packs
+from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.packs import Pack, Packed
+
+_PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
+# Files of `.git` that hold or may hold something of what was there before.
+_STALE: Final = (
+    "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "AUTO_MERGE", "MERGE_AUTOSTASH", "COMMIT_EDITMSG",
+    "MERGE_MSG", "MERGE_RR", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION",
+    "objects/info/commit-graph", "objects/info/packs", "objects/pack/multi-pack-index",
+    "gc.log", "gc.pid", "info/refs", "objects/pack/tmp_smp",
+)  # fmt: skip
+_STALE_FOLDERS: Final = (
+    "rr-cache", "lost-found", "objects/info/commit-graphs", "objects/pack/multi-pack-index.d",
+    "NOTES_MERGE_WORKTREE",
+)  # fmt: skip
+_STALE_PATTERNS: Final = (
+    "sharedindex.*", "objects/pack/multi-pack-index-*", "objects/pack/tmp_*", "objects/pack/.tmp-*",
+    "objects/*/tmp_obj*", "objects/tmp_*", "*.stash.*", "*~", ".*.sw?",
+)  # fmt: skip
+# What `.git/smp` keeps that holds no content; everything else there is a cache.
+_LOCAL: Final = frozenset(
+    ("lock", "epoch", "counters.json", "pending.json", "replica.json", "boot", "index-tree",
+     "tombstones.json", "erasure.json", "access.log", "index-lock", "ref")
+)  # fmt: skip
+_KEPT_LOG: Final = "refs/stash"
+
+
+class Removed(NamedTuple):
+    """How much was taken off the disk."""
+
+    objects: int = 0
+    bytes: int = 0
+
+
+# Which objects are dead
+
+
+def dead(read: Read, rewriter: Rewriter, known: Tombstones, everything: Iterable[bytes], own: Iterable[bytes], holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+    """Return the objects that the rewritten history left behind, and strays that hold it.
+
+    `own` are the objects of the deletion's own commit; `holds` says whether the bytes of a file or message hold text of the deleted.
+    """
+    alive = _alive(read, rewriter)
+    alive.update(own)
+    left = {name for name in rewriter.replaced if name not in alive}
+    strays = set(everything) - alive - left
+    if strays:
+        left |= _strays(read, strays, left, known, holds)
+    return left
+
+
+def _alive(read: Read, rewriter: Rewriter) -> set[bytes]:
+    """Return everything that the rewritten history reaches."""
+    found = set(rewriter.made)
+    found.update(step.new for step in rewriter.steps.values())
+    found.update(new for new, _ in rewriter.tags.values())
+    found.update(rewriter.kept_trees())
+    found |= rewriter.others
+    stack = list(rewriter.folders)
+    while stack:
+        name = stack.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for mode, _, each in pages.entries(read(name)[1]):
+            if mode == FOLDER:
+                stack.append(each)
+            else:
+                found.add(each)
+    return found
+
+
+def _strays(read: Read, strays: set[bytes], left: set[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+    """Return the unreachable objects that hold the deleted, or need one that does."""
+    found: set[bytes] = set()
+    needs: dict[bytes, list[bytes]] = {}
+    for name in strays:
+        kind, data = read(name)
+        needed, named = _needed(kind, data, known)
+        needs[name] = needed
+        found.update(each for each in named if each in strays)
+        if named or (kind in (BLOB, TAG) and _holds_blob(data, known)) or (kind != TREE and holds(data)):  # fmt: skip
+            found.add(name)
+        if kind == COMMIT and any(known.limit_of_text(each) for each in mentions(raw_commit(data).message)):  # fmt: skip
+            found.add(name)
+    while more := [n for n in strays - found if any(e in found or e in left for e in needs[n])]:
+        found.update(more)
+    return found
+
+
+def _needed(kind: bytes, data: bytes, known: Tombstones) -> tuple[list[bytes], list[bytes]]:
+    """Return the objects that an object names, and those it names as a gone memory's file."""
+    if kind == COMMIT:
+        raw = raw_commit(data)
+        return [raw.tree, *raw.parents], []
+    if kind == TAG:
+        return [bytes.fromhex(data[7:47].decode())], []
+    if kind != TREE:
+        return [], []
+    entries = pages.entries(data)
+    named = [entry.id for entry in entries if _is_gone_file(entry.name, known)]
+    return [entry.id for entry in entries], named
+
+
+def _is_gone_file(name: bytes, known: Tombstones) -> bool:
+    stem, _, suffix = name.rpartition(b".")
+    return suffix in (b"yaml", b"md") and known.limit_of_text(stem) > 0
+
+
+def _holds_blob(data: bytes, known: Tombstones) -> bool:
+    """Whether a file is a version of a gone memory, or an index with its line."""
+    name = pages.own_id(data)
+    if name:
+        number = pages.generation(data, has_front_matter=data.startswith(b"---"))
+        return number <= known.limit_of_text(name)
+    if b'"id"' not in data and b"id:" not in data:
+        return False
+    return any(item.generation <= known.limit_of_text(item.id) for item in pages.items(data)[1])
+
+
+# Objects
+
+
+def remove_objects(git: Path, read: Read, gone: set[bytes]) -> Removed:
+    """Take dead objects off the disk; the caller holds the lock and published the new history."""
+    objects = git / "objects"
+    packed = _packed(objects, gone)
+    size = sum(path.stat().st_size for path in packed)
+    if packed:
+        size -= _repack(git, read, packed, gone)
+    count = 0
+    for folder in sorted({name[0] for name in gone}):
+        count_here, size_here = _unlink_loose(objects / f"{folder:02x}", gone)
+        count += count_here
+        size += size_here
+    journal.reached("loose removed")
+    return Removed(len(gone), size)
+
+
+def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
+    """Return the packs that hold a dead object."""
+    return [
+        index.with_suffix(".pack")
+        for index in sorted((objects / "pack").glob("*.idx"))
+        if not gone.isdisjoint(packs.names(index))
+    ]
+
+
+def _repack(git: Path, read: Read, old: list[Path], gone: set[bytes]) -> int:
+    """Put what lives of some packs into one, and remove them; return the new one's size."""
+    folder = git / "objects" / "pack"
+    before = set(folder.glob("*.pack"))
+    names = {name for pack in old for name in packs.names(pack.with_suffix(".idx"))} - gone
+    if names and not command.pack_objects(git, sorted(names)):
+        write_pack(git, packs.pack(Packed(name, *read(name)) for name in sorted(names)))
+    journal.reached("repacked")
+    made = set(folder.glob("*.pack")) - before
+    # No index over several packs may name one that is about to go.
+    for each in folder.glob("multi-pack-index*"):
+        each.unlink(missing_ok=True)
+    for pack in old:
+        for suffix in _PACK_SUFFIXES:
+            pack.with_suffix(suffix).unlink(missing_ok=True)
+        journal.reached("pack removed")
+    disk.force_folder(folder)
+    return sum(path.stat().st_size for path in made)
+
+
+def write_pack(git: Path, pack: Pack) -> None:
+    """Put a pack into the object store, on the medium; its index makes it visible, so it is last."""
+    folder = git / "objects" / "pack"
+    for suffix, data in ((".pack", pack.pack), (".idx", pack.idx)):
+        path = folder / f"{pack.name}{suffix}"
+        disk.replace_durably(path, data, folder / "tmp_smp")
+        path.chmod(0o400)
+
+
+def _unlink_loose(folder: Path, gone: set[bytes]) -> tuple[int, int]:
+    count = size = 0
+    if not folder.is_dir():
+        return 0, 0
+    for file in folder.iterdir():
+        name = folder.name + file.name
+        if len(name) == 40 and _is_hex(name) and bytes.fromhex(name) in gone:  # noqa: PLR2004 - an id
+            size += file.stat().st_size
+            file.unlink()
+            count += 1
+    return count, size
+
+
+def _is_hex(name: str) -> bool:
+    return all(each in "0123456789abcdef" for each in name)
+
+
+# Leftovers
+
+
+def tidy(git: Path, known: Tombstones) -> None:
+    """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
+    for name in _STALE:
+        (git / name).unlink(missing_ok=True)
+    for name in _STALE_FOLDERS:
+        shutil.rmtree(git / name, ignore_errors=True)
+    for pattern in _STALE_PATTERNS:
+        for path in git.glob(pattern):
+            if path.is_file():
+                path.unlink(missing_ok=True)
+    _drop_logs(git / "logs")
+    _tidy_local(git / "smp", known)
+
+
+def _drop_logs(logs: Path) -> None:
+    for path in sorted(logs.rglob("*"), reverse=True):
+        if path.is_dir():
+            continue
+        if path.relative_to(logs).as_posix() != _KEPT_LOG:
+            path.unlink(missing_ok=True)
+
+
+def _tidy_local(smp: Path, known: Tombstones) -> None:
+    for path in smp.iterdir():
+        if path.name in _LOCAL:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    log = smp / "access.log"
+    if log.exists():
+        data = log.read_bytes()
+        left = pages.without_counts(data, known.limit_of_text)
+        if left != data:
+            disk.replace_file(log, left, smp / "access.tmp")
+
+
+# The checked-out files
+
+
+def copies(folder: Path, ids: Iterable[str]) -> Iterator[Path]:
+    """Yield the files beside a memory's that an editor or a sync program made of it or its index."""
+    for each in ids:
+        place = parse_id(each)
+        page = folder / place.page
+        if not page.is_dir() or page.is_symlink():
+            continue
+        stem = re.escape(place.file.rpartition(".")[0])
+        pattern = re.compile(rf"(?<![A-Za-z0-9_-]){stem}(?![A-Za-z0-9_])(?!-[a-z][a-z0-9]{{3}}\.)|{re.escape(INDEX)}")  # fmt: skip
+        for path in sorted(page.iterdir()):
+            own = parse_path(f"{place.page}/{path.name}")
+            if own is None and path.name != INDEX and pattern.search(path.name):
+                yield path
+
+
+def check_out(folder: Path, files: Mapping[str, bytes | None], scratch: Path) -> None:
+    """Write or remove (None) checked-out files, whatever stands there."""
+    for path, data in files.items():
+        target = folder / path
+        if any(parent.is_symlink() for parent in target.parents if folder in parent.parents):
+            continue
+        if data is not None:
+            disk.replace_file(target, data, scratch)
+            continue
+        target.unlink(missing_ok=True)
+        _prune(folder, target.parent)
+
+
+def _prune(folder: Path, parent: Path) -> None:
+    while parent != folder:
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+        parent = parent.parent

@@ -1,0 +1,544 @@
+"""The rewrite: a pure function of history and tombstones (rule 1 of the format)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from binascii import hexlify, unhexlify
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from smp_git.erasure import pages, wording
+from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry, Item
+from smp_git.erasure.wording import Origin
+from smp_git.format.ids import PAGE_SIZE, parse_path
+from smp_git.format.tombstones import ALL_GENERATIONS, Tombstones
+from smp_git.git.objects import BLOB, COMMIT, TREE
+
+TAG: Final = b"tag"
+NOTES: Final = "refs/notes/"
+ACCESS: Final = "refs/smp/access/"
+REPLACE: Final = "refs/replace/"
+STASH: Final = "refs/stash"
+
+# From so many pages on, taking a folder apart is cheaper than searching it for each.
+_MANY_PAGES: Final = 8
+_SIGNED: Final = re.compile(rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE)  # fmt: skip
+_TAG_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL)  # fmt: skip
+_HEX = re.compile(rb"[0-9a-f]+")
+_HEX_LENGTH: Final = 40
+
+# An object's type and bytes.
+Read = Callable[[bytes], tuple[bytes, bytes]]
+
+
+class History(NamedTuple):
+    """What reaches commits: references by name, and the older entries of the stash."""
+
+    refs: Mapping[str, bytes]
+    stashed: tuple[bytes, ...] = ()
+
+
+class Gone(NamedTuple):
+    """A version of a memory's file that goes from a tree."""
+
+    path: str
+    id: bytes
+    generation: int
+
+
+# What goes from a tree: versions of files, and index items with their page.
+Loss = tuple[Gone | tuple[str, bytes], ...]
+NOTHING: Final[Loss] = ()
+
+
+class Edited(NamedTuple):
+    """A tree after the rewrite (None: it goes), and what went from it."""
+
+    id: bytes | None
+    loss: Loss
+
+
+class Step(NamedTuple):
+    """A commit after the rewrite."""
+
+    old: bytes
+    new: bytes
+    old_tree: bytes
+    tree: bytes
+    loss: Loss
+    dropped: bool
+    touches: bool
+
+
+class Made(NamedTuple):
+    """A new object, and one that it resembles."""
+
+    type: bytes
+    data: bytes
+    like: bytes | None
+
+
+class Raw(NamedTuple):
+    """A commit's bytes, taken apart as far as the rewrite needs."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    rest: bytes
+    message: bytes
+
+
+def raw_commit(data: bytes) -> Raw:
+    """Return a commit's tree, parents, other header lines and message."""
+    head, _, message = data.partition(b"\n\n")
+    at = 46
+    parents = []
+    while data.startswith(b"parent ", at):
+        parents.append(unhexlify(data[at + 7 : at + 47]))
+        at += 48
+    return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
+
+
+def rewrite(read: Read, history: History, tombstones: Tombstones) -> tuple[History, Mapping[bytes, Made]]:  # fmt: skip
+    """Return history without what the tombstones name, and the new objects it needs."""
+    rewriter = Rewriter(read, tombstones)
+    return rewriter.rewritten(history), rewriter.made
+
+
+class Rewriter:
+    """Rewrites histories, remembering every object it has seen.
+
+    `made` holds new objects, `replaced` those that are no part of the rewritten
+    history at the place they had, `others` files that were left where they are and
+    `folders` trees that were left without a look inside.
+    """
+
+    def __init__(self, read: Read, tombstones: Tombstones) -> None:
+        self._source = read
+        self._tombstones = tombstones
+        self._wanted = _by_folder(tombstones)
+        self.made: dict[bytes, Made] = {}
+        self.steps: dict[bytes, Step] = {}
+        self.replaced: set[bytes] = set()
+        self.others: set[bytes] = set()
+        self.folders: set[bytes] = set()
+        self.tags: dict[bytes, tuple[bytes, bool]] = {}
+        self._trees: dict[tuple[str, bytes], Edited] = {}
+        self._like: dict[str, bytes] = {}
+        self._limits: dict[bytes, int] = {}
+        self._stash: set[bytes] = set()
+        self._kept: set[bytes] = set()
+        self._origins: dict[bytes, bytes] = {}
+
+    # History
+
+    def rewritten(self, history: History) -> History:
+        """Return a history rewritten; may be called again as it grows."""
+        newest = (history.refs[STASH],) if STASH in history.refs else ()
+        for tip in (*history.stashed, *newest):
+            self._note_stash(tip)
+        plain = {ref: tip for ref, tip in history.refs.items() if not ref.startswith(NOTES)}
+        refs: dict[str, bytes] = {}
+        for ref, tip in sorted(plain.items()):
+            refs[ref] = self._tip(ref, tip)
+        old_stash = tuple(self._commit(tip, "").new for tip in history.stashed)
+        for ref, tip in sorted(history.refs.items()):
+            if ref.startswith(NOTES):
+                refs[ref] = self._tip(ref, tip)
+        return History(self._replacements(refs), old_stash)
+
+    def _tip(self, ref: str, tip: bytes) -> bytes:
+        kind, _ = self.read(tip)
+        role = NOTES if ref.startswith(NOTES) else ACCESS if ref.startswith(ACCESS) else ""
+        if kind == COMMIT:
+            return self._commit(tip, role).new
+        return self._tag(tip)[0] if kind == TAG else tip
+
+    def _replacements(self, refs: dict[str, bytes]) -> dict[str, bytes]:
+        out: dict[str, bytes] = {}
+        for ref, tip in refs.items():
+            name = ref.removeprefix(REPLACE)
+            key = unhexlify(name) if name != ref and _HEX.fullmatch(name.encode()) else b""
+            step = self.steps.get(key)
+            if step is None or step.new == key:
+                out[ref] = tip
+            elif not step.dropped:
+                out[REPLACE + step.new.hex()] = tip
+        return out
+
+    def _note_stash(self, tip: bytes) -> None:
+        kind, data = self.read(tip)
+        if kind != COMMIT:
+            return
+        parents = raw_commit(data).parents
+        self._stash.add(tip)
+        self._kept.update((tip, *parents[1:]))
+        for each in parents[1:]:
+            self._origins[each] = parents[0]
+
+    # Commits
+
+    def _commit(self, tip: bytes, role: str) -> Step:
+        """Return a commit rewritten, its ancestors first."""
+        stack = [tip]
+        raws: dict[bytes, Raw] = {}
+        steps = self.steps
+        while stack:
+            name = stack[-1]
+            if name in steps:
+                stack.pop()
+                continue
+            raw = raws.get(name)
+            if raw is None:
+                raw = raws[name] = raw_commit(self.read(name)[1])
+            waiting = [each for each in self._before(name, raw) if each not in steps]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            steps[name] = self._step(name, raws.pop(name), role)
+        return steps[tip]
+
+    def _before(self, name: bytes, raw: Raw) -> tuple[bytes, ...]:
+        origin = self._origins.get(name)
+        return raw.parents if origin is None else (*raw.parents, origin)
+
+    def _step(self, name: bytes, raw: Raw, role: str) -> Step:
+        tree, loss = self._root(raw.tree, role)
+        before = [self.steps[each] for each in raw.parents]
+        touches = any(each.loss is not loss and each.loss != loss for each in before) if before else bool(loss)  # fmt: skip
+        parents = tuple(each.new for each in before)
+        message = self._message(name, raw, tree, before, touches=touches)
+        if (tree, parents, message) == (raw.tree, raw.parents, raw.message):
+            return Step(name, name, raw.tree, tree, loss, dropped=False, touches=touches)
+        self.replaced.add(name)
+        if name not in self._stash:
+            parents = tuple(dict.fromkeys(parents))
+        if name not in self._kept and len(parents) == 1 and self._is_empty(raw, tree, before):
+            return Step(name, parents[0], raw.tree, tree, loss, dropped=True, touches=touches)
+        new = self._make(COMMIT, _written(tree, parents, raw.rest, message), None)
+        return Step(name, new, raw.tree, tree, loss, dropped=False, touches=touches)
+
+    def _is_empty(self, raw: Raw, tree: bytes, before: list[Step]) -> bool:
+        if any(each.tree != tree for each in before):
+            return False
+        return len(before) > 1 or raw.tree != before[0].old_tree
+
+    def _message(self, name: bytes, raw: Raw, tree: bytes, before: list[Step], *, touches: bool) -> bytes:  # fmt: skip
+        message = raw.message
+        if touches or any(map(self._limit, wording.mentions(message))):
+            message = wording.without(message, partial(self._is_gone, tree), touches=touches)
+        if not wording.is_derived(message):
+            return message
+        origin = self._origins.get(name) or (raw.parents[0] if raw.parents else None)
+        step = self.steps.get(origin) if origin else None
+        if step is None or step.new == origin:
+            return message
+        subject = wording.subject(raw_commit(self.read(step.new)[1]).message)
+        return wording.renamed(message, Origin(hexlify(step.new), subject))
+
+    def _limit(self, memory_id: bytes) -> int:
+        found = self._limits.get(memory_id)
+        if found is None:
+            found = self._limits[memory_id] = self._tombstones.limit_of_text(memory_id)
+        return found
+
+    def _is_gone(self, root: bytes, memory_id: bytes) -> bool:
+        """Whether an id has a tombstone and its file is not in a rewritten tree."""
+        limit = self._limit(memory_id)
+        if not limit or limit == ALL_GENERATIONS:
+            return bool(limit)
+        return not self._holds(root, pages.path_of(memory_id))
+
+    def _holds(self, root: bytes, path: str) -> bool:
+        for part in path.encode().split(b"/"):
+            child = next((e for e in pages.entries(self.read(root)[1]) if e.name == part), None)
+            if child is None:
+                return False
+            root = child.id
+        return True
+
+    # Trees
+
+    def _root(self, tree: bytes, role: str) -> tuple[bytes, Loss]:
+        found = self._trees.get((role, tree))
+        if found is None:
+            found = self._trees[role, tree] = self._edit_root(tree, role)
+        if found.id is None:
+            return self._make(TREE, b"", None), found.loss
+        return found.id, found.loss
+
+    def _edit_root(self, tree: bytes, role: str) -> Edited:
+        if role == NOTES:
+            return Edited(self._notes(tree), NOTHING)
+        if role == ACCESS:
+            return Edited(self._access(tree), NOTHING)
+        old = pages.entries(self.read(tree)[1])
+        kept: list[Entry] = []
+        loss: Loss = NOTHING
+        for entry in old:
+            wanted = self._wanted.get(entry.name) if entry.mode == FOLDER else None
+            if wanted is None:
+                self._leave(entry)
+                kept.append(entry)
+                continue
+            edited = self._folder(entry.name.decode(), entry.id, wanted)
+            loss = loss + edited.loss if loss else edited.loss
+            if edited.id is not None:
+                kept.append(entry._replace(id=edited.id))
+        return Edited(self._tree("", tree, old, kept), loss)
+
+    def _leave(self, entry: Entry) -> None:
+        (self.folders if entry.mode == FOLDER else self.others).add(entry.id)
+
+    def _folder(self, folder: str, tree: bytes, wanted: frozenset[bytes]) -> Edited:
+        """Return the folder of a kind rewritten."""
+        found = self._trees.get((folder, tree))
+        if found is None:
+            edit = self._edit_page if b"" in wanted else partial(self._edit_folder, wanted)
+            found = self._trees[folder, tree] = edit(folder, tree)
+        return found
+
+    def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
+        old = pages.entries(self.read(tree)[1])
+        kept: list[Entry] = []
+        losses: list[Loss] = []
+        for entry in old:
+            if entry.name not in wanted or entry.mode != FOLDER:
+                kept.append(entry)
+                self._leave(entry)
+                continue
+            edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
+            if edited.loss:
+                losses.append(edited.loss)
+            if edited.id is not None:
+                kept.append(entry._replace(id=edited.id))
+        loss = losses[0] if len(losses) == 1 else tuple(item for each in losses for item in each)
+        return Edited(self._tree(folder, tree, old, kept), loss)
+
+    def _page(self, page: str, tree: bytes) -> Edited:
+        found = self._trees.get((page, tree))
+        if found is None:
+            found = self._trees[page, tree] = self._edit_page(page, tree)
+        return found
+
+    def _edit_page(self, page: str, tree: bytes) -> Edited:
+        old = pages.entries(self.read(tree)[1])
+        kept: list[Entry] = []
+        loss: list[Gone | tuple[str, bytes]] = []
+        index: Entry | None = None
+        for entry in old:
+            if entry.name == INDEX_NAME and entry.mode != FOLDER:
+                index = entry
+            gone = self._gone(page, entry)
+            if gone is None:
+                kept.append(entry)
+            else:
+                loss.append(gone)
+                self.replaced.add(entry.id)
+        if index is not None:
+            kept = self._with_index(page, index, kept, loss)
+        for entry in kept:
+            self._leave(entry)
+        return Edited(self._tree(page, tree, old, kept), tuple(loss))
+
+    def _gone(self, page: str, entry: Entry) -> Gone | None:
+        """Return what an entry of a page loses: itself, or nothing."""
+        path = f"{page}/{entry.name.decode('utf-8', 'surrogateescape')}"
+        place = parse_path(path)
+        limit = self._limit(place.text.encode()) if place is not None else 0
+        if not limit:
+            return None
+        number = 1
+        if entry.mode.startswith(b"100"):
+            file = self.read(entry.id)[1]
+            number = pages.generation(file, has_front_matter=path.endswith(".md"))
+        return Gone(path, entry.id, number) if number <= limit else None
+
+    def _with_index(self, page: str, index: Entry, kept: list[Entry], loss: list[Gone | tuple[str, bytes]]) -> list[Entry]:  # fmt: skip
+        head, items = pages.items(self.read(index.id)[1])
+        left = [item for item in items if item.generation > self._limit(item.id)]
+        if len(left) == len(items) and (left or not loss):
+            return kept
+        loss += sorted((page, item.text) for item in items if item not in left)
+        self.replaced.add(index.id)
+        if not left:
+            return [entry for entry in kept if entry is not index]
+        new = self._index(page, head, left)
+        return [entry._replace(id=new) if entry is index else entry for entry in kept]
+
+    def _index(self, page: str, head: bytes, items: list[Item]) -> bytes:
+        data = head + b"".join(item.text for item in items)
+        return self._make(BLOB, data, f"{page}/")
+
+    def _tree(self, role: str, tree: bytes, old: list[Entry], kept: list[Entry]) -> bytes | None:
+        """Return the id of the tree of what is kept, None if that is nothing."""
+        if kept == old:
+            return tree
+        self.replaced.add(tree)
+        return self._make(TREE, pages.joined(kept), role) if kept else None
+
+    def _access(self, tree: bytes) -> bytes | None:
+        """Return the tree of access counts without those of gone memories."""
+        old = pages.entries(self.read(tree)[1])
+        kept: list[Entry] = []
+        for entry in old:
+            kind, data = self.read(entry.id)
+            left = pages.without_counts(data, self._limit) if kind == BLOB else data
+            if left == data:
+                kept.append(entry)
+                self.others.add(entry.id)
+                continue
+            self.replaced.add(entry.id)
+            kept.append(entry._replace(id=self._make(BLOB, left, None)))
+        return self._tree(ACCESS, tree, old, kept)
+
+    # Tags and notes
+
+    def _tag(self, name: bytes) -> tuple[bytes, bool]:
+        """Return an annotated tag rewritten, and whether it was of a commit that touches."""
+        found = self.tags.get(name)
+        if found is None:
+            found = self.tags[name] = self._edit_tag(name)
+        return found
+
+    def _edit_tag(self, name: bytes) -> tuple[bytes, bool]:
+        data = self.read(name)[1]
+        head, _, message = data.partition(b"\n\n")
+        target = unhexlify(data[7:47])
+        kind = self.read(target)[0]
+        new, touches = target, False
+        if kind == TAG:
+            new, touches = self._tag(target)
+        elif kind == COMMIT:
+            step = self._commit(target, "")
+            new, touches = step.new, step.dropped or step.touches
+        else:
+            self.others.add(target)
+        label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
+        text = wording.without(
+            _TAG_SIGNATURE.sub(b"", message) if touches else message,
+            partial(self._is_gone, self._tree_of(new)),
+            touches=touches,
+            generic=label[1] if label else wording.GENERIC,
+        )
+        if (new, text) == (target, message):
+            return name, touches
+        self.replaced.add(name)
+        text = _TAG_SIGNATURE.sub(b"", text)
+        return self._make(
+            TAG, b"object " + hexlify(new) + head[47:] + b"\n\n" + text, None
+        ), touches
+
+    def _tree_of(self, name: bytes) -> bytes:
+        kind, data = self.read(name)
+        if kind == TAG:
+            return self._tree_of(unhexlify(data[7:47]))
+        return unhexlify(data[5:45]) if kind == COMMIT else self._make(TREE, b"", None)
+
+    def _notes(self, tree: bytes) -> bytes | None:
+        """Return a tree of notes with its names brought up to date."""
+        kept: dict[bytes, Entry] = {}
+        changed = False
+        for path, entry in self._flat(tree, b""):
+            target = self._noted(path)
+            changed |= target != path
+            if target is None:
+                self.replaced.add(entry.id)
+                continue
+            self.others.add(entry.id)
+            if target not in kept or entry.id < kept[target].id:
+                kept[target] = entry
+        if not changed:
+            return tree
+        self._replace_folders(tree)
+        return self._nested(kept)
+
+    def _noted(self, path: bytes) -> bytes | None:
+        """Return the path of a note after the rewrite, or None if it goes."""
+        name = path.replace(b"/", b"")
+        if len(name) != _HEX_LENGTH or not _HEX.fullmatch(name):
+            return path
+        key = unhexlify(name)
+        step = self.steps.get(key)
+        new, gone = (step.new, step.dropped or step.touches) if step else self.tags.get(key, (key, False))  # fmt: skip
+        if new == key:
+            return path
+        return None if gone else _like(path, hexlify(new))
+
+    def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, Entry]]:
+        for entry in pages.entries(self.read(tree)[1]):
+            if entry.mode == FOLDER:
+                yield from self._flat(entry.id, prefix + entry.name + b"/")
+            else:
+                yield prefix + entry.name, entry
+
+    def _replace_folders(self, tree: bytes) -> None:
+        self.replaced.add(tree)
+        for entry in pages.entries(self.read(tree)[1]):
+            if entry.mode == FOLDER:
+                self._replace_folders(entry.id)
+
+    def _nested(self, files: Mapping[bytes, Entry]) -> bytes | None:
+        below: dict[bytes, dict[bytes, Entry]] = {}
+        here: list[Entry] = []
+        for path, entry in files.items():
+            name, slash, rest = path.partition(b"/")
+            if slash:
+                below.setdefault(name, {})[rest] = entry
+            else:
+                here.append(entry._replace(name=name))
+        for name, inner in below.items():
+            folder = self._nested(inner)
+            if folder is not None:
+                here.append(Entry(FOLDER, name, folder))
+        here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
+        return self._make(TREE, pages.joined(here), NOTES) if here else None
+
+    # Objects
+
+    def kept_trees(self) -> Iterator[bytes]:
+        """Yield the trees that stayed as they are where the rewrite looked."""
+        return (tree for (_, tree), edited in self._trees.items() if edited.id == tree)
+
+    def read(self, name: bytes) -> tuple[bytes, bytes]:
+        """Return the type and bytes of an object, new ones included."""
+        found = self.made.get(name)
+        return (found.type, found.data) if found is not None else self._source(name)
+
+    def _make(self, kind: bytes, data: bytes, role: str | None) -> bytes:
+        name = hashlib.sha1(b"%s %d\0%s" % (kind, len(data), data), usedforsecurity=False).digest()
+        if name not in self.made:
+            like = self._like.get(role) if role is not None else None
+            self.made[name] = Made(kind, data, like)
+        if role is not None:
+            self._like[role] = name
+        return name
+
+
+def _written(tree: bytes, parents: tuple[bytes, ...], rest: bytes, message: bytes) -> bytes:
+    lines = [b"tree " + hexlify(tree), *(b"parent " + hexlify(each) for each in parents)]
+    return b"\n".join((*lines, _SIGNED.sub(b"", rest))) + b"\n" + message
+
+
+def _like(path: bytes, key: bytes) -> bytes:
+    """Return a note's path for another object, cut into folders as `path` is."""
+    out, at = [], 0
+    for part in path.split(b"/"):
+        out.append(key[at : at + len(part)])
+        at += len(part)
+    return b"/".join(out)
+
+
+def _by_folder(tombstones: Tombstones) -> dict[bytes, frozenset[bytes]]:
+    """Return the pages that tombstones concern, by folder; an empty name is the folder itself."""
+    found: dict[bytes, set[bytes]] = {}
+    for each in tombstones.items:
+        pages_of = found.setdefault(each.first.kind.folder.encode(), set())
+        if each.first.name:
+            pages_of.add(b"")
+            continue
+        for number in range(each.first.number // PAGE_SIZE, each.last.number // PAGE_SIZE + 1):
+            pages_of.add(f"{number:03d}".encode())
+    return {folder: frozenset(names) for folder, names in found.items()}

@@ -1,0 +1,103 @@
+"""All references of a repository as its files say, and all of them moved at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.errors import DamagedError
+from smp_git.git import disk
+
+_ID = re.compile(r"[0-9a-f]{40}")
+_SYMBOLIC: Final = "ref: "
+_ZERO: Final = "0" * 40
+STASH_LOG: Final = "logs/refs/stash"
+HEAD: Final = "HEAD"
+
+
+class StashEntry(NamedTuple):
+    """One line of the stash's reflog."""
+
+    id: str
+    who: str
+    message: str
+
+
+def read(git: Path) -> dict[str, str]:
+    """Return what every reference names; symbolic ones are left out, a detached HEAD is not."""
+    found = _packed(git)
+    for path in _files(git / "refs"):
+        name = path.relative_to(git).as_posix()
+        value = _value(path, name)
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = value
+    detached = _value(git / HEAD, HEAD)
+    return found | ({HEAD: detached} if detached else {})
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path))
+        elif not entry.name.endswith(".lock"):
+            yield Path(entry.path)
+
+
+def _value(path: Path, name: str) -> str | None:
+    text = path.read_bytes().decode("ascii", "replace").strip()
+    if text.startswith(_SYMBOLIC):
+        return None
+    if not _ID.fullmatch(text):
+        raise DamagedError(f"{name} of session {path} cannot be read")
+    return text
+
+
+def _packed(git: Path) -> dict[str, str]:
+    try:
+        lines = (git / "packed-refs").read_text("utf-8", "surrogateescape").splitlines()
+    except FileNotFoundError:
+        return {}
+    rows = (line.split(" ", 1) for line in lines if line[:1] not in ("#", "^", ""))
+    return {name: value for value, name in rows}
+
+
+def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
+    """Bring `packed-refs` up to date; references it does not hold are not added."""
+    found = _packed(git)
+    kept = {
+        name: new for name, value in found.items() if (new := changes.get(name, value)) is not None
+    }
+    if kept != found:
+        text = "".join(f"{value} {name}\n" for name, value in sorted(kept.items()))
+        scratch = git / "packed-refs.lock"
+        disk.replace_file(git / "packed-refs", text.encode("utf-8", "surrogateescape"), scratch)
+
+
+def read_stash(git: Path) -> list[StashEntry]:
+    """Return the entries of the stash, oldest first."""
+    try:
+        lines = (git / STASH_LOG).read_text("utf-8", "surrogateescape").splitlines()
+    except FileNotFoundError:
+        return []
+    out = []
+    for line in lines:
+        head, _, message = line.partition("\t")
+        _, new, who = head.split(" ", 2)
+        out.append(StashEntry(new, who, message))
+    return out
+
+
+def write_stash(git: Path, entries: list[StashEntry]) -> None:
+    """Replace the entries of the stash."""
+    before = [_ZERO, *(entry.id for entry in entries)]
+    text = "".join(
+        f"{old} {entry.id} {entry.who}\t{entry.message}\n"
+        for old, entry in zip(before, entries, strict=False)
+    )
+    scratch = git / "smp" / "stash.tmp"
+    disk.replace_file(git / STASH_LOG, text.encode("utf-8", "surrogateescape"), scratch)
