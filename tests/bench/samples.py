@@ -50,10 +50,10 @@ def interleaved(
     works: Mapping[str, Callable[[], object]],
     rounds: int,
     *,
-    turn: int = 1,
+    turn: Callable[[str], int] = lambda _: 1,
     between: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Samples]:
-    """Do each work `turn` times in each round, so that noise falls on all alike.
+    """Do each work in each round, `turn` times in a row, so that noise falls on all alike.
 
     `between` is called with the name of a work after its turn, outside the time.
     """
@@ -61,7 +61,7 @@ def interleaved(
     for _ in range(rounds):
         for name, work in works.items():
             settle()
-            for _ in range(turn):
+            for _ in range(turn(name)):
                 found[name].take(work)
             between(name)
     return found
