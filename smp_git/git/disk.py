@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from smp_git.errors import StorageError
+from smp_git.errors import SmpError, StorageError
 
 # File systems whose journal keeps the order of names: once the data of new files is out,
 # syncing the one renamed last commits what made them and their names as well.
@@ -39,7 +39,8 @@ def reporting(what: str) -> Iterator[None]:
     """Turn an OSError of the disk into a StorageError that names `what`."""
     try:
         yield
-    except StorageError:
+    except SmpError:
+        # Some of ours are an OSError too, such as the one of a lock.
         raise
     except OSError as error:
         raise storage_error(what, error) from error
