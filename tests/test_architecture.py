@@ -1,0 +1,177 @@
+"""The staircase: who may import whom, who owns which outside package, who may look around."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PACKAGE = ROOT / "smp_git"
+
+# Lowest first. A module, or a sub-package as a whole, imports only from the lines above
+# its own here. A new one is given its place by adding it.
+LAYERS = (
+    {"errors", "when", "decay", "search"},
+    {"memory", "redact", "relevance"},
+    {"format", "git", "scales"},
+    {"index", "local", "lock", "settings", "context"},
+    {"snapshot"},
+    {"stage", "history", "handmade", "assembly"},
+    {"check", "checkout", "revert"},
+    {"repair"},
+    {"transaction"},
+    {"upkeep", "guard", "access", "erasure"},
+    {"query", "recovery"},
+    {"briefing"},
+    {"questions"},
+    {"session", "deletions"},
+    {"across", "removals"},
+    {"store"},
+    {"demo"},
+    {"cli"},
+    {"__main__"},
+)
+OWNERS = {
+    "pygit2": "smp_git.git",
+    "yaml": "smp_git.format.yamlfile",
+    "filelock": "smp_git.lock",
+    "typer": "smp_git.cli",
+    "cryptography": "smp_git.recovery.seal",
+    "regex": "smp_git.query.conditions",
+}
+# What the environment, the home and the working folder are is asked only here.
+LOOKS_AROUND = {
+    "smp_git.store": "Store.open and Store.init, the doors",
+    "smp_git.settings": "a folder of keys may begin with ~",
+}
+# Imports inside functions, each for a reason given beside it: what few programs need.
+LATE = {
+    "smp_git.format.yamlfile",
+    "smp_git.git.disk",
+    "smp_git.query.conditions",
+    "smp_git.questions",
+    "smp_git.recovery.seal",
+    "smp_git.session",
+    "smp_git.settings",
+    "smp_git.store",
+}
+_AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")
+
+
+def _modules() -> dict[str, Path]:
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+MODULES = _modules()
+TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    """Yield what a module imports when it runs, as module names."""
+    for node in _running(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+
+
+def _running(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _running(node)
+
+
+def _unit(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+GRAPH = {
+    name: sorted({found for found in _imports(tree) if found in MODULES} - {name, "smp_git"})
+    for name, tree in TREES.items()
+}
+LEVEL = {unit: number for number, layer in enumerate(LAYERS) for unit in layer}
+
+
+def test_every_module_has_its_place_on_the_staircase() -> None:
+    assert {_unit(name) for name in MODULES} - {""} == set(LEVEL)
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"smp_git"}))
+def test_imports_go_only_downwards(module: str) -> None:
+    upward = [
+        found
+        for found in GRAPH[module]
+        if _unit(found) != _unit(module) and LEVEL[_unit(found)] >= LEVEL[_unit(module)]
+    ]
+
+    assert upward == []
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " → ".join((*above, module))
+        if module not in done:
+            for found in GRAPH[module]:
+                visit(found, (*above, module))
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+def test_each_outside_package_has_one_owner() -> None:
+    users = {
+        (found.split(".")[0], name)
+        for name, tree in TREES.items()
+        for found in _imports(tree)
+        if found.split(".")[0] not in sys.stdlib_module_names and not found.startswith("smp_git")
+    }
+    strangers = [
+        f"{name} imports {package}"
+        for package, name in sorted(users)
+        if not f"{name}.".startswith(f"{OWNERS.get(package, '?')}.")
+    ]
+
+    assert strangers == []
+
+
+def test_only_the_doors_look_around() -> None:
+    found = {name for name, path in MODULES.items() if _AROUND.search(path.read_text())}
+
+    assert {name for name in found if not name.startswith("smp_git.cli")} <= set(LOOKS_AROUND)
+
+
+def test_imports_inside_functions_are_on_the_list() -> None:
+    late = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for inner in ast.walk(node)
+        if isinstance(inner, (ast.Import, ast.ImportFrom))
+    }
+
+    assert {name for name in late if _unit(name) not in ("cli", "__main__")} <= LATE
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_module_says_in_one_line_what_it_knows(module: str) -> None:
+    text = ast.get_docstring(TREES[module])
+
+    assert text
+    assert text.split("\n")[0][-1] in ".:…"
