@@ -16,11 +16,15 @@ from smp_git.snapshot import Snapshot
 
 
 class Change(NamedTuple):
-    """One checked-out file before and after."""
+    """One checked-out file before and after.
+
+    `taken` is a person's version of it that the new one contains.
+    """
 
     path: str
     old: ObjectId | None
     new: ObjectId | None
+    taken: ObjectId | None = None
 
 
 class Assembly(NamedTuple):

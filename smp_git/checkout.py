@@ -49,7 +49,7 @@ def _may_replace(target: Path, change: Change) -> bool:
         return change.old is None or change.new is None
     except IsADirectoryError:
         return False
-    return found in (change.old, change.new)
+    return found in (change.old, change.new, change.taken)
 
 
 def _refuse_links(folder: Path, target: Path, seen: set[Path]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ from smp_git.format import document
 from smp_git.format.ids import is_index, kind_of_folder, parse_id, parse_path
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.local import Local
 from smp_git.memory import MAX_FILE_BYTES
+from smp_git.reconcile import reconciled
 from smp_git.redact.rules import Rules
 from smp_git.snapshot import Snapshot
 
@@ -86,6 +88,24 @@ def check(handmade: Handmade, rules: Rules) -> None:
         )
 
 
+def brought_together(
+    handmade: Handmade, snapshot: Snapshot, local: Local
+) -> dict[str, bytes | None]:
+    """Return the hand-made files, each with what later writes changed in it.
+
+    Raises ConflictError if a file and a later write changed the same field.
+    """
+    bases = local.left_alone()
+    repository = snapshot.repository
+    out = dict(handmade.files)
+    for path, data in handmade.files.items():
+        base, head = bases.get(path), repository.find(snapshot.tree, path)
+        if data is not None and base is not None and head is not None and base != head:
+            before = repository.blob(ObjectId(base))
+            out[path] = reconciled(before, data, repository.blob(head), path)
+    return out
+
+
 def _secrets(path: str, data: bytes | None, rules: Rules) -> Iterator[str]:
     """Say in which line of a file which kinds of secret stand."""
     text = (data or b"").decode()
@@ -95,9 +115,9 @@ def _secrets(path: str, data: bytes | None, rules: Rules) -> Iterator[str]:
         yield f"{path}:{next(lines, 1)}: a secret ({name})"
 
 
-def restore_indexes(snapshot: Snapshot, folder: Path, handmade: Handmade) -> None:
-    """Write the page indexes that a person changed as they are committed."""
-    for path in handmade.stale_indexes:
+def restore(snapshot: Snapshot, folder: Path, paths: Iterable[str]) -> None:
+    """Write checked-out files as they are committed: page indexes, and what says the same."""
+    for path in paths:
         blob = snapshot.repository.find(snapshot.tree, path)
         target = folder / path
         if blob is not None and target.parent.is_dir() and not target.parent.is_symlink():

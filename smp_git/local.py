@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -155,6 +155,23 @@ class Local:
     def note_vetted(self, commit: str, found: Mapping[str, list[str]]) -> None:
         """Remember the commit up to which was looked, and what was found by commit."""
         os.close(self._overwrite("vetted.json", {"commit": commit, "found": dict(found)}))
+
+    # Checked-out files left alone because a person had changed them
+
+    def left_alone(self) -> dict[str, str]:
+        """Return the files that writes left alone, each with the version it was edited from."""
+        found = _json(self.folder / "left.json")
+        return {path: blob for path, blob in found.items() if isinstance(blob, str)}
+
+    def note_left_alone(self, bases: Mapping[str, str | None], done: Iterable[str]) -> None:
+        """Note the files that a write left alone, and those that it brought up to date."""
+        known = self.left_alone()
+        kept = {path: blob for path, blob in known.items() if path not in set(done)}
+        kept |= {
+            path: blob for path, blob in bases.items() if blob is not None and path not in known
+        }
+        if kept != known:
+            self._keep("left.json", kept)
 
     # The boot: a change means that the machine may have lost what was not forced out
 

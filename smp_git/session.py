@@ -21,10 +21,12 @@ from smp_git.errors import (
     shown,
 )
 from smp_git.format import yamlfile
-from smp_git.format.ids import parse_id
+from smp_git.format.ids import parse_id, short_id
 from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, check_text
-from smp_git.questions import Questions
+from smp_git.recovery.anonymize import Anonymized
+from smp_git.recovery.site import no_site
+from smp_git.recovery.trash import Trash
 from smp_git.redact.rules import Cleaned, Report, merged
 from smp_git.settings import FORMAT, Settings
 from smp_git.snapshot import Reader, Snapshot
@@ -34,6 +36,7 @@ from smp_git.upkeep import IndexKeeper, on_open
 
 if TYPE_CHECKING:
     from smp_git.check import Problem
+from smp_git.deletions import Deletions
 
 RULE: Final = 1
 
@@ -108,7 +111,7 @@ class SessionInfo:
         }
 
 
-class Session(Questions):
+class Session(Deletions):
     """One session: add and edit memories, read them, see and undo what happened.
 
     Reading takes no lock and is never torn. Each write is one commit; when a method
@@ -116,7 +119,7 @@ class Session(Questions):
     shared by threads; close it, or use it as a context manager.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None) -> None:  # fmt: skip
+    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, store: Path | None = None, keys: Path | None = None, anonymize: Callable[..., Anonymized] | None = None) -> None:  # fmt: skip
         reader = Reader(path, durable=settings.durable)
         self.metadata = _metadata(reader.snapshot())
         project = str(self.metadata.context.get("project_name", ""))
@@ -125,7 +128,12 @@ class Session(Questions):
         self._keeper = IndexKeeper(self._writer)
         self._closed = False
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
+        self._trash = (
+            Trash(store, keys, settings.retention, path.name, self.metadata.uid) if store else None
+        )
+        self._anonymize = anonymize or _no_store
         on_open(self._keeper, clock())
+        self._finish_deletions()
 
     def __enter__(self) -> Self:
         return self
@@ -140,10 +148,14 @@ class Session(Questions):
         """Refresh Git's index and let go of the repository; a second call does nothing."""
         if not self._closed:
             self._closed = True
-            self._keeper.stop()
+            # Another handle may have moved the session away: then there is nothing to refresh.
+            is_here = self._reader.local.folder.is_dir()
+            if is_here:
+                self._keeper.stop()
             if self._known_desk is not None:
                 self._known_desk.close()
-            self._accesses.fold(self._writer)
+            if is_here:
+                self._accesses.fold(self._writer)
             self._reader.close()
 
     @property
@@ -160,6 +172,11 @@ class Session(Questions):
     def head(self) -> CommitId:
         """The newest commit."""
         return self._reader.snapshot().id
+
+    @property
+    def left_alone(self) -> tuple[str, ...]:
+        """The files that the last write left as they were because a person had changed them."""
+        return tuple(self._writer.left)
 
     @property
     def longest_wait_seconds(self) -> float:
@@ -244,17 +261,22 @@ class Session(Questions):
     def commit(self, *, agent: str | None = None) -> Change:
         """Check what a person changed by hand and commit it as it is.
 
-        Raises InvalidFileError, naming files and lines, if anything does not parse;
-        then nothing is committed.
+        What a later write changed in the same memory stays. Raises InvalidFileError,
+        naming files and lines, if anything does not parse, and ConflictError if both
+        changed the same field; then nothing is committed.
         """
 
         def work(stage: Stage) -> None:
             found = handmade.find(stage.base, self.path)
             handmade.check(found, self._rules)
-            for path, data in found.files.items():
+            same = list(found.stale_indexes)
+            for path, data in handmade.brought_together(found, stage.base, self._reader.local).items():  # fmt: skip
                 was = stage.base.repository.find(stage.base.tree, path)
-                stage.put_file(path, data, "remove" if data is None else "edit" if was else "")
-            handmade.restore_indexes(stage.base, self.path, found)
+                verb = "remove" if data is None else "edit" if was else ""
+                stage.put_file(path, data, verb, found.files[path])
+                if data is not None and was and data == stage.base.repository.blob(was):
+                    same.append(path)
+            handmade.restore(stage.base, self.path, same)
 
         return self._change(agent, work, "edits by hand")
 
@@ -359,11 +381,16 @@ class Session(Questions):
         """Return, for each field of a memory, who gave it its value, and when."""
         return self._read(None, lambda now: history.blame(now, now.find(memory_id)))
 
-    def _full(self, snapshot: Snapshot, memory_id: str) -> MemoryId:
+    def full_id(self, text: str) -> str:
+        """Return the full id that a text names, or the text itself if it names none."""
+        return self._read(None, lambda now: self._full(now, text))
+
+    def _full(self, snapshot: Snapshot, text: str) -> MemoryId:
         try:
-            return snapshot.find(memory_id)
+            return snapshot.find(text)
         except MemoryNotFoundError:
-            return parse_id(memory_id).text
+            short = short_id(text)
+            return short.text if short is not None else parse_id(text).text
 
     def _info(self, snapshot: Snapshot) -> SessionInfo:
         entries = snapshot.entries()
@@ -468,6 +495,10 @@ class SessionTransaction(Transaction):
         new = self._session._rules.cleaned(text, fields)  # noqa: SLF001 - as above
         self._redacted.append(new.redacted)
         return new
+
+
+def _no_store(*_: object, **__: object) -> Anonymized:
+    raise no_site()
 
 
 def _metadata(snapshot: Snapshot) -> Metadata:

@@ -16,7 +16,7 @@ from smp_git.format import document
 from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
-from smp_git.git.objects import ObjectId
+from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.memory import (
     KINDS,
     Kind,
@@ -102,6 +102,7 @@ class Stage:
         self._number = number
         self.memories: dict[MemoryId, Memory] = {}
         self.files: dict[str, bytes | None] = {}
+        self.taken: dict[str, ObjectId] = {}
         self.touches: dict[MemoryId, Touch] = {}
         self.started_from: dict[MemoryId, ObjectId | None] = {}
         self._latest: dict[str, list[Entry]] = {}
@@ -241,8 +242,13 @@ class Stage:
         except MemoryNotFoundError:
             return None
 
-    def put_file(self, path: str, data: bytes | None, verb: str) -> None:
-        """Stage the bytes of a memory's file as they are (None: removed)."""
+    def put_file(self, path: str, data: bytes | None, verb: str, taken: bytes | None = None) -> None:  # fmt: skip
+        """Stage the bytes of a memory's file as they are (None: removed).
+
+        `taken` is a checked-out version that they contain, which may be replaced.
+        """
+        if taken is not None and taken != data:
+            self.taken[path] = object_id(BLOB, taken)
         place = parse_path(path)
         if place is None:
             self.files[path] = data
@@ -265,6 +271,7 @@ class Stage:
         self.memories.update(other.memories)
         self.files.update(other.files)
         self.touches.update(other.touches)
+        self.taken.update(other.taken)
         self.started_from.update(other.started_from)
 
     def turn(self) -> str | None:

@@ -155,7 +155,8 @@ class Writer:
                 text,
             ),
         )
-        left = self._publish(base, made, commit)
+        taken = [change._replace(taken=stage.taken.get(change.path)) for change in made.changes]
+        left = self._publish(base, made._replace(changes=taken), commit)
         return Change(commit=CommitId(commit.id), touches=touches, left=tuple(left))
 
     def _publish(self, base: Snapshot, made: Assembly, commit: Object) -> list[str]:
@@ -191,7 +192,10 @@ class Writer:
             lambda blob: data.get(blob) or reader.repository.blob(blob),
             reader.local.scratch("checkout"),
         )
-        self.left.update(dict.fromkeys(left))
+        bases = {change.path: change.old for change in made.changes if change.path in left}
+        done = [change.path for change in made.changes if change.path not in left]
+        reader.local.note_left_alone(bases, done)
+        self.left = dict.fromkeys(left)
         return left
 
     # Who writes

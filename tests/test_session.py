@@ -192,3 +192,33 @@ def test_second_store_object_sees_the_writes(
 
     with Store.open(tmp_path / "store").session("sh") as other:
         assert [memory.title for memory in other.memories()] == ["Use Redis"]
+
+
+def test_hand_edit_and_later_write_are_brought_together(session: Session) -> None:
+    memory = session.add("finding", "No MFA", agent="veritas", severity="low")
+    file = session.file(memory.id)
+    file.write_text("# seen by ada\n" + file.read_text().replace("severity: low", "severity: high"))
+    session.edit(memory.id, category="missing_requirement")
+    assert session.left_alone == (memory.path,)
+    session.commit(agent="ada")
+
+    assert dict(session.get(memory.id).fields) == {
+        "severity": "high",
+        "category": "missing_requirement",
+    }
+    assert file.read_text().startswith("# seen by ada\n")
+
+
+def test_hand_edit_and_later_write_of_one_field_conflict(session: Session) -> None:
+    memory = session.add("finding", "No MFA", agent="veritas", severity="low")
+    file = session.file(memory.id)
+    mine = file.read_text().replace("severity: low", "severity: high")
+    file.write_text(mine)
+    session.edit(memory.id, severity="critical")
+
+    with pytest.raises(ConflictError, match="severity changed by hand and by a later write"):
+        session.commit()
+    assert file.read_text() == mine
+    file.write_text(mine.replace("severity: high", "severity: critical"))
+    session.commit()
+    assert session.get(memory.id).fields["severity"] == "critical"

@@ -42,6 +42,14 @@ def _common() -> list[TyperOption]:
     ]  # fmt: skip
 
 
+_ORDER = (
+    "demo", "init", "new", "use", "sessions", "info", "add", "show", "list", "edit", "resolve",
+    "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
+    "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
+    "blame", "undo", "rollback", "path", "commit", "check",
+)  # fmt: skip
+
+
 class _Command(TyperCommand):
     """A command with the common options."""
 
@@ -56,6 +64,11 @@ class _Program(TyperGroup):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *_common()]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order in which a newcomer meets them."""
+        known = super().list_commands(ctx)
+        return [name for name in _ORDER if name in known] + [name for name in known if name not in _ORDER]  # fmt: skip
 
     def invoke(self, ctx: Any) -> Any:
         try:

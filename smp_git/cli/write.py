@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +42,7 @@ def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
     note_redacted(memory.redacted)
     if memory.duplicate_of and memory.duplicate_of != memory.id:
         note(f"{memory.id} says the same as {memory.duplicate_of}")
+    _note_left(session, session.left_alone)
     for link in memory.links:
         try:
             session.get(link.target)
@@ -71,7 +73,7 @@ def add(
             content,
             agent=_agent(ctx, agent),
             tags=tag,
-            links=links_from(link),
+            links=[(relation, session.full_id(other)) for relation, other in links_from(link)],
             at=at,
             skip_duplicates=skip_duplicates,
             **_checked(fields_from(field)),
@@ -200,8 +202,12 @@ def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
     """Print what an undo, a rollback or a commit by hand did."""
     lines = [f"{touch.verb or 'add'} {touch.id}" for touch in change.touches]
     emit(ctx, change.as_json(), "\n".join(lines) or "nothing to do")
-    for path in change.left:
-        note(f"{session.path / path} has an uncommitted edit and was left as it is")
+    _note_left(session, change.left)
+
+
+def _note_left(session: Session, paths: Iterable[str]) -> None:
+    for path in paths:
+        note(f"{session.path / path} has an uncommitted edit and was left as it is; smp commit brings both together")  # fmt: skip
 
 
 @command(example="smp undo")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -78,15 +78,26 @@ def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
     canonical = encode(new)
     if encode(old) == old_file:
         return canonical
-    text = old_file.decode()
-    front, body = _split(text, old.path) if old.path.endswith(".md") else (text, None)
     mapping = mapping_of(new)
-    changed = yamlfile.edit(front, _changes(mapping_of(old), mapping), tuple(mapping))
-    if changed is None:
-        return canonical
-    whole = changed if body is None else f"{_FENCE}{changed}{_FENCE}{new.content}\n"
-    kept = whole.encode()
-    return kept if _says(kept, new) else canonical
+    kept = spliced(
+        old_file, old.path, _changes(mapping_of(old), mapping), tuple(mapping), new.content
+    )
+    return kept if kept is not None and _says(kept, new) else canonical
+
+
+def spliced(file: bytes, path: str, changes: Mapping[str, Value | None], order: Sequence[str], content: str | None = None) -> bytes | None:  # fmt: skip
+    """Return a memory's file with keys set (None: removed) and all else as it stands.
+
+    `content` replaces what stands below front matter. Returns None when that cannot be
+    done without changing anything else.
+    """
+    text = file.decode()
+    front, body = _split(text, path) if path.endswith(".md") else (text, None)
+    changed = yamlfile.edit(front, changes, order)
+    if changed is None or body is None:
+        return changed.encode() if changed is not None else None
+    below = f"{content if content is not None else body}\n"
+    return f"{_FENCE}{changed}{_FENCE}{below}".encode()
 
 
 def _changes(old: Mapping[str, Value], new: Mapping[str, Value]) -> dict[str, Value | None]:
