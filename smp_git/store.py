@@ -31,6 +31,8 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.recovery import keys
+from smp_git.removals import Removals
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
 from smp_git.when import format_time
@@ -54,13 +56,14 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the clock of the program; tests pass their own
 
 
-class Store:
+class Store(Removals):
     """A folder of sessions."""
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
         self.path = path
         self.clock = clock
         self.settings = settings.load(path)
+        self.key_folder = keys.folder(self.settings.key_dir, os.environ, path)  # noqa: TID251 - the one door
         self._asked: dict[str, Session] = {}
 
     def __repr__(self) -> str:
@@ -188,7 +191,18 @@ class Store:
 
     def _opened(self, place: Path) -> Session:
         shared = self.path / GLOBAL
-        return Session(place, self.clock, self.settings, shared=None if place == shared else shared)
+        return Session(
+            place,
+            self.clock,
+            self.settings,
+            shared=None if place == shared else shared,
+            store=self.path,
+            keys=self.key_folder,
+            anonymize=self.anonymize_session,
+        )
+
+    def _store_at(self, path: str | os.PathLike[str]) -> Store:
+        return Store.init(path, clock=self.clock)
 
     def _new_id(self, given: str | None, now: datetime) -> str:
         if given is None:
