@@ -126,6 +126,11 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     """Mend what a dead writer or a power cut left, unless somebody is writing now."""
     writer = keeper.writer
     reader = writer.reader
+    if (reader.local.folder / "erasure.json").exists():
+        from smp_git.erasure.erase import resume  # noqa: PLC0415 - only after a crash
+
+        with suppress(SmpError):
+            resume(writer)
     behind = not staging.is_current(reader.repository.git, reader.snapshot().tree)
     if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
         # Reading needs none of this; the next writer repairs before it writes.

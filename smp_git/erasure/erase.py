@@ -21,6 +21,7 @@ from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import staging
 from smp_git.git.objects import ObjectId
 from smp_git.git.repository import Repository
+from smp_git.lock import locked
 from smp_git.memory import CommitId, MemoryId, agent_name
 from smp_git.transaction import Writer
 
@@ -28,6 +29,9 @@ __all__ = ["Counts", "Proof", "Receipt", "Version", "erase", "is_interrupted", "
 
 # How often another deletion may come between before this one gives up.
 _MOST_PLANS: Final = 5
+# One deletion at a time; the next one waits for the proof of the one before.
+_LOCK: Final = "erasing/lock"
+_PATIENCE_SECONDS: Final = 60.0
 
 Seal = Callable[[Sequence[Version]], None]
 
@@ -66,11 +70,12 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
     deletion = deletion or f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     order = _Order(names, purge, agent_name(by), now, deletion, seal)
     clock = _Clock()
-    done = _planned(writer, order, clock)
-    found = proof.verify(writer.reader, done.known, done.versions)
-    clock.lap("proof")
-    with writer.holding("closing a deletion"):
-        journal.close(writer.reader.local.folder, deletion)
+    smp = writer.reader.local.folder
+    with locked(smp.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, "deleting"):
+        done = _planned(writer, order, clock)
+        found = proof.verify(writer.reader, done.known, done.versions)
+        clock.lap("proof")
+        journal.close(smp, deletion)
     return Receipt(
         deletion=deletion,
         ids=names,
@@ -101,17 +106,27 @@ def resume(writer: Writer) -> str | None:
     smp = writer.reader.local.folder
     if not journal.exists(smp):
         return None
+    try:
+        with locked(smp.parent / _LOCK, time.monotonic(), "finishing a deletion"):
+            return _resumed(writer)
+    except LockedError:
+        # Whoever holds it is at work on it.
+        return None
+
+
+def _resumed(writer: Writer) -> str | None:
+    smp = writer.reader.local.folder
+    kept = journal.read(smp)
+    if kept is None:
+        return None
+    if kept.step == journal.SEALING:
+        journal.close(smp, kept.deletion)
+        return ""
     with writer.holding("finishing a deletion"):
-        kept = journal.read(smp)
-        if kept is None:
-            return None
-        if kept.step == journal.SEALING:
-            journal.close(smp, kept.deletion)
-            return ""
+        guards.check(writer.reader.repository.git)
         done = _finished(writer, kept)
     proof.verify(writer.reader, done.known, done.versions)
-    with writer.holding("closing a deletion"):
-        journal.close(smp, kept.deletion)
+    journal.close(smp, kept.deletion)
     return kept.deletion
 
 
@@ -226,14 +241,18 @@ def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> 
     """Take the deleted out of Git's index, which would keep their objects alive."""
     if tree is None:
         return
-    if not staging.expel(repository, tree, lambda path, blob: is_staged_gone(path, blob, known, repository)):
+    if not staging.expel(
+        repository, tree, lambda path, blob: is_staged_gone(path, blob, known, repository)
+    ):
         raise LockedError(
             f"another Git process holds the index of session {repository.path.name}",
             hint="the deletion is finished when the session is opened next",
         )
 
 
-def _removed(plan: Plan, own: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:
+def _removed(
+    plan: Plan, own: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]
+) -> removal.Removed:
     texts = needles(known, versions).texts
     gone = removal.dead(
         plan.repository.raw,
@@ -280,5 +299,3 @@ def _out_of_reach(repository: Repository) -> tuple[str, ...]:
         *(f"remote {name}: holds it until it is synced" for name in sorted(repository.remotes())),
         "clones, backups and file system snapshots made before",
     )
-
-

@@ -18,7 +18,9 @@ _JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _JSON_GEN = re.compile(rb'"gen"\s*:\s*(\d{1,7})(?=\s*[,}])')
 _YAML_ID = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE)  # fmt: skip
 _YAML_GEN = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?gen[\"']?[ \t]*:[ \t]*(\d{1,7})", re.MULTILINE)
-_TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","generation":\d+,"purged":(?:true|false),"rule":\d+\}\s*')
+_TOMBSTONE = re.compile(
+    rb'- \{"id":"[^"]*","generation":\d+,"purged":(?:true|false),"rule":\d+\}\s*'
+)
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
 _FENCE = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 

@@ -59,7 +59,9 @@ class Publisher:
         self._new = dict(self._plan.result.refs)
         self._new[ref] = self._deletion(self._new[ref])
         made = {**self._plan.rewriter.made, **self._extra}
-        fresh = [Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored]
+        fresh = [
+            Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored
+        ]
         if fresh:
             removal.write_pack(self._git, packs.pack(fresh))
             self._stored.update(made)
