@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Unpack
 
 from smp_git import settings
+from smp_git.deletions import Home
 from smp_git.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -31,7 +33,6 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.recovery import keys
 from smp_git.removals import Removals
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
@@ -63,11 +64,17 @@ class Store(Removals):
         self.path = path
         self.clock = clock
         self.settings = settings.load(path)
-        self.key_folder = keys.folder(self.settings.key_dir, os.environ, path)  # noqa: TID251 - the one door
         self._asked: dict[str, Session] = {}
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
+
+    @cached_property
+    def key_folder(self) -> Path | None:
+        """Where the keys of sealed copies stand; None if there is no lasting place."""
+        from smp_git.recovery import keys  # noqa: PLC0415 - few programs delete
+
+        return keys.folder(self.settings.key_dir, os.environ, self.path)  # noqa: TID251 - the one door
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
@@ -88,7 +95,7 @@ class Store(Removals):
             if not (place / ".gitignore").exists():
                 (place / ".gitignore").write_text("*\n")
             if not (place / "config.yaml").exists():
-                (place / "config.yaml").write_text(f"format: {FORMAT}\n")
+                disk.write_durably(place / "config.yaml", f"format: {FORMAT}\n".encode())
         return cls(place, clock=clock)
 
     @classmethod
@@ -196,9 +203,7 @@ class Store(Removals):
             self.clock,
             self.settings,
             shared=None if place == shared else shared,
-            store=self.path,
-            keys=self.key_folder,
-            anonymize=self.anonymize_session,
+            home=Home(self.path, self.settings, lambda: self.key_folder, self.anonymize_session),
         )
 
     def _store_at(self, path: str | os.PathLike[str]) -> Store:
