@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from smp_git import repair
-from smp_git.errors import LockedError, SmpError
+from smp_git.errors import SmpError
 from smp_git.git import staging
 from smp_git.git.repository import MAIN
 from smp_git.transaction import Writer
@@ -92,9 +92,7 @@ def _keep(reference: weakref.ref[IndexKeeper]) -> None:
         del keeper
         if dirty.wait(_QUIET_SECONDS) and (keeper := reference()) is not None:
             keeper.wait()
-            # The next open finds the index behind and refreshes it.
-            with suppress(SmpError):
-                keeper.flush_idly()
+            keeper.flush_idly()
             del keeper
 
 
@@ -115,7 +113,8 @@ def _flush_all() -> None:
 def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
     """Refresh the index unless somebody else is writing, who will do it; return whether it is."""
     reader = writer.reader
-    with suppress(LockedError), writer.holding("refreshing Git's index", patience_seconds) as now:
+    # What was written stands without it; the next open refreshes the index.
+    with suppress(SmpError), writer.holding("refreshing Git's index", patience_seconds) as now:
         if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
             return staging.refresh(reader.repository, now.tree)
         return True
