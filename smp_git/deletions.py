@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Literal, TypedDict, Unpack, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypedDict, Unpack, overload
 
-from smp_git.erasure.erase import Receipt
-from smp_git.erasure.proof import Proof, verify
-from smp_git.errors import InvalidError
+from smp_git.errors import InvalidError, RefusedError
 from smp_git.memory import Memory, agent_name
 from smp_git.questions import Questions
-from smp_git.recovery import audit, deletion, purge, receipts, redaction, restore, takeover
-from smp_git.recovery.anonymize import Anonymized, Switches
-from smp_git.recovery.audit import Audited
-from smp_git.recovery.deletion import Plan
-from smp_git.recovery.purge import Purged, moment_before
-from smp_git.recovery.record import Item, Record
-from smp_git.recovery.redaction import REPLACEMENT, Redaction
-from smp_git.recovery.restore import Restored
-from smp_git.recovery.selection import select, selection
-from smp_git.recovery.site import Site, no_site
-from smp_git.recovery.trash import Trash
 from smp_git.redact.rules import Rules
+from smp_git.settings import Settings
 from smp_git.transaction import Writer
+
+# What deletes is loaded by what deletes: most programs only read and write.
+if TYPE_CHECKING:
+    from smp_git.erasure.proof import Proof
+    from smp_git.erasure.receipt import Receipt
+    from smp_git.recovery.anonymize import Anonymized, Switches
+    from smp_git.recovery.audit import Audited
+    from smp_git.recovery.deletion import Plan
+    from smp_git.recovery.purge import Purged
+    from smp_git.recovery.record import Item, Record
+    from smp_git.recovery.redaction import Redaction
+    from smp_git.recovery.restore import Restored
+    from smp_git.recovery.site import Site
+
+REPLACEMENT: Final = "[REDACTED]"
+# Ends the id of a redaction, so that opening a session need not read its records.
+REDACTING: Final = "-redact"
+
+
+class Home(NamedTuple):
+    """The store that a session stands in, as far as its deletions need it."""
+
+    store: Path
+    settings: Settings
+    keys: Callable[[], Path | None]
+    anonymize: Callable[..., Anonymized]
 
 
 class Criteria(TypedDict, total=False):
@@ -44,8 +61,7 @@ class Deletions(Questions):
 
     _writer: Writer
     _rules: Rules
-    _trash: Trash | None
-    _anonymize: Callable[..., Anonymized]
+    _home: Home | None
 
     # fmt: off
     @overload
@@ -60,6 +76,9 @@ class Deletions(Questions):
         tags (with their subtrees), since, until, agents, kinds and text. With `dry_run`
         nothing is changed and the plan is returned.
         """
+        from smp_git.recovery import deletion  # noqa: PLC0415 - few programs delete
+        from smp_git.recovery.selection import select, selection  # noqa: PLC0415 - few programs delete
+
         site, now = self._site(), self._clock()
         wanted = selection(
             ids,
@@ -95,6 +114,8 @@ class Deletions(Questions):
         Raises RefusedError after the deadline or a purge, and DamagedError if the key of
         the sealed copy is lost or wrong; then nothing is restored.
         """
+        from smp_git.recovery import restore  # noqa: PLC0415 - few programs delete
+
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return restore.restore(
             self._site(), names, self._clock(), by=self._by(by), reason=reason, with_history=with_history,
@@ -102,26 +123,30 @@ class Deletions(Questions):
 
     def purge(self, ids: str | Iterable[str] | None = None, *, expired: bool = False, older_than: datetime | str | timedelta | None = None, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
         """Make deleted memories unrecoverable: some, those past their deadline, or older ones."""
+        from smp_git.recovery import purge as purging  # noqa: PLC0415 - few programs delete
+
         if sum((ids is not None, expired, older_than is not None)) != 1:
             raise InvalidError("a purge is of ids, of what is expired, or of what is older than a time")  # fmt: skip
         site, now = self._site(), self._clock()
         if ids is not None:
-            names = purge.named(site, (ids,) if isinstance(ids, str) else ids)
+            names = purging.named(site, (ids,) if isinstance(ids, str) else ids)
             if dry_run:
-                return Purged(ids=names, copies=0, dry_run=True)
-            return purge.purge(site, names, now, by=self._by(by), reason=reason)
-        records = purge.due(site, now, moment_before(older_than, now))
+                return purging.Purged(ids=names, copies=0, dry_run=True)
+            return purging.purge(site, names, now, by=self._by(by), reason=reason)
+        records = purging.due(site, now, purging.moment_before(older_than, now))
         if dry_run:
             due = tuple(item.id for record in records for item in record.items)
-            return Purged(ids=due, copies=len(records), dry_run=True)
-        purge.follow(site)
-        return purge.purge_due(site, records, now, by=self._by(by))
+            return purging.Purged(ids=due, copies=len(records), dry_run=True)
+        purging.follow(site)
+        return purging.purge_due(site, records, now, by=self._by(by))
 
     def redact(self, pattern: str | re.Pattern[str], replacement: str = REPLACEMENT, *, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Redaction:  # fmt: skip
         """Take a text, or what a compiled pattern fits, out of every version of every memory.
 
         The earlier versions of each memory that held it go, and cannot be restored.
         """
+        from smp_git.recovery import redaction  # noqa: PLC0415 - few programs delete
+
         site = self._site()
         if dry_run:
             return redaction.find(site, redaction.compiled(pattern))
@@ -129,14 +154,20 @@ class Deletions(Questions):
 
     def verify(self) -> Proof:
         """Search every object and file for what was ever deleted, and return what was found."""
+        from smp_git.erasure.proof import verify  # noqa: PLC0415 - few programs delete
+
         return verify(self._reader, self._site().tombstones())
 
     def receipt(self, name: str | None = None) -> Mapping[str, object]:
         """Return the receipt of a deletion, or of a memory's latest; without a name the last one."""
+        from smp_git.recovery import receipts  # noqa: PLC0415 - few programs delete
+
         return receipts.read(self._site().trash.folder, name)
 
     def audit(self) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, oldest first."""
+        from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
+
         trash = self._site().trash
         return audit.read(trash.store, trash.session_id)
 
@@ -151,6 +182,8 @@ class Deletions(Questions):
         Each run of memories of one agent is one commit, in the order given. Raises
         AlreadyExistsError, and adds nothing, if an id is taken.
         """
+        from smp_git.recovery import takeover  # noqa: PLC0415 - few programs delete
+
         return takeover.take_over(self._writer, tuple(memories))
 
     def anonymize(self, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # fmt: skip
@@ -159,25 +192,47 @@ class Deletions(Questions):
         In place, this session is closed and deleted; it can be brought back until its
         deadline.
         """
-        self._site()
-        who = self._by(by)
+        home, who = self._at_home(), self._by(by)
         if copy is None:
             self.close()
-        return self._anonymize(self._reader.path.name, switches, copy=copy, by=who)
+        return home.anonymize(self._reader.path.name, switches, copy=copy, by=who)
 
     def close(self) -> None:
         """Let go of the repository."""
         raise NotImplementedError
 
     def _site(self) -> Site:
-        if self._trash is None:
-            raise no_site()
-        return Site(writer=self._writer, trash=self._trash, rules=self._rules)
+        from smp_git.recovery.site import Site  # noqa: PLC0415 - few programs delete
+        from smp_git.recovery.trash import Trash  # noqa: PLC0415
+
+        home = self._at_home()
+        name, uid = self._reader.path.name, self._uid()
+        trash = Trash(home.store, home.keys(), home.settings.retention, name, uid)
+        return Site(writer=self._writer, trash=trash, rules=self._rules)
+
+    def _at_home(self) -> Home:
+        if self._home is None:
+            raise RefusedError("this session stands in no store, so nothing could be recovered")
+        return self._home
 
     def _finish_deletions(self) -> None:
         """Bring back the redacted texts that a process which died has left behind."""
-        if self._trash is not None and self._trash.is_redacting():
-            redaction.finish(self._site())
+        if self._home is None:
+            return
+        place = self._home.store / "deleted" / self._reader.path.name
+        with suppress(OSError):
+            if any(name.endswith(REDACTING) for name in os.listdir(place)):  # noqa: PTH208 - asked at every opening
+                self._finish_redactions()
+
+    def _finish_redactions(self) -> None:
+        from smp_git.recovery import redaction  # noqa: PLC0415 - few programs delete
+
+        site = self._site()
+        if site.trash.is_redacting():
+            redaction.finish(site)
+
+    def _uid(self) -> str:
+        raise NotImplementedError
 
     def _by(self, given: str | None) -> str:
         return agent_name(given) if given else self._default_agent()

@@ -8,19 +8,20 @@ from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smp_git.errors import RefusedError, SessionNotFoundError
 from smp_git.memory import agent_name, check_text
-from smp_git.recovery import audit
-from smp_git.recovery import sessions as whole
-from smp_git.recovery.anonymize import Anonymized, Origin, Switches, nameless
-from smp_git.recovery.audit import Audited
-from smp_git.recovery.purge import Purged, moment_before
-from smp_git.recovery.record import Record
-from smp_git.recovery.sessions import SessionReceipt
 from smp_git.session import Session
 from smp_git.settings import Settings
+
+# What deletes is loaded by what deletes: most programs only read and write.
+if TYPE_CHECKING:
+    from smp_git.recovery.anonymize import Anonymized, Switches
+    from smp_git.recovery.audit import Audited
+    from smp_git.recovery.purge import Purged
+    from smp_git.recovery.record import Record
+    from smp_git.recovery.sessions import SessionReceipt
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -31,10 +32,11 @@ class Removals:
     path: Path
     clock: Callable[[], datetime]
     settings: Settings
-    key_folder: Path | None
 
     def delete_session(self, id: str, reason: str | None = None, *, by: str | None = None) -> SessionReceipt:  # noqa: A002 - the contract's name  # fmt: skip
         """Delete a session: it moves to `deleted/` as it is, until its deadline."""
+        from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
+
         if id not in self.sessions():
             raise SessionNotFoundError(f"no session {id!r}", hint="smp sessions lists them; give the whole id")  # fmt: skip
         with self.session(id) as session:
@@ -46,12 +48,16 @@ class Removals:
 
     def undelete_session(self, id: str, *, by: str | None = None) -> Session:  # noqa: A002 - the contract's name
         """Bring a deleted session back and open it; raise RefusedError after its deadline."""
+        from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
+
         record = whole.find(self.path, id)
         whole.undelete(self.path, record, self.settings, self.clock(), by=agent_name(by or "user"))
         return self.session(id)
 
     def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:  # noqa: A002 - the contract's name  # fmt: skip
         """Destroy a deleted session, with the copies of what was deleted from it before."""
+        from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
+
         if id in self.sessions():
             raise RefusedError(f"session {id} is not deleted", hint="delete it first")
         why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
@@ -59,11 +65,15 @@ class Removals:
 
     def deleted_sessions(self) -> tuple[Record, ...]:
         """Return the records of the deleted sessions, oldest first."""
+        from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
+
         whole.sweep(self.path, self.settings)
         return whole.deleted(self.path)
 
     def purge_expired(self, *, older_than: datetime | str | timedelta | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
         """Destroy every copy and every deleted session past its deadline, or older than a time."""
+        from smp_git.recovery.purge import Purged, moment_before  # noqa: PLC0415 - few programs delete
+
         found = []
         for name in self.sessions():
             with self.session(name) as session:
@@ -82,6 +92,8 @@ class Removals:
 
     def audit(self) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, in all sessions."""
+        from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
+
         return audit.read(self.path)
 
     def anonymize_session(self, id: str, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # noqa: A002 - the contract's name  # fmt: skip
@@ -90,6 +102,9 @@ class Removals:
         In place, the old session is deleted; with `copy` the anonymized session is made
         in the store at that folder, and nothing else changes.
         """
+        from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
+        from smp_git.recovery.anonymize import Anonymized, Origin, Switches, nameless  # noqa: PLC0415 - few programs delete
+
         with self.session(id) as session:
             old, known = session.metadata, session.id
             origin = Origin(user=old.user, agents=old.agents, context=old.context, tags=old.tags)
@@ -106,12 +121,19 @@ class Removals:
         return Anonymized(session=name, path=path, memories=len(made.memories), placeholders=made.placeholders, receipt=receipt)  # fmt: skip
 
     def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
+        from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
+
         whole.purge(self.path, record, self.settings, self.key_folder, now, by=agent_name(by or "user"), reason=reason)  # fmt: skip
 
     def _place(self, name: str) -> Path:
         return self.path / "active" / name
 
     # What the other half of a store does
+
+    @property
+    def key_folder(self) -> Path | None:
+        """Where the keys of sealed copies stand."""
+        raise NotImplementedError
 
     def session(self, id: str) -> Session:  # noqa: A002 - the contract's name
         """Open a session."""

@@ -24,9 +24,6 @@ from smp_git.format import yamlfile
 from smp_git.format.ids import parse_id, short_id
 from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, check_text
-from smp_git.recovery.anonymize import Anonymized
-from smp_git.recovery.site import no_site
-from smp_git.recovery.trash import Trash
 from smp_git.redact.rules import Cleaned, Report, merged
 from smp_git.settings import FORMAT, Settings
 from smp_git.snapshot import Reader, Snapshot
@@ -36,7 +33,7 @@ from smp_git.upkeep import IndexKeeper, on_open
 
 if TYPE_CHECKING:
     from smp_git.check import Problem
-from smp_git.deletions import Deletions
+from smp_git.deletions import Deletions, Home
 
 RULE: Final = 1
 
@@ -119,7 +116,7 @@ class Session(Deletions):
     shared by threads; close it, or use it as a context manager.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, store: Path | None = None, keys: Path | None = None, anonymize: Callable[..., Anonymized] | None = None) -> None:  # fmt: skip
+    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, home: Home | None = None) -> None:  # fmt: skip
         reader = Reader(path, durable=settings.durable)
         self.metadata = _metadata(reader.snapshot())
         project = str(self.metadata.context.get("project_name", ""))
@@ -128,10 +125,7 @@ class Session(Deletions):
         self._keeper = IndexKeeper(self._writer)
         self._closed = False
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
-        self._trash = (
-            Trash(store, keys, settings.retention, path.name, self.metadata.uid) if store else None
-        )
-        self._anonymize = anonymize or _no_store
+        self._home = home
         on_open(self._keeper, clock())
         self._finish_deletions()
 
@@ -157,6 +151,9 @@ class Session(Deletions):
             if is_here:
                 self._accesses.fold(self._writer)
             self._reader.close()
+
+    def _uid(self) -> str:
+        return self.metadata.uid
 
     @property
     def id(self) -> str:
@@ -495,10 +492,6 @@ class SessionTransaction(Transaction):
         new = self._session._rules.cleaned(text, fields)  # noqa: SLF001 - as above
         self._redacted.append(new.redacted)
         return new
-
-
-def _no_store(*_: object, **__: object) -> Anonymized:
-    raise no_site()
 
 
 def _metadata(snapshot: Snapshot) -> Metadata:

@@ -54,10 +54,12 @@ LOOKS_AROUND = {
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
     "smp_git.format.yamlfile",
+    "smp_git.deletions",
     "smp_git.git.disk",
     "smp_git.query.conditions",
     "smp_git.questions",
     "smp_git.recovery.seal",
+    "smp_git.removals",
     "smp_git.session",
     "smp_git.settings",
     "smp_git.store",

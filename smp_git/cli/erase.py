@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from smp_git.cli.app import command, emit, note, setting
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
-from smp_git.erasure.erase import Receipt
+from smp_git.deletions import REPLACEMENT
 from smp_git.errors import InvalidError, RefusedError
 from smp_git.memory import MemoryId
-from smp_git.recovery.anonymize import Switches
-from smp_git.recovery.redaction import REPLACEMENT, Redaction
 from smp_git.session import Session
 from smp_git.when import format_time
+
+if TYPE_CHECKING:
+    from smp_git.erasure.receipt import Receipt
+    from smp_git.recovery.redaction import Redaction
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
 SomeIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
@@ -239,6 +241,8 @@ def anonymize(
     The copy has a new id and no history; the old session is deleted and can be brought
     back until its deadline.
     """
+    from smp_git.recovery.anonymize import Switches  # noqa: PLC0415 - as the library has it
+
     switches = Switches(
         user_names=not keep_user_names,
         project_names=not keep_project_names,

@@ -30,7 +30,6 @@ from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import PLAIN, REDACTING, new_deletion
 
-REPLACEMENT: Final = "[REDACTED]"
 _ACTION: Final = "redact"
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.graves import effective
-from smp_git.errors import RefusedError
 from smp_git.format.tombstones import Tombstones
 from smp_git.memory import check_text
 from smp_git.recovery import audit
@@ -52,8 +51,3 @@ class Site:
 
     def _is_erasing(self) -> bool:
         return (self.reader.local.folder / "erasure.json").exists()
-
-
-def no_site() -> RefusedError:
-    """Return the error of a session that stands in no store."""
-    return RefusedError("this session stands in no store, so nothing could be recovered")

@@ -21,10 +21,10 @@ from smp_git.recovery.record import Record
 from smp_git.recovery.seal import Kept
 
 DELETED: Final = "deleted"
-BACKUP: Final = "backup.tar.gz.sealed"
-PLAIN: Final = "redacted.tar.gz"
 # Ends the id of a redaction, so that opening a session need not read its records.
 REDACTING: Final = "-redact"
+BACKUP: Final = "backup.tar.gz.sealed"
+PLAIN: Final = "redacted.tar.gz"
 _NEW: Final = ".new-"
 
 
