@@ -84,6 +84,7 @@ CONFIDENCE_RANKS: Final[Mapping[str, float]] = {
 SEVERITIES: Final = ("critical", "high", "important", "medium", "minor", "low", "info")
 _DEFAULT_STATUS: Final = {"decision": "active", "finding": "open", "preference": "active", "learning": "active"}  # fmt: skip
 
+_LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _RELATION = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAG_PART = re.compile(r"[a-z0-9_-]{1,32}")
@@ -196,11 +197,10 @@ def title_of(content: str, fields: Mapping[str, Value]) -> str:
     """Return the title: the field, else the first line of `content`, folded and cut."""
     given = fields.get("title")
     text = given if isinstance(given, str) else content
-    for line in text.splitlines():
-        folded = " ".join(line.split())
-        if folded:
-            return folded if len(folded) <= TITLE_LENGTH else folded[: TITLE_LENGTH - 1] + "…"
-    return ""
+    text = text.lstrip()
+    end = _LINE_END.search(text)
+    folded = " ".join((text[: end.start()] if end else text).split())
+    return folded if len(folded) <= TITLE_LENGTH else folded[: TITLE_LENGTH - 1] + "…"
 
 
 def agent_name(text: object) -> str:

@@ -139,6 +139,8 @@ def _shown(text: str) -> str:
 
 
 def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is UTC:
+        return moment
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC)

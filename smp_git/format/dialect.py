@@ -14,7 +14,9 @@ LINE_WIDTH: Final = 80
 
 _PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./@+()'-]*[A-Za-z0-9_./@+()'-])?")
 # Words that YAML 1.1 or 1.2 readers resolve to something other than text.
-_RESOLVED = re.compile(r"(?i:y|yes|n|no|on|off|true|false|null|nan|inf)")
+_RESOLVED: Final = frozenset(
+    ("y", "yes", "n", "no", "on", "off", "true", "false", "null", "nan", "inf")
+)
 # Not printable in YAML, or taken for a line break by some reader, or lost by one.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _UNFIT_FOR_BLOCK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -90,8 +92,12 @@ def _is_plain(text: str) -> bool:
     return (
         len(text) <= LINE_WIDTH
         and _PLAIN.fullmatch(text) is not None
-        and _RESOLVED.fullmatch(text) is None
+        and text.lower() not in _RESOLVED
     )
+
+
+# A session's files share their keys.
+_is_plain_key = lru_cache(maxsize=4096)(_is_plain)
 
 
 def _fits_block(text: str) -> bool:
@@ -149,7 +155,7 @@ def read(text: str) -> dict[str, Value]:
     return value
 
 
-_ENTRY = re.compile(r'( *)((?:- )*)("(?:[^"\\]|\\.)*"|[A-Za-z][A-Za-z0-9 _./@+()\'-]*):(?: (.+))?')
+_ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z][A-Za-z0-9 _./@+()\'-]*):(?: (.+))?')
 
 
 class _Reader:
@@ -183,10 +189,13 @@ class _Reader:
 
     def entry(self, rest: str) -> tuple[str, str]:
         """Split `key: value`."""
+        key, colon, item = rest.partition(":")
+        if colon and _is_plain_key(key) and (not item or (item[0] == " " and len(item) > 1)):
+            return key, item[1:]
         match = _ENTRY.fullmatch(rest)
         if match is None:
             raise NotDialectError
-        return _key_of(match[3]), match[4] or ""
+        return _key_of(match[1]), match[2] or ""
 
     def value(self, text: str, depth: int) -> Value:
         """Read what follows a key: a scalar, a block, or what is nested below."""
@@ -244,6 +253,8 @@ def _key_of(text: str) -> str:
 
 def _text_of(text: str) -> str:
     if text[:1] == '"':
+        if "\\" not in text and text.isprintable() and text.find('"', 1) == len(text) - 1:
+            return text[1:-1]
         try:
             found = str(json.loads(text))
         except ValueError:
@@ -261,7 +272,7 @@ def _scalar_of(text: str) -> Value:
     if text in _CONSTANTS:
         constant = _CONSTANTS[text]
         return constant if not isinstance(constant, (dict, list)) else type(constant)()
-    if text[:1] == '"':
+    if text[:1] == '"' or text[:1].isalpha():
         return _text_of(text)
     if _INTEGER.fullmatch(text) and len(text) <= 20:  # noqa: PLR2004 - 64 bits and a sign
         return int(text)

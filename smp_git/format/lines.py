@@ -49,6 +49,7 @@ _KEYS: Final = Entry._fields
 _ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(_KEYS), "tags": [], "links": []}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _START: Final = "- "
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NONE: Final = type(None)
 # What stands under each key, for lines that somebody else wrote.
 _TYPES: Final = tuple(
@@ -136,8 +137,7 @@ def write_line(entry: Entry) -> str:
         for key, value in zip(_KEYS, entry, strict=True)
         if value is not None and value != []
     }
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return f"{_START}{escape(text)}\n"
+    return f"{_START}{escape(_ENCODER.encode(shown))}\n"
 
 
 def write_page(lines: Mapping[MemoryId, str]) -> str:
