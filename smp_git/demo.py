@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from smp_git.errors import RefusedError
 from smp_git.session import Session
 from smp_git.store import Store
 
@@ -33,6 +34,8 @@ def run(folder: Path) -> Told:
             *_change(session),
             "",
             *_look(session),
+            "",
+            *_forget(session),
         ]
         lines += ["", "See for yourself:", f"  git -C {session.path} log --stat", f"  smp --root {store.path} -s {session.id} list"]  # fmt: skip
         return Told(store.path, session.id, session.path, "\n".join(lines))
@@ -86,13 +89,32 @@ def _look(session: Session) -> list[str]:
             for name, before, after in item.fields
             if item.change == "changed"
         ]
-    open_findings = [
-        memory.title for memory in session.memories("finding") if memory.status == "open"
-    ]
+    asked = session.query(
+        "session timeout", kinds=["finding"], where=[("status", "equals", "open")]
+    )
+    answers = [f"{hit.id} {hit.title} (score {hit.score:.2f})" for hit in asked]
     before = session.get("FIND-0001", at="HEAD~4").status
     return [
         *lines,
         "",
-        f"Open findings now: {', '.join(open_findings)}.",
+        f"Open findings about a session timeout: {'; '.join(answers)}.",
         f"FIND-0001 four writes ago: {before}. Nothing is wrong with the session: {session.check() == ()}.",
+    ]
+
+
+def _forget(session: Session) -> list[str]:
+    private = session.add("learning", "Ada is on sick leave until the third of May", agent="bmad-master")  # fmt: skip
+    session.edit(
+        private.id, agent="bmad-master", text="Ada is on sick leave until the tenth of May"
+    )
+    try:
+        receipt = session.delete(private.id, reason="private", by="ada")
+    except RefusedError:
+        # Without a lasting place for the key there is no sealed copy to restore from.
+        receipt = session.delete(private.id, reason="private", by="ada", purge=True)
+    found = sum("sick leave" in version.subject for version in session.log())
+    return [
+        f"{private.id} told something private; it is deleted, from the history too.",
+        f"  searched {receipt.proof.objects} objects and {receipt.proof.files} files: "
+        f"{'nothing found' if receipt.proof.clean else 'FOUND'}; {found} commits of {len(session.log())} mention it",
     ]
