@@ -1,0 +1,39 @@
+"""Disks to break: file systems in a file or in memory, mounted where the machine allows it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def run(*command: object) -> None:
+    """Run a command of the system; skip the test if the machine does not allow it."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"{command[0]} is not possible here: {done.stderr.strip()[:100]}")
+
+
+@contextmanager
+def mounted(place: Path, *options: object) -> Iterator[Path]:
+    """Mount something at `place` for a while."""
+    if shutil.which("mount") is None:
+        pytest.skip("there is no mount command")
+    place.mkdir(exist_ok=True)
+    run("mount", *options, place)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def image(file: Path, *options: str) -> Path:
+    """Make a file that holds an empty ext4."""
+    with file.open("wb") as out:
+        out.truncate(64 << 20)
+    run("mkfs.ext4", "-q", "-F", *options, file)
+    return file

@@ -1,0 +1,230 @@
+"""Power cuts: what is acknowledged is on the medium."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smp_git import Store
+from smp_git.git import disk
+from smp_git.git.objects import BLOB, Object
+from tests.concurrency.writers import assert_clean
+from tests.crash.children import DIED, VERBS, die_at, ended
+from tests.crash.disks import image, mounted
+from tests.support import ROOT, git
+
+pytestmark = pytest.mark.slow
+
+_WRITER = """
+import sys
+from smp_git import Store
+store = Store.init(sys.argv[1])
+with store.create_session("shop") as session:
+    for number in range(100_000):
+        if number % 5 == 4:
+            name = session.edit("FIND-0001", severity="high" if number % 2 else "low", agent="a").id
+            print(f"{name} {session.get(name).fields['severity']}", flush=True)
+        elif number % 17 == 16:
+            with session.transaction(agent="a") as tx:
+                names = [tx.add("learning", f"number {number} {one}").id for one in range(40)]
+            print(*names, sep=chr(10), flush=True)
+        else:
+            print(session.add("finding", f"number {number}", agent="a").id, flush=True)
+"""
+
+
+def _rebooted(path: Path) -> None:
+    (path / ".git/smp/boot").write_text("another boot")
+
+
+def _assert_kept(store: Path, acknowledged: list[str]) -> None:
+    """Assert that Git alone and then smp find all that was acknowledged."""
+    path = store / "active/shop"
+    _rebooted(path)
+    logged = git(path, "log", "--format=%(trailers:key=Memory,valueonly,separator=%x0A)").split()
+    files = git(path, "ls-tree", "-r", "--name-only", "main")
+    for name in acknowledged:
+        assert name in logged
+        assert f"/{name}.yaml" in files
+    git(path, "archive", "-o", os.devnull, "main")
+    with Store.open(store).session("shop") as session:
+        assert session.check() == ()
+        assert set(acknowledged) <= {memory.id for memory in session.memories()}
+        session.add("finding", "after the cut", agent="a")
+    assert_clean(path)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "journalless"])
+def test_copy_of_the_medium_holds_all_that_was_acknowledged(
+    tmp_path: Path, journal: bool, seed: int
+) -> None:
+    disk_file = image(tmp_path / "disk", *(() if journal else ("-O", "^has_journal")))
+    place, copy = tmp_path / "mounted", tmp_path / "copy"
+    # The journal itself brings nothing out while the copy is made.
+    with mounted(place, "-o", "loop,commit=300" if journal else "loop", disk_file):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(place / "store")],
+            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert writer.stdout is not None
+        lines = [writer.stdout.readline()]
+        time.sleep(random.Random(seed).uniform(0.05, 2))
+        os.kill(writer.pid, signal.SIGSTOP)
+        shutil.copyfile(disk_file, copy)
+        writer.kill()
+        lines += writer.communicate()[0].splitlines()
+    subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
+    with mounted(place, "-o", "loop", copy):
+        _assert_kept(place / "store", [line.split()[0] for line in lines])
+
+
+def _forced_by(log: Path) -> None:
+    """Let this process note each file that is forced out."""
+
+    def noting(
+        original: Callable[..., Any], files: Callable[[Any], list[int]]
+    ) -> Callable[..., Any]:
+        def forced(first: Any, *rest: Any) -> Any:
+            result = original(first, *rest)
+            with log.open("a") as out:
+                out.writelines(f"{os.fstat(fd).st_ino}\n" for fd in files(first))
+            return result
+
+        return forced
+
+    disk.force_data = noting(disk.force_data, list)
+    disk.force_name = noting(disk.force_name, lambda fd: [fd])
+
+
+@pytest.mark.parametrize("blank", [b"", b"\0" * 41], ids=["empty", "NULs"])
+@pytest.mark.parametrize(
+    "verb", ["store", "force_data", "move", "force_name", "check_out", "clear_pending", "flush"]
+)
+def test_files_that_were_not_forced_out_are_not_missed(
+    tmp_path: Path, verb: str, blank: bytes
+) -> None:
+    root, log, told = tmp_path / "store", tmp_path / "forced", tmp_path / "told"
+
+    def killed() -> None:
+        _forced_by(log)
+        store = Store.init(root)
+        with store.create_session("shop") as session, told.open("w") as out:
+            for number in range(5):
+                out.write(session.add("finding", f"number {number}", agent="a").id + "\n")
+                out.flush()
+            die_at(VERBS[verb], leaving=False)
+            session.add("finding", "never acknowledged", agent="a")
+
+    assert ended(killed) == DIED
+    forced = set(map(int, log.read_text().split()))
+    for file in root.rglob("*"):
+        if file.is_file() and file.stat().st_ino not in forced:
+            file.chmod(0o600)
+            file.write_bytes(blank if file.name != "config.yaml" else b"")
+
+    _assert_kept(root, told.read_text().split())
+
+
+def test_object_that_somebody_else_wrote_is_forced_out_too(tmp_path: Path) -> None:
+    with Store.init(tmp_path / "store").create_session("shop") as session:
+        memory = session.add("finding", "No MFA", agent="a")
+        file = session.file(memory.id)
+        file.write_text(file.read_text() + "severity: high\n")
+        blob = git(session.path, "hash-object", "-w", str(file)).strip()
+        log = tmp_path / "forced"
+
+        def commits() -> None:
+            _forced_by(log)
+            session.commit(agent="a")
+
+        assert ended(commits) == 0
+        stored = session.path / ".git/objects" / blob[:2] / blob[2:]
+        assert str(stored.stat().st_ino) in log.read_text().split()
+
+
+@pytest.mark.parametrize("debris", [b"", b"\0" * 40], ids=["empty", "NULs"])
+def test_object_that_a_power_cut_left_blank_is_written_anew(tmp_path: Path, debris: bytes) -> None:
+    session = Store.init(tmp_path / "store").create_session("shop")
+    wanted = Object(BLOB, b"never published\n")
+    blank = session.path / ".git/objects" / wanted.id[:2] / wanted.id[2:]
+    blank.parent.mkdir(exist_ok=True)
+    blank.write_bytes(debris)
+    session._reader.repository.store([wanted]).close()
+
+    assert git(session.path, "cat-file", "blob", wanted.id) == "never published\n"
+
+
+def test_old_version_left_by_a_power_cut_is_not_taken_for_an_edit(tmp_path: Path) -> None:
+    store = Store.init(tmp_path / "store")
+    with store.create_session("shop") as session:
+        memory = session.add("finding", "No MFA", agent="a", severity="low")
+        undone = session.add("finding", "Not so", agent="a")
+        file, other = session.file(memory.id), session.file(undone.id)
+        old, gone = file.read_bytes(), other.read_bytes()
+        session.edit(memory.id, severity="high")
+        session.undo()
+        session.undo()
+        session.edit(memory.id, severity="critical")
+    file.write_bytes(old)
+    other.write_bytes(gone)
+    _rebooted(session.path)
+
+    with store.session("shop") as session:
+        assert session.check() == ()
+        session.commit()
+        assert [one.fields["severity"] for one in session.memories()] == ["critical"]
+
+
+def test_persons_edit_outlives_a_power_cut(tmp_path: Path) -> None:
+    store = Store.init(tmp_path / "store")
+    with store.create_session("shop") as session:
+        file = session.file(session.add("finding", "No MFA", agent="a").id)
+    file.write_text(mine := file.read_text() + "note: mine\n")
+    _rebooted(session.path)
+
+    with store.session("shop"):
+        assert file.read_text() == mine
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
+def test_objects_are_forced_out_before_the_reference_and_the_reference_after(
+    tmp_path: Path,
+) -> None:
+    with Store.init(tmp_path / "store").create_session("shop") as session:
+        session.add("finding", "First", agent="a")
+    trace = tmp_path / "trace"
+    code = (
+        "import sys; from smp_git import Store\n"
+        "Store.open(sys.argv[1]).session('shop').add('finding', 'Second', agent='a')"
+    )
+    calls = "trace=fsync,syncfs,sync_file_range,rename,renameat,renameat2"
+    done = subprocess.run(
+        ["strace", "-f", "-y", "-e", calls, "-o", trace, sys.executable, "-c", code, session.path.parents[1]],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode and "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    lines = trace.read_text().splitlines()
+    published = next(
+        at for at, line in enumerate(lines) if "rename" in line and "main.lock" in line
+    )
+    stored = [at for at, line in enumerate(lines) if re.search(r"rename.*tmp_obj_smp", line)]
+    forced = [
+        at for at, line in enumerate(lines) if re.search(r"(sync|sync_file_range)\(|syncfs", line)
+    ]
+
+    assert stored and max(stored) < published
+    assert [at for at in forced if max(stored) < at < published]
+    assert [at for at in forced if at > published]
