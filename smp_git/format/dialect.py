@@ -171,12 +171,13 @@ class _Reader:
             raise NotDialectError
         out: dict[str, Value] = {}
         pad = "  " * depth
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
+        lines, indent = self.lines, len(pad)
+        while self.at < len(lines):
+            line = lines[self.at]
             if not line.startswith(pad):
                 break
-            rest = line[len(pad) :]
-            if rest[:2] == "- " or rest[:1] in ("", " ", "-"):
+            rest = line[indent:]
+            if rest[:1] in ("", " ", "-"):
                 break
             key, item = self.entry(rest)
             if key in out:

@@ -172,8 +172,8 @@ def _line_of(front: str, problem: str) -> int:
 
 
 def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -> Memory:
-    kind = place.kind
-    for name, expected in (("id", place.text), ("kind", kind.name)):
+    kind, text = place.kind, place.text
+    for name, expected in (("id", text), ("kind", kind.name)):
         if mapping.pop(name, expected) != expected:
             raise InvalidError(f"the {name} is not {expected}, which belongs at this path")
     generation = mapping.pop("generation", 1)
@@ -190,7 +190,7 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
     fields = check_fields(kind, mapping)
     content = check_content(kind, content)
     return Memory(
-        id=place.text,
+        id=text,
         kind=kind.name,
         created_at=created_at,
         updated_at=updated_at,

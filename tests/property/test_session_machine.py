@@ -70,7 +70,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="smp-machine-"))
         self.clock = Clock()
         store = Store.init(self.folder / "store", clock=self.clock)
-        (store.path / "config.yaml").write_text("format: 1\ndurability: relaxed\n")
+        (store.path / "config.yaml").write_text("format: 1\ndurability: relaxed\nredaction: off\n")
         self.open()
         self.model: dict[str, Told] = {}
         self.seen: set[str] = set()
