@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from smp_git.check import Problem as Problem
+    from smp_git.erasure.receipt import Receipt as Receipt
     from smp_git.errors import SmpError as SmpError
     from smp_git.history import BlamedField as BlamedField
     from smp_git.history import FieldChange as FieldChange
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from smp_git.history import Version as Version
     from smp_git.memory import Link as Link
     from smp_git.memory import Memory as Memory
+    from smp_git.recovery.anonymize import Anonymized as Anonymized
+    from smp_git.recovery.anonymize import Switches as Switches
+    from smp_git.recovery.purge import Purged as Purged
+    from smp_git.recovery.redaction import Redaction as Redaction
+    from smp_git.recovery.restore import Restored as Restored
+    from smp_git.recovery.sessions import SessionReceipt as SessionReceipt
     from smp_git.session import Session as Session
     from smp_git.session import SessionInfo as SessionInfo
     from smp_git.store import Store as Store
@@ -24,6 +31,7 @@ __version__ = "0.1.0"
 # Each name and the module that defines it: loaded when first asked for, so that
 # importing the package costs nothing.
 _HOMES = {
+    "Anonymized": "recovery.anonymize",
     "BlamedField": "history",
     "Change": "transaction",
     "FieldChange": "history",
@@ -31,14 +39,21 @@ _HOMES = {
     "Memory": "memory",
     "MemoryDiff": "history",
     "Problem": "check",
+    "Purged": "recovery.purge",
+    "Receipt": "erasure.receipt",
+    "Redaction": "recovery.redaction",
+    "Restored": "recovery.restore",
     "Session": "session",
     "SessionInfo": "session",
+    "SessionReceipt": "recovery.sessions",
     "SmpError": "errors",
     "Store": "store",
+    "Switches": "recovery.anonymize",
     "Version": "history",
 }
 
 __all__ = [
+    "Anonymized",
     "BlamedField",
     "Change",
     "FieldChange",
@@ -46,10 +61,16 @@ __all__ = [
     "Memory",
     "MemoryDiff",
     "Problem",
+    "Purged",
+    "Receipt",
+    "Redaction",
+    "Restored",
     "Session",
     "SessionInfo",
+    "SessionReceipt",
     "SmpError",
     "Store",
+    "Switches",
     "Version",
 ]
 

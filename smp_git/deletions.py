@@ -154,9 +154,10 @@ class Deletions(Questions):
 
     def verify(self) -> Proof:
         """Search every object and file for what was ever deleted, and return what was found."""
-        from smp_git.erasure.proof import verify  # noqa: PLC0415 - few programs delete
+        from smp_git.erasure.graves import effective  # noqa: PLC0415 - few programs delete
+        from smp_git.erasure.proof import verify  # noqa: PLC0415
 
-        return verify(self._reader, self._site().tombstones())
+        return verify(self._reader, effective(self._reader))
 
     def receipt(self, name: str | None = None) -> Mapping[str, object]:
         """Return the receipt of a deletion, or of a memory's latest; without a name the last one."""

@@ -20,10 +20,19 @@ from smp_git.errors import (
     MemoryNotFoundError,
     shown,
 )
-from smp_git.format import yamlfile
+from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import parse_id, short_id
 from smp_git.history import BlamedField, MemoryDiff, Version
-from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, check_text
+from smp_git.memory import (
+    KINDS,
+    CommitId,
+    Memory,
+    MemoryId,
+    Value,
+    agent_name,
+    check_fields,
+    check_text,
+)
 from smp_git.redact.rules import Cleaned, Report, merged
 from smp_git.settings import FORMAT, Settings
 from smp_git.snapshot import Reader, Snapshot
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
 from smp_git.deletions import Deletions, Home
 
 RULE: Final = 1
+METADATA: Final = "metadata.yaml"
 
 _DEFAULTS: Final = Settings()
 
@@ -125,6 +135,7 @@ class Session(Deletions):
         self._keeper = IndexKeeper(self._writer)
         self._closed = False
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
+        self._redaction = settings.redaction
         self._home = home
         on_open(self._keeper, clock())
         self._finish_deletions()
@@ -214,7 +225,7 @@ class Session(Deletions):
     def supersede(self, memory_id: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
         """Add a memory that replaces another of the same kind; the other says so."""
         name = agent or self._default_agent()
-        old = self.get(memory_id)
+        old = self._read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
         new = self._draft(old.kind, text, name, tags or old.tags, links, None, fields)
         return self._one(name, lambda stage: stage.supersede(old.id, new))
 
@@ -276,6 +287,19 @@ class Session(Deletions):
             handmade.restore(stage.base, self.path, same)
 
         return self._change(agent, work, "edits by hand")
+
+    def override(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
+        """Set settings for this session alone, such as `{"redaction": "off"}`; None removes one."""
+        merged_settings = {**self.metadata.overrides, **check_fields(KINDS["state"], settings)}
+        kept = {name: value for name, value in merged_settings.items() if settings.get(name, "") is not None}  # fmt: skip
+        rules = self._redaction.overridden(kept, "overrides")
+
+        def work(stage: Stage) -> None:
+            stage.put_file(METADATA, _overridden(stage.base, kept), "")
+
+        change = self._change(agent, work, "settings")
+        self._rules, self.metadata = rules, _metadata(self._reader.snapshot())
+        return change
 
     def before_commit(self, index_file: Path) -> bool:
         """Bring the index that Git is about to commit up to the session's head.
@@ -523,6 +547,15 @@ def _metadata(snapshot: Snapshot) -> Metadata:
         format=FORMAT,
         rule=RULE,
     )
+
+
+def _overridden(snapshot: Snapshot, overrides: dict[str, Value]) -> bytes:
+    """Return `metadata.yaml` with other overrides, all else as it stands."""
+    blob = snapshot.repository.find(snapshot.tree, METADATA)
+    old = snapshot.repository.blob(blob).decode() if blob else ""
+    edited = yamlfile.edit(old, {"overrides": overrides or None}, ("tags", "overrides"))
+    whole = yamlfile.read(old, METADATA)
+    return (edited or dialect.write({**whole, "overrides": overrides})).encode()
 
 
 def _created_at(text: Value) -> datetime:

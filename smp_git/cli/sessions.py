@@ -11,6 +11,7 @@ from smp_git.cli.app import command, emit, folder, setting
 from smp_git.cli.place import current, make_current, session_of, store_of
 from smp_git.cli.values import fields_from
 from smp_git.errors import NotStoreError
+from smp_git.format import yamlfile
 from smp_git.session import SessionInfo
 from smp_git.store import PLACE, Store
 from smp_git.when import format_time
@@ -88,6 +89,17 @@ def _line(info: SessionInfo, here: str | None) -> str:
     mark = "*" if info.id == here else " "
     noun = "memory" if info.memories == 1 else "memories"
     return f"{mark} {info.id}  {format_time(info.last_written_at)}  {info.memories} {noun}"
+
+
+@command(example="smp override redaction=off")
+def override(
+    ctx: typer.Context,
+    setting: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="A setting of this session alone; null removes it")],
+) -> None:  # fmt: skip
+    """Set what holds for one session instead of the store's settings"""
+    with session_of(ctx) as session:
+        change = session.override(fields_from(setting))
+        emit(ctx, change.as_json(), yamlfile.written(session.metadata.overrides))
 
 
 @command(example="smp info")

@@ -88,6 +88,17 @@ def test_a_session_can_switch_redaction_off(store: Store) -> None:
         assert again.add("turn", f"other key {TOKEN}").redacted == ()
 
 
+def test_redaction_is_switched_off_and_on_for_one_session(store: Store, session: Session) -> None:
+    session.override({"redaction": "off"})
+    assert session.add("turn", TOKEN).content == TOKEN
+    with store.session("shop") as again:
+        assert again.metadata.overrides == {"redaction": "off"}
+        again.override({"redaction": None})
+        assert again.add("turn", TOKEN).content == "[REDACTED:github-token]"
+        assert again.metadata.overrides == {}
+        assert again.metadata.id == "shop"
+
+
 def test_the_store_names_patterns_and_what_is_allowed(store: Store) -> None:
     config = store.path / "config.yaml"
     config.write_text(
