@@ -11,6 +11,8 @@ from smp_git.search import ranking
 from smp_git.search.cachefile import CacheFile
 from smp_git.search.corpus import Corpus
 from smp_git.search.documents import Document, Hit
+from smp_git.search.encoder import Encoder
+from smp_git.search.meanings import Meanings
 from smp_git.search.segments import Segment, encode
 
 
@@ -21,32 +23,55 @@ class SearchCache:
     happens to it is told in `problems`, and answers stay right.
     """
 
-    def __init__(self, file: CacheFile | None) -> None:
+    def __init__(self, file: CacheFile | None, encoder: Encoder | None) -> None:
         self._file = file
+        self._meanings = None if encoder is None else Meanings(encoder, file)
         self._pages: dict[str, str] | None = {}
         self._segments: dict[str, Segment] = {}
         self._saved: set[str] = set()
         self._corpus = Corpus([])
 
     @classmethod
-    def open(cls, path: Path | None) -> Self:
-        """Return a cache kept in the file at `path`, or in memory if that is None."""
-        return cls(None if path is None else CacheFile(path))
+    def open(cls, path: Path | None, *, encoder: Encoder | None = None) -> Self:
+        """Return a cache kept in the file at `path`, or in memory if that is None.
+
+        With an `encoder`, meaning counts as soon as every document has a vector.
+        """
+        return cls(None if path is None else CacheFile(path), encoder)
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What went wrong with the file so far, one sentence each."""
-        return () if self._file is None else tuple(self._file.problems)
+        sources = (self._file, self._meanings)
+        return tuple(each for source in sources if source is not None for each in source.problems)
+
+    @property
+    def missing_vectors(self) -> int:
+        """How many documents have yet to get a vector before meaning counts."""
+        return 0 if self._meanings is None else self._meanings.missing
 
     def follow(self, pages: Mapping[str, str], load: Callable[[str], Iterable[Document]]) -> None:
         """Make `pages` (key to content id) what is searched.
 
         `load` is called with the key of each page that is not known by its content id.
         An id stands for the same documents for ever, and a document is on one page.
+        With an encoder, each call makes some of the vectors that are missing.
         """
-        if pages == self._pages:
+        if pages == self._pages and not self.missing_vectors:
             return
         names = {key: f"{key} {content}" for key, content in sorted(pages.items())}
+        if pages != self._pages:
+            self._index(pages, names, load)
+        if self._meanings is not None:
+            paged = {key: (name, self._segments[name]) for key, name in names.items()}
+            self._meanings.follow(paged, load)
+
+    def _index(
+        self,
+        pages: Mapping[str, str],
+        names: Mapping[str, str],
+        load: Callable[[str], Iterable[Document]],
+    ) -> None:
         known = self._segments | self._stored(set(names.values()) - self._segments.keys())
         self._segments = {
             name: known[name] if name in known else Segment(encode(load(key)))
@@ -68,11 +93,20 @@ class SearchCache:
 
         `now` gives words such as "yesterday" their meaning.
         """
-        return ranking.search(self._corpus, question, limit=limit, allowed=allowed, now=now)
+        return ranking.search(
+            self._corpus,
+            question,
+            limit=limit,
+            allowed=allowed,
+            now=now,
+            likeness=self._likeness(question),
+        )
 
     def similar(self, text: str, *, limit: int, exclude: str | None = None) -> list[Hit]:
         """Return the `limit` documents most like `text`, without the one it comes from."""
-        return ranking.similar(self._corpus, text, limit=limit, exclude=exclude)
+        return ranking.similar(
+            self._corpus, text, limit=limit, exclude=exclude, likeness=self._likeness(text)
+        )
 
     def erase(self, ids: Collection[str]) -> None:
         """Remove documents so that no byte of them stays in the file.
@@ -89,8 +123,13 @@ class SearchCache:
         }
         self._corpus = Corpus(list(self._segments.values()))
         self._saved.clear()
+        if self._meanings is not None:
+            self._meanings.forget()
         if self._file is not None:
             self._file.erase(lambda body: not doomed.isdisjoint(Segment(body).ids))
+
+    def _likeness(self, text: str) -> list[float] | None:
+        return None if self._meanings is None else self._meanings.likeness(self._corpus, text)
 
     def _stored(self, names: Collection[str]) -> dict[str, Segment]:
         if self._file is None or not names:

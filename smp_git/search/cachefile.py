@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
 # Raised with every change to how segments are written, or to what their words are.
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 # Segments hold numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.
@@ -21,12 +21,15 @@ _TIMEOUT_SECONDS: Final = 0.08
 _KEPT_UNUSED: Final = 64
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
+_SELECT_VECTORS: Final = "SELECT name, vectors_checksum, vectors FROM segment"
 _SCHEMA: Final = f"""
     CREATE TABLE segment (
         number INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
         checksum INTEGER NOT NULL,
-        body BLOB NOT NULL
+        body BLOB NOT NULL,
+        vectors_checksum INTEGER,
+        vectors BLOB
     );
     PRAGMA user_version = {_VERSION};
 """
@@ -50,26 +53,40 @@ class CacheFile:
 
     def read(self, names: Collection[str]) -> dict[str, bytes]:
         """Return the bodies of those of `names` that the file holds unharmed."""
-        if not self._is_there():
-            return {}
-        try:
-            with self._connection() as connection:
-                return self._sound_bodies(connection, names)
-        except sqlite3.DatabaseError as error:
-            if _code(error) not in _BUSY:
-                self._replace(error)
-                return {}
-        return self._read_despite_lock(names)
+        return self._read("SELECT name, checksum, body FROM segment WHERE name = ?", names)
+
+    def vectors(self, names: Collection[str]) -> dict[str, bytes]:
+        """Return the vectors kept with those of `names` that have any."""
+        return self._read(f"{_SELECT_VECTORS} WHERE name = ?", names)
+
+    def vectors_of_pages(self, keys: Collection[str]) -> list[bytes]:
+        """Return the vectors kept with any version of the pages with `keys`."""
+        found = self._read(f"{_SELECT_VECTORS} WHERE name GLOB ?", [f"{key} *" for key in keys])
+        return list(found.values())
+
+    def write_vectors(self, bodies: Mapping[str, bytes]) -> bool:
+        """Keep vectors with the segments of these names; return False if it did not work."""
+        return self._change(
+            "UPDATE segment SET vectors_checksum = ?, vectors = ? WHERE name = ?",
+            [(_checksum(name, body), body, name) for name, body in bodies.items()],
+        )
 
     def write(self, added: Mapping[str, bytes], used: Collection[str]) -> bool:
         """Add segments, and drop old ones not in `used`; return False if it did not work."""
+        return self._change(
+            "INSERT OR REPLACE INTO segment (name, checksum, body) VALUES (?, ?, ?)",
+            [(name, _checksum(name, body), body) for name, body in added.items()],
+            used,
+        )
+
+    def _change(
+        self, statement: str, rows: Sequence[Sequence[object]], used: Collection[str] | None = None
+    ) -> bool:
         try:
             with self._connection() as connection, _transaction(connection):
-                connection.executemany(
-                    "INSERT OR REPLACE INTO segment (name, checksum, body) VALUES (?, ?, ?)",
-                    [(name, _checksum(name, body), body) for name, body in added.items()],
-                )
-                _drop_unused(connection, used)
+                connection.executemany(statement, rows)
+                if used is not None:
+                    _drop_unused(connection, used)
         except sqlite3.DatabaseError as error:
             if _code(error) in _BUSY:
                 self._report("is in use elsewhere: nothing was saved")
@@ -87,7 +104,7 @@ class CacheFile:
             return
         try:
             with self._connection() as connection, _transaction(connection):
-                rows = connection.execute("SELECT * FROM segment")
+                rows = connection.execute("SELECT number, name, checksum, body FROM segment")
                 doomed = [
                     (number,)
                     for number, name, checksum, body in rows
@@ -134,27 +151,38 @@ class CacheFile:
             return False
         return True
 
-    def _sound_bodies(
-        self, connection: sqlite3.Connection, names: Collection[str]
+    def _read(self, query: str, wanted: Collection[str]) -> dict[str, bytes]:
+        """Return by name what `query` finds unharmed of each of `wanted`."""
+        if not self._is_there():
+            return {}
+        try:
+            with self._connection() as connection:
+                return self._sound(connection, query, wanted)
+        except sqlite3.DatabaseError as error:
+            if _code(error) not in _BUSY:
+                self._replace(error)
+                return {}
+        return self._read_despite_lock(query, wanted)
+
+    def _sound(
+        self, connection: sqlite3.Connection, query: str, wanted: Collection[str]
     ) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        for name in names:
-            row = connection.execute(
-                "SELECT checksum, body FROM segment WHERE name = ?", (name,)
-            ).fetchone()
-            if row is not None and row[0] == _checksum(name, row[1]):
-                found[name] = row[1]
-            elif row is not None:
-                self._report("holds a damaged segment, which is made again")
+        for each in wanted:
+            for name, checksum, body in connection.execute(query, (each,)):
+                if checksum == _checksum(name, body or b""):
+                    found[name] = body
+                elif body is not None:
+                    self._report("holds a damaged segment, which is made again")
         return found
 
-    def _read_despite_lock(self, names: Collection[str]) -> dict[str, bytes]:
+    def _read_despite_lock(self, query: str, wanted: Collection[str]) -> dict[str, bytes]:
         """Return what can be read without a lock: checksums tell what is whole."""
         self._report("is locked: it is read as it is")
         address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
-                return self._sound_bodies(connection, names)
+                return self._sound(connection, query, wanted)
         except sqlite3.DatabaseError:
             return {}
 

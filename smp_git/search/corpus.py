@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date
 from functools import cached_property
 from itertools import accumulate, chain, pairwise, repeat
 from math import log
-from operator import mul
-from typing import Final, NamedTuple, TypeVar
+from operator import add, eq, mul, sub
+from typing import Final, TypeVar
 
+from smp_git.search.pruning import Impacts
 from smp_git.search.questions import Pattern
 from smp_git.search.segments import LENT_WORDS, Segment, Term
 
@@ -24,6 +25,7 @@ _LENGTH_FLOOR: Final = 40
 # Weights of a neighbour's words in tenths (.4, .2): whole numbers sum alike in any order.
 _OWN: Final = 10
 _NEIGHBOURS: Final = ((1, 4), (2, 2))
+_SHARES: Final = tuple((sign * step, share) for step, share in _NEIGHBOURS for sign in (-1, 1))
 _PAUSE_SECONDS: Final = 6 * 3600
 # Some 30 MB; a word takes about a millisecond to compute again.
 _KEPT_IMPACTS: Final = 400_000
@@ -31,17 +33,6 @@ _DAY_SECONDS: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 T = TypeVar("T")
-
-
-class Impacts(NamedTuple):
-    """What one word or pattern adds to the scores of the documents at some places.
-
-    A document never gets more than `weight`, the more the rarer the word is.
-    """
-
-    weight: float
-    places: list[int]
-    values: list[float]
 
 
 class Corpus:
@@ -67,6 +58,12 @@ class Corpus:
         self._norms = list(map(self._norm, lengths))
         self._impacts: dict[tuple[Term, bool], Impacts] = {}
         self._kept_impacts = 0
+        self._spoken: dict[frozenset[str], Set[int]] = {}
+
+    @cached_property
+    def digests(self) -> list[bytes]:
+        """The digest of each document's text."""
+        return self._column(lambda segment: segment.digests)
 
     @cached_property
     def days(self) -> list[int]:
@@ -76,10 +73,11 @@ class Corpus:
     @cached_property
     def years(self) -> range:
         """The years from the first document to the last."""
-        if not self.days:
+        if not self._seconds:
             return range(0)
-        first, last = date.fromordinal(min(self.days)), date.fromordinal(max(self.days))
-        return range(first.year, last.year + 1)
+        ends = (min(self._seconds), max(self._seconds))
+        first, last = (date.fromordinal(_EPOCH + end // _DAY_SECONDS).year for end in ends)
+        return range(first, last + 1)
 
     @cached_property
     def voices(self) -> Mapping[tuple[str, str], list[int]]:
@@ -88,6 +86,14 @@ class Corpus:
         for place, voice in enumerate(self._column(lambda segment: segment.voices)):
             found[voice].append(place)
         return found
+
+    def spoken(self, voices: frozenset[str]) -> Set[int]:
+        """Return the places of the documents by these speakers, or in these roles."""
+        known = self._spoken.get(voices)
+        if known is None:
+            named = [at for voice, at in self.voices.items() if not voices.isdisjoint(voice)]
+            known = self._spoken[voices] = frozenset().union(*named)
+        return known
 
     @cached_property
     def place_of(self) -> Mapping[str, int]:
@@ -99,10 +105,10 @@ class Corpus:
         known = self._impacts.get((term, lending))
         if known is None:
             known = self._word(term, lending=lending)
-            if self._kept_impacts > _KEPT_IMPACTS:
-                self._impacts.clear()
-                self._kept_impacts = 0
-            self._kept_impacts += len(known.places)
+            self._kept_impacts += len(known.values)
+            while self._kept_impacts > _KEPT_IMPACTS and self._impacts:
+                oldest = self._impacts.pop(next(iter(self._impacts)))
+                self._kept_impacts -= len(oldest.values)
             self._impacts[term, lending] = known
         return known
 
@@ -133,30 +139,30 @@ class Corpus:
 
     def _word(self, term: Term, *, lending: bool) -> Impacts:
         at: list[int] = []
-        said: list[int] = []
-        lent: list[int] = []
+        counts: list[int] = []
+        lenders: list[int] = []
+        heads: list[int] = []
         for places, segment in zip(self._places, self._segments, strict=True):
-            postings = segment.postings(term)
-            at += map(places.__getitem__, postings.slots)
-            said += postings.counts
-            lent += postings.lent
-        counts: dict[int, int] = {}
-        for place, count in zip(at, said, strict=True):
-            counts[place] = counts.get(place, 0) + _OWN * count
-        weight = self._weight(len(counts))
+            said, lent = segment.postings(term)
+            at += map(places.__getitem__, said.slots)
+            counts += said.counts
+            lenders += map(places.__getitem__, lent.slots)
+            heads += lent.counts
+        found = dict(zip(at, map(_OWN.__mul__, counts), strict=True))
+        weight = self._weight(len(found))
         if lending:
-            self._lend(counts, [pair for pair in zip(at, lent, strict=True) if pair[1]])
-        return self._impacts_of(counts, weight)
+            self._lend(found, zip(lenders, heads, strict=True))
+        return self._impacts_of(found, weight)
 
     def _lend(self, counts: dict[int, int], lent: Iterable[tuple[int, int]]) -> None:
         """Add to `counts` what the documents in `lent` give their neighbours."""
         sittings = self._sittings
         for place, head in lent:
             sitting = sittings[place]
-            for step, share in _NEIGHBOURS:
-                for neighbour in (place - step, place + step):
-                    if sittings[neighbour] == sitting:
-                        counts[neighbour] = counts.get(neighbour, 0) + share * head
+            for step, share in _SHARES:
+                neighbour = place + step
+                if sittings[neighbour] == sitting:
+                    counts[neighbour] = counts.get(neighbour, 0) + share * head
 
     def _weight(self, documents: int) -> float:
         rest = len(self.ids) - documents
@@ -164,8 +170,8 @@ class Corpus:
 
     def _impacts_of(self, counts: Mapping[int, int], weight: float) -> Impacts:
         norms = self._norms
-        values = [weight * n / (n + norms[place]) for place, n in counts.items()]
-        return Impacts(weight, list(counts), values)
+        values = {place: weight * n / (n + norms[place]) for place, n in counts.items()}
+        return Impacts(weight, max(values.values(), default=0.0), values)
 
     def _column(self, column: Callable[[Segment], Iterable[T]]) -> list[T]:
         """Return what each segment says of its documents, in the order of the corpus."""
@@ -185,29 +191,26 @@ class Corpus:
         documents do not have.
         """
         groups = self._column(lambda segment: segment.groups)
-        number = 0
-        numbers = []
-        before, then = None, 0
-        for group, now in zip(groups, self._seconds, strict=True):
-            paused = group == "" and now - then > _PAUSE_SECONDS
-            if group is None or group != before or paused:
-                number += 1
-            numbers.append(number)
-            before, then = group, now
-        return [*numbers, -1, -2]
+        seconds = self._seconds
+        pauses = chain((0,), map(sub, seconds[1:], seconds))
+        begins = [
+            group is None or group != before or (group == "" and pause > _PAUSE_SECONDS)
+            for before, group, pause in zip(chain((None,), groups), groups, pauses, strict=False)
+        ]
+        return [*accumulate(begins), -1, -2]
 
     def _weighted_lengths(self) -> list[int]:
         """Return the length of each document in tenths of words, with what it is lent."""
         own = self._column(lambda segment: segment.lengths)
-        sittings = self._sittings[: len(own)]
-        lent = [min(length, LENT_WORDS) for length in own]
-        lengths = [_OWN * length for length in own]
+        heads = [length if length < LENT_WORDS else LENT_WORDS for length in own]
+        lengths = list(map(_OWN.__mul__, own))
         for step, share in _NEIGHBOURS:
-            pairs = zip(sittings, sittings[step:], strict=False)
-            shares = [share * (one == other) for one, other in pairs]
-            before = chain(repeat(0, step), map(mul, shares, lent))
-            after = chain(map(mul, shares, lent[step:]), repeat(0, step))
-            lengths = list(map(sum, zip(lengths, before, after, strict=False)))
+            shares = [
+                share if same else 0 for same in map(eq, self._sittings, self._sittings[step:])
+            ]
+            before = chain(repeat(0, step), map(mul, shares, heads))
+            after = map(mul, shares, chain(heads[step:], repeat(0, step)))
+            lengths = list(map(add, map(add, lengths, before), after))
         return lengths
 
     def _norm(self, length: int) -> float:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
-from itertools import chain
 from typing import Final, NamedTuple
 
-from smp_git.search.corpus import Corpus, Impacts
+from smp_git.search.corpus import Corpus
 from smp_git.search.dates import named_days
 from smp_git.search.documents import Hit
+from smp_git.search.pruning import Weighted, best_sums
 from smp_git.search.questions import Question, parse
 from smp_git.search.segments import Term, term
 from smp_git.search.words import STOP_WORDS, words
@@ -23,6 +23,11 @@ _NAME_WEIGHT: Final = 0.3
 _DATE_BOOST: Final = 1.5
 # What a named day, or a name alone, is worth without a word: a share of the best score.
 _FETCHED: Final = 0.2
+# What the nearest meaning is worth beside the best score, and beside the same words.
+_MEANING_WEIGHT: Final = 0.3
+_SIMILAR_MEANING_WEIGHT: Final = 1.0
+# The cosine from which meaning alone makes an answer, without a word in common.
+_LIKE: Final = 0.4
 # More than a question has; a pasted text is asked by its rarest words.
 _MOST_TERMS: Final = 64
 _MOST_SIMILAR_WORDS: Final = 256
@@ -30,13 +35,42 @@ _MOST_SIMILAR_TERMS: Final = 32
 _USER: Final = "user"
 
 
+class _Asked(NamedTuple):
+    """What a question comes to in a corpus; `fetches` if its day or name alone finds."""
+
+    question: Question
+    voices: frozenset[str]
+    terms: dict[Term, float]
+    days: frozenset[int]
+    names_only: bool
+
+    @property
+    def fetches(self) -> bool:
+        return bool(self.days) or self.names_only
+
+
+class Steps(NamedTuple):
+    """The score of one document, step by step: each step holds the one before."""
+
+    words: float
+    matched: float
+    dated: float
+    spoken: float
+    final: float
+
+
 class _Scores(NamedTuple):
-    """The scores of all documents, step by step: each step holds the one before."""
+    """The steps of all documents, by place."""
 
     words: list[float]
     matched: list[float]
     dated: list[float]
+    spoken: list[float]
     final: list[float]
+
+    def at(self, place: int) -> Steps:
+        """Return the steps of one document."""
+        return Steps(*(step[place] for step in self))
 
 
 def search(
@@ -46,49 +80,96 @@ def search(
     limit: int,
     allowed: Collection[str] | None = None,
     now: datetime | None = None,
+    likeness: Sequence[float] | None = None,
+    prune: bool = True,
 ) -> list[Hit]:
     """Return the best `limit` answers among the `allowed` ids, the best first.
 
     The best answer of all documents scores 1, allowed or not, so that a filter changes
-    no score. `now` gives "yesterday" its meaning.
+    no score. `now` gives "yesterday" its meaning. `likeness`, by place, is how near the
+    documents come in meaning. Without `prune` all documents are scored, which changes
+    nothing but the time.
     """
-    asked = parse(question)
-    voices = _named_voices(corpus, asked)
-    terms = _weighted_terms(corpus, asked, voices)
-    scores = _scores(corpus, asked, terms, voices, now)
-    best = max(scores.final, default=0.0)
-    return [
-        _hit(corpus, scores, terms, place, best)
-        for place in _best_places(corpus, scores.final, limit, allowed)
-    ]
+    asked = _asked(corpus, parse(question), now)
+    if prune and likeness is None and _can_prune(asked, limit, allowed):
+        found = _pruned(corpus, asked, limit)
+    else:
+        scores = _exhaustive(corpus, asked, likeness)
+        places = _best_places(corpus, scores.final, limit, allowed)
+        best = max(scores.final, default=0.0)
+        found = _Found([(place, scores.at(place)) for place in places], best)
+    return [_hit(corpus, asked.terms, place, found.best, steps) for place, steps in found.places]
 
 
-def similar(corpus: Corpus, text: str, *, limit: int, exclude: str | None = None) -> list[Hit]:
-    """Return the `limit` documents that share most with `text`; the same text scores 1."""
+def similar(
+    corpus: Corpus,
+    text: str,
+    *,
+    limit: int,
+    exclude: str | None = None,
+    likeness: Sequence[float] | None = None,
+) -> list[Hit]:
+    """Return the `limit` documents that share most with `text`; the same text scores 1.
+
+    With `likeness`, that is words and meaning; else it is words.
+    """
+    wanted = max(limit, 0) + 1
+    shares = _shares(corpus, text, len(corpus.ids) if likeness else wanted)
+    scores = _joined(shares, likeness) if likeness else shares
+    found = sorted(scores, key=lambda place: (-scores[place], corpus.ids[place]))[:wanted]
+    hits = [_similar_hit(corpus.ids[at], shares.get(at, 0.0), scores[at]) for at in found]
+    return [hit for hit in hits if hit.id != exclude][: max(limit, 0)]
+
+
+def _shares(corpus: Corpus, text: str, limit: int) -> dict[int, float]:
+    """Return how much of `text` is said at the `limit` best places, and perhaps at others."""
     said = words(text)
     counts = Counter(term(word) for word in said if word not in STOP_WORDS)
     terms = _rarest(corpus, list(counts)[:_MOST_SIMILAR_WORDS], _MOST_SIMILAR_TERMS)
-    scores = [0.0] * len(corpus.ids)
+    asked = []
     whole = 0.0
     for each in terms:
         impacts = corpus.word(each, lending=False)
         share = corpus.value(1.0, counts[each], len(said))
         whole += share * corpus.value(impacts.weight, counts[each], len(said))
-        _add(scores, impacts, share)
-    found = _best_places(corpus, scores, limit + 1, None)
-    hits = [_similar_hit(corpus.ids[at], min(1.0, scores[at] / whole)) for at in found]
-    return [hit for hit in hits if hit.id != exclude][:limit]
+        asked.append(Weighted(impacts, share))
+    return {at: min(1.0, score / whole) for at, score in best_sums(asked, limit).items()}
 
 
-def _similar_hit(name: str, score: float) -> Hit:
-    return Hit(id=name, score=score, parts={"words": score})
+def _joined(shares: Mapping[int, float], likeness: Sequence[float]) -> dict[int, float]:
+    weight = _SIMILAR_MEANING_WEIGHT
+    return {
+        place: (shares.get(place, 0.0) + weight * min(1.0, max(0.0, cosine))) / (1 + weight)
+        for place, cosine in enumerate(likeness)
+        if place in shares or cosine >= _LIKE
+    }
 
 
-def _named_voices(corpus: Corpus, asked: Question) -> set[str]:
+def _similar_hit(name: str, share: float, score: float) -> Hit:
+    if share == score:
+        return Hit(id=name, score=score, parts={"words": score})
+    by_words = share / (1 + _SIMILAR_MEANING_WEIGHT)
+    return Hit(id=name, score=score, parts={"words": by_words, "meaning": score - by_words})
+
+
+def _asked(corpus: Corpus, question: Question, now: datetime | None) -> _Asked:
+    voices = _named_voices(corpus, question)
+    terms = _weighted_terms(corpus, question, voices)
+    only_names = bool(terms) and max(terms.values()) < 1 and not question.patterns
+    return _Asked(
+        question=question,
+        voices=voices,
+        terms=terms,
+        days=_asked_days(corpus, question, now),
+        names_only=only_names and bool(corpus.spoken(voices)),
+    )
+
+
+def _named_voices(corpus: Corpus, asked: Question) -> frozenset[str]:
     """Return the speakers and roles that the question names."""
     known = {name for voice in corpus.voices for name in voice if name}
     named = {name for name in known if _is_named(name, asked)}
-    return named | ({_USER} if asked.is_first_person else set())
+    return frozenset(named | ({_USER} if asked.is_first_person else set()))
 
 
 def _is_named(name: str, asked: Question) -> bool:
@@ -118,52 +199,73 @@ def _rarest(corpus: Corpus, terms: Sequence[Term], limit: int) -> list[Term]:
     return [each for each in terms if each in rarest]
 
 
-def _scores(
-    corpus: Corpus,
-    asked: Question,
-    terms: dict[Term, float],
-    voices: set[str],
-    now: datetime | None,
-) -> _Scores:
-    by_words = [0.0] * len(corpus.ids)
-    for each, weight in terms.items():
-        _add(by_words, corpus.word(each, lending=True), weight)
-    matched = by_words
-    if asked.patterns:
-        matched = by_words.copy()
-        for pattern in asked.patterns:
-            _add(matched, corpus.pattern(pattern), 1.0)
-    fetched = _FETCHED * max(matched, default=0.0) or 1.0
-    dated = _dated(corpus, asked, matched, fetched, now)
-    only_names = bool(terms) and max(terms.values()) < 1 and not asked.patterns
-    final = _spoken(corpus, dated, voices, fetched if only_names else 0.0)
-    return _Scores(by_words, matched, dated, final)
-
-
-def _add(scores: list[float], impacts: Impacts, weight: float) -> None:
-    if weight == 1:
-        # Most words weigh 1, and the product takes a third of the time.
-        for place, value in zip(impacts.places, impacts.values, strict=True):
-            scores[place] += value
-        return
-    for place, value in zip(impacts.places, impacts.values, strict=True):
-        scores[place] += weight * value
-
-
-def _dated(
-    corpus: Corpus,
-    asked: Question,
-    scores: list[float],
-    fetched: float,
-    now: datetime | None,
-) -> list[float]:
-    """Return the scores with those of the named days raised."""
+def _asked_days(corpus: Corpus, asked: Question, now: datetime | None) -> frozenset[int]:
+    """Return the days of documents that the question names."""
     named = named_days(asked.text, corpus.years, now)
-    days = {
+    return frozenset(
         day
         for day in set(corpus.days if named else ())
         if any(first.toordinal() <= day <= last.toordinal() for first, last in named)
-    }
+    )
+
+
+class _Found(NamedTuple):
+    """The best places in order, each with its score, and the best score of all."""
+
+    places: list[tuple[int, Steps]]
+    best: float
+
+
+def _can_prune(asked: _Asked, limit: int, allowed: Collection[str] | None) -> bool:
+    """Return whether only words and speakers count: anything else may raise any document."""
+    return allowed is None and limit > 0 and not asked.question.patterns and not asked.fetches
+
+
+def _pruned(corpus: Corpus, asked: _Asked, limit: int) -> _Found:
+    """Return what `_exhaustive` returns, without scoring what cannot be among the best."""
+    spoken = corpus.spoken(asked.voices)
+    weighted = [
+        Weighted(corpus.word(each, lending=True), weight) for each, weight in asked.terms.items()
+    ]
+    sums = best_sums(weighted, limit, spoken, _SPEAKER_BOOST)
+    final = {place: s * _SPEAKER_BOOST if place in spoken else s for place, s in sums.items()}
+    found = sorted(final, key=lambda place: (-final[place], corpus.ids[place]))[:limit]
+    steps = [Steps(*[sums[place]] * 3, *[final[place]] * 2) for place in found]
+    return _Found(list(zip(found, steps, strict=True)), steps[0].final if steps else 0.0)
+
+
+def _exhaustive(corpus: Corpus, asked: _Asked, likeness: Sequence[float] | None) -> _Scores:
+    """Return the scores of all documents."""
+    by_words = [0.0] * len(corpus.ids)
+    for each, weight in asked.terms.items():
+        Weighted(corpus.word(each, lending=True), weight).add_to(by_words)
+    matched = by_words
+    if asked.question.patterns:
+        matched = by_words.copy()
+        for pattern in asked.question.patterns:
+            Weighted(corpus.pattern(pattern), 1.0).add_to(matched)
+    fetched = _FETCHED * max(matched, default=0.0) or 1.0
+    dated = _dated(corpus, asked.days, matched, fetched)
+    spoken = _spoken(corpus, dated, asked.voices, fetched if asked.names_only else 0.0)
+    return _Scores(by_words, matched, dated, spoken, _meant(spoken, likeness))
+
+
+def _meant(scores: list[float], likeness: Sequence[float] | None) -> list[float]:
+    """Return the scores with those of documents of like meaning raised."""
+    most = max(likeness or (), default=0.0)
+    if likeness is None or most <= 0:
+        return scores
+    unit = _MEANING_WEIGHT * (max(scores) or 1.0) / most
+    return [
+        score + unit * cosine if cosine > 0 and (score or cosine >= _LIKE) else score
+        for score, cosine in zip(scores, likeness, strict=True)
+    ]
+
+
+def _dated(
+    corpus: Corpus, days: frozenset[int], scores: list[float], fetched: float
+) -> list[float]:
+    """Return the scores with those of the named days raised."""
     if not days:
         return scores
     return [
@@ -172,13 +274,15 @@ def _dated(
     ]
 
 
-def _spoken(corpus: Corpus, scores: list[float], voices: set[str], fetched: float) -> list[float]:
+def _spoken(
+    corpus: Corpus, scores: list[float], voices: frozenset[str], fetched: float
+) -> list[float]:
     """Return the scores with those of the named speakers and roles raised."""
-    named = [places for voice, places in corpus.voices.items() if not voices.isdisjoint(voice)]
-    if not named:
+    spoken = corpus.spoken(voices)
+    if not spoken:
         return scores
     raised = scores.copy()
-    for place in chain.from_iterable(named):
+    for place in spoken:
         raised[place] = scores[place] * _SPEAKER_BOOST + fetched
     return raised
 
@@ -199,23 +303,18 @@ def _best_places(
     return sorted(found, key=lambda place: (-scores[place], corpus.ids[place]))[: max(limit, 0)]
 
 
-def _hit(
-    corpus: Corpus,
-    scores: _Scores,
-    terms: dict[Term, float],
-    place: int,
-    best: float,
-) -> Hit:
+def _hit(corpus: Corpus, terms: dict[Term, float], place: int, best: float, steps: Steps) -> Hit:
     own = sum(weight * corpus.own_value(each, place) for each, weight in terms.items())
     parts = {
         "words": own,
-        "neighbours": scores.words[place] - own,
-        "phrases": scores.matched[place] - scores.words[place],
-        "dates": scores.dated[place] - scores.matched[place],
-        "speaker": scores.final[place] - scores.dated[place],
+        "neighbours": steps.words - own,
+        "phrases": steps.matched - steps.words,
+        "dates": steps.dated - steps.matched,
+        "speaker": steps.spoken - steps.dated,
+        "meaning": steps.final - steps.spoken,
     }
     return Hit(
         id=corpus.ids[place],
-        score=scores.final[place] / best,
+        score=steps.final / best,
         parts={name: value / best for name, value in parts.items() if value > 1e-12 * best},
     )

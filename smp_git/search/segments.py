@@ -7,8 +7,9 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from itertools import accumulate, chain, pairwise
 from typing import Final, Literal, NamedTuple, NewType
 from zlib import crc32
@@ -22,9 +23,15 @@ Term = NewType("Term", int)
 
 # Neighbours lend their beginning only, so that a long answer does not drown a short turn.
 LENT_WORDS: Final = 30
+DIGEST_BYTES: Final = 16
 _TURN: Final = "turn"
 _GAP: Final = ""
-_HEADER: Final = struct.Struct("=13I")
+# Parts the pieces of a key; JSON need not escape it, and so reads keys twice as fast.
+_BREAK: Final = "\x7f"
+_HEADER: Final = struct.Struct("=17I")
+_CODES: Final[Mapping[int, Literal["B", "H", "I"]]] = {1: "B", 2: "H", 4: "I"}
+# A page that changes by one document is not taken apart anew; some 10 MB of long ones.
+_KEPT_TEXTS: Final = 2_048
 
 
 @lru_cache(maxsize=65_536)
@@ -40,30 +47,54 @@ def term(word: str) -> Term:
 
 def encode(documents: Iterable[Document]) -> bytes:
     """Return the index of `documents`; the same documents give the same bytes."""
-    page = list(documents)
+    page = sorted(documents, key=_key)
     texts = [_field_words(document) for document in page]
-    # Inflections of one word stand side by side, and so do their postings.
-    vocabulary = sorted({_GAP}.union(*texts), key=lambda word: (term(word), word))
+    # Inflections of one word stand side by side; to a question they are one term.
+    known = {_GAP}.union(*texts)
+    inflected = sorted(zip(map(term, known), known, strict=True))
+    vocabulary = [word for _, word in inflected]
+    terms = list(dict.fromkeys(each for each, _ in inflected))
+    place_of = {each: place for place, each in enumerate(terms)}
+    term_numbers = {word: place_of[each] for each, word in inflected}
+    sizes = Counter(map(term_numbers.__getitem__, vocabulary))
     number = {word: place for place, word in enumerate(vocabulary)}
-    numbered = [list(map(number.__getitem__, text)) for text in texts]
     voices = [(document.speaker, document.role) for document in page]
     groups = [_group(document) for document in page]
+    turns = [text if group is not None else () for text, group in zip(texts, groups, strict=True)]
     sections = (
         _names(page, voices, groups),
         array("q", [document.seconds for document in page]).tobytes(),
         array("I", [len(text) - text.count(_GAP) for text in texts]).tobytes(),
         _indexes(voices),
         _indexes(groups),
-        array("Q", map(term, vocabulary)).tobytes(),
-        *_postings(numbered, len(vocabulary)),
+        array("Q", terms).tobytes(),
+        *_postings(texts, term_numbers, len(terms)),
+        *_postings([text[:LENT_WORDS] for text in turns], term_numbers, len(terms)),
+        _running_sums(map(sizes.__getitem__, range(len(terms)))),
         "\n".join(vocabulary).encode("utf-8", "surrogatepass"),
-        _running_sums(map(len, numbered)),
-        array(_code(len(vocabulary)), chain.from_iterable(numbered)).tobytes(),
+        _running_sums(map(len, texts)),
+        array(
+            _code(len(vocabulary)), map(number.__getitem__, chain.from_iterable(texts))
+        ).tobytes(),
+        b"".join(map(digest, page)),
     )
     return b"".join((_HEADER.pack(*map(len, sections)), *sections))
 
 
-def _field_words(document: Document) -> list[str]:
+def meaning_text(document: Document) -> str:
+    """Return the text whose vector stands for a document."""
+    parts = (document.speaker, document.title, document.text)
+    return ": ".join(part for part in parts if part)
+
+
+def digest(document: Document) -> bytes:
+    """Return what tells apart the texts that have vectors."""
+    text = meaning_text(document).encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=DIGEST_BYTES).digest()
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _field_words(document: Document) -> Sequence[str]:
     """Return the words of a document, with a gap where no phrase may cross."""
     found = words(document.text)
     if document.title:
@@ -97,8 +128,8 @@ def _indexes(values: Sequence[Hashable]) -> bytes:
 def _key(document: Document) -> str:
     """Return what sorts by kind, sitting, time and id, turn-9999 before turn-10000."""
     moment = document.seconds + (1 << 60)
-    sitting = f"{document.kind}\0{_group(document) or ''}"
-    return f"{sitting}\0{moment:016x}{len(document.id):08x}{document.id}"
+    sitting = f"{document.kind}{_BREAK}{_group(document) or ''}{_BREAK}"
+    return f"{sitting}{moment:016x}{len(document.id):08x}{document.id}"
 
 
 def _group(document: Document) -> str | None:
@@ -106,29 +137,41 @@ def _group(document: Document) -> str | None:
     return document.sitting if document.kind == _TURN else None
 
 
-def _postings(texts: Sequence[list[int]], words: int) -> tuple[bytes, ...]:
-    """Return where each word's postings start, and their slots, counts, lent counts.
+def _postings(
+    texts: Iterable[Sequence[str]], numbers: Mapping[str, int], terms: int
+) -> tuple[bytes, ...]:
+    """Return where each term's postings start, and their slots and counts.
 
     A posting is one number while it is collected: millions of tuples would keep the
     garbage collector busy for longer than the indexing takes.
     """
-    found: list[list[int]] = [[] for _ in range(words)]
+    found: list[list[int]] = [[] for _ in range(terms)]
+    slots = most = 0
     for slot, text in enumerate(texts):
-        lent = dict(Counter(text[:LENT_WORDS])).get
-        for word, count in Counter(text).items():
-            found[word].append(slot << 40 | count << 8 | lent(word, 0))
+        counts = Counter(map(numbers.__getitem__, text))
+        high = slot << 32
+        for each, count in counts.items():
+            found[each].append(high | count)
+        slots, most = slot + 1, max(most, *counts.values(), 0)
     rows = list(chain.from_iterable(found))
     return (
         _running_sums(map(len, found)),
-        array("H", [row >> 40 for row in rows]).tobytes(),
-        array("I", [row >> 8 & 0xFFFFFFFF for row in rows]).tobytes(),
-        bytes([row & 0xFF for row in rows]),
+        array(_code(slots), [row >> 32 for row in rows]).tobytes(),
+        array(_code(most + 1), [row & 0xFFFFFFFF for row in rows]).tobytes(),
     )
 
 
-def _code(vocabulary: int) -> Literal["H", "I"]:
-    """Return the array code of numbers that tell so many words apart."""
-    return "H" if vocabulary <= 1 << 16 else "I"
+def _code(numbers: int) -> Literal["B", "H", "I"]:
+    """Return the array code of the smallest numbers of which there are so many."""
+    if numbers <= 1 << 8:
+        return "B"
+    return "H" if numbers <= 1 << 16 else "I"
+
+
+def _in_place(section: memoryview, count: int) -> memoryview[int]:
+    """Return the `count` numbers that fill a section, whatever their size."""
+    size = len(section) // count if count else 1
+    return section.cast(_CODES[size])
 
 
 def _running_sums(numbers: Iterable[int]) -> bytes:
@@ -139,18 +182,32 @@ def _running_sums(numbers: Iterable[int]) -> bytes:
 
 
 class Postings(NamedTuple):
-    """The documents that hold a word, in order: slots, counts, counts that are lent."""
+    """Documents by their slots, in order, each with a count."""
 
     slots: Sequence[int]
     counts: Sequence[int]
-    lent: Sequence[int]
 
 
-_NO_POSTINGS: Final = Postings((), (), ())
+_NO_POSTINGS: Final = Postings((), ())
+
+
+class _Table:
+    """The postings of all terms, read in place."""
+
+    def __init__(self, starts: memoryview, slots: memoryview, counts: memoryview) -> None:
+        self.starts = starts.cast("I")
+        postings = self.starts[-1]
+        self.slots = _in_place(slots, postings)
+        self.counts = _in_place(counts, postings)
+
+    def row(self, number: int) -> Postings:
+        """Return the postings of the term with `number`."""
+        start, end = self.starts[number], self.starts[number + 1]
+        return Postings(self.slots[start:end], self.counts[start:end])
 
 
 class Segment:
-    """The index of one page, read in place from its bytes."""
+    """The index of one page, read in place from its bytes; documents have slots from 0."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
@@ -167,79 +224,81 @@ class Segment:
         groups: list[str | None] = names["groups"]
         self.groups: list[str | None] = [groups[at] for at in parts[4].cast("H")]
         self._terms = parts[5].cast("Q")
-        self._starts = parts[6].cast("I")
-        self._slots = parts[7].cast("H")
-        self._counts = parts[8].cast("I")
-        self._lent = parts[9]
-        self._words = parts[10]
-        self._text_starts = parts[11].cast("I")
-        self._texts = parts[12].cast(_code(len(self._terms)))
+        self._said = _Table(*parts[6:9])
+        self._lent = _Table(*parts[9:12])
+        self._word_starts = parts[12].cast("I")
+        self._words = parts[13]
+        self._text_starts = parts[14].cast("I")
+        self._texts = _in_place(parts[15], self._text_starts[-1])
+        self._digests = parts[16]
 
-    def postings(self, term: Term) -> Postings:
-        """Return the postings of the words that have `term`.
+    @property
+    def digests(self) -> list[bytes]:
+        """The digest of each document's text: the same where the text is the same."""
+        every = bytes(self._digests)
+        return [every[at : at + DIGEST_BYTES] for at in range(0, len(every), DIGEST_BYTES)]
 
-        A document that holds several inflections comes once for each.
-        """
-        terms = self._terms
-        first = bisect_left(terms, term)
-        if first == len(terms) or terms[first] != term:
-            return _NO_POSTINGS
-        start = self._starts[first]
-        end = self._starts[bisect_right(terms, term, first)]
-        return Postings(self._slots[start:end], self._counts[start:end], self._lent[start:end])
+    def postings(self, term: Term) -> tuple[Postings, Postings]:
+        """Return which documents say `term` how often, and which lend it how often."""
+        number = self._number(term)
+        if number is None:
+            return _NO_POSTINGS, _NO_POSTINGS
+        return self._said.row(number), self._lent.row(number)
 
     def frequency(self, term: Term) -> int:
-        """Return how many postings `term` has."""
-        start, end = self._range(self._term_words(term))
-        return end - start
+        """Return how many documents hold `term`."""
+        number = self._number(term)
+        return 0 if number is None else self._said.starts[number + 1] - self._said.starts[number]
 
     def count(self, term: Term, slot: int) -> int:
         """Return how often the document in `slot` says words that have `term`."""
-        found = 0
-        for number in self._term_words(term):
-            start, end = self._range(range(number, number + 1))
-            place = bisect_left(self._slots, slot, start, end)
-            if place < end and self._slots[place] == slot:
-                found += self._counts[place]
-        return found
+        slots, counts = self.postings(term)[0]
+        place = bisect_left(slots, slot)
+        return counts[place] if place < len(slots) and slots[place] == slot else 0
 
     def occurrences(self, pattern: Pattern) -> dict[int, int]:
         """Return how often each document holds `pattern`, by slot."""
         numbers = [
-            self._numbers(word, is_prefix=place in pattern.prefixes)
+            self._word_numbers(word, is_prefix=place in pattern.prefixes)
             for place, word in enumerate(pattern.words)
         ]
-        counts = [self._word_counts(each) for each in numbers]
-        if len(counts) == 1:
-            return counts[0]
-        slots = set(counts[0]).intersection(*counts)
+        if len(numbers) == 1:
+            return self._word_counts(numbers[0])
+        holders = [set().union(*map(self._holders, each)) for each in numbers]
+        slots = set(holders[0]).intersection(*holders)
         found = {slot: self._phrase_count(slot, numbers) for slot in slots}
         return {slot: count for slot, count in found.items() if count}
 
-    def _term_words(self, term: Term) -> range:
-        """Return the numbers of the words that have `term`."""
-        first = bisect_left(self._terms, term)
-        return range(first, bisect_right(self._terms, term, first))
+    def _number(self, term: Term) -> int | None:
+        """Return the number of a term, or None if no document holds it."""
+        number = bisect_left(self._terms, term)
+        return number if number < len(self._terms) and self._terms[number] == term else None
 
-    def _range(self, numbers: range) -> tuple[int, int]:
-        """Return where the postings of neighbouring words start and end."""
-        return self._starts[numbers.start], self._starts[numbers.stop]
-
-    def _numbers(self, word: str, *, is_prefix: bool) -> frozenset[int]:
+    def _word_numbers(self, word: str, *, is_prefix: bool) -> frozenset[int]:
         """Return the numbers of the words that are `word`, or begin with it."""
         known = self._vocabulary
         if is_prefix:
-            found = [n for n, other in enumerate(known) if other.startswith(word)]
-        else:
-            found = [n for n in self._term_words(term(word)) if known[n] == word]
-        return frozenset(found)
+            return frozenset(n for n, other in enumerate(known) if other.startswith(word))
+        number = self._number(term(word))
+        if number is None:
+            return frozenset()
+        inflections = range(self._word_starts[number], self._word_starts[number + 1])
+        return frozenset(n for n in inflections if known[n] == word)
+
+    def _holders(self, word: int) -> Sequence[int]:
+        """Return the slots of the documents that hold a word, or an inflection of it."""
+        return self._said.row(self._term_number(word)).slots
+
+    def _term_number(self, word: int) -> int:
+        return bisect_right(self._word_starts, word) - 1
 
     def _word_counts(self, numbers: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}
         for number in numbers:
-            start, end = self._range(range(number, number + 1))
-            for slot, count in zip(self._slots[start:end], self._counts[start:end], strict=True):
-                found[slot] = found.get(slot, 0) + count
+            for slot in self._holders(number):
+                count = self._phrase_count(slot, [frozenset({number})])
+                if count:
+                    found[slot] = found.get(slot, 0) + count
         return found
 
     def _phrase_count(self, slot: int, numbers: Sequence[frozenset[int]]) -> int:

@@ -200,6 +200,9 @@ def _repaired(word: str) -> str:
 
 
 def _replaced(word: str, endings: dict[str, str]) -> str:
+    # One look at all of them settles most words.
+    if not word.endswith(tuple(endings)):
+        return word
     for ending, instead in endings.items():
         if word.endswith(ending):
             rest = word.removesuffix(ending)
@@ -208,6 +211,8 @@ def _replaced(word: str, endings: dict[str, str]) -> str:
 
 
 def _without_suffix(word: str) -> str:
+    if not word.endswith(_STEP_4):
+        return word
     for suffix in _STEP_4:
         if word.endswith(suffix):
             rest = word.removesuffix(suffix)

@@ -150,7 +150,7 @@ def test_damage_is_told_in_a_sentence(path: Path, damage: Callable[[Path], None]
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_damage_changes_no_answer(path: Path, seed: int) -> None:
-    chance = random.Random(seed) - repeatable damage, no secret
+    chance = random.Random(seed)  # repeatable damage, no secret
     whole = bytearray(path.read_bytes())
     start = chance.randrange(len(whole))
     end = min(len(whole), start + chance.choice([1, 16, 4096]))
@@ -303,8 +303,8 @@ def test_following_unchanged_pages_takes_no_time(tmp_path: Path) -> None:
     cache = SearchCache.open(tmp_path / "cache")
     pages = {f"conversation/{number:03}": "content" for number in range(100)}
     cache.follow(pages, lambda _: ())
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(100):
         cache.follow(dict(pages), lambda _: ())
 
-    assert time.perf_counter() - start < 100 * 0.0003
+    assert time.process_time() - start < 100 * 0.0003

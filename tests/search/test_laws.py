@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.search import SearchCache
+from smp_git.search import SearchCache, ranking
+from smp_git.search.corpus import Corpus
+from smp_git.search.pruning import Impacts, Weighted, best_sums
+from smp_git.search.segments import Segment, encode
 from tests.search.strategies import page_states, questions, sentences
 from tests.search.support import Pages, follow
 
@@ -87,3 +90,35 @@ def test_similar_is_between_0_and_1_and_never_the_excluded(pages: Pages, text: s
     for hit in fresh(pages).similar(text, limit=10, exclude="turn-1"):
         assert 0 < hit.score <= 1
         assert hit.id != "turn-1"
+
+
+@given(page_states(), questions, st.integers(1, 5))
+def test_pruned_equals_exhaustive(pages: Pages, question: str, limit: int) -> None:
+    corpus = Corpus([Segment(encode(page)) for page in pages.values()])
+
+    expected = ranking.search(corpus, question, limit=limit, prune=False)
+    assert ranking.search(corpus, question, limit=limit) == expected
+
+
+impacts = st.dictionaries(st.integers(0, 30), st.floats(0.01, 8), max_size=20).map(
+    lambda values: Impacts(9.0, max(values.values(), default=0.0), values)
+)
+
+
+@given(
+    st.lists(st.builds(Weighted, impacts, st.sampled_from([1.0, 0.3])), max_size=6),
+    st.integers(1, 4),
+    st.frozensets(st.integers(0, 30)),
+)
+def test_best_sums_hold_every_place_that_is_among_the_best(
+    words: list[Weighted], limit: int, raised: frozenset[int]
+) -> None:
+    sums = [0.0] * 31
+    for word in words:
+        word.add_to(sums)
+    finals = {at: 2 * s if at in raised else s for at, s in enumerate(sums) if s}
+    found = best_sums(words, limit, raised, 2.0)
+
+    bar = min(sorted(finals.values())[-limit:], default=0.0)
+    assert {at for at, final in finals.items() if final >= bar} <= found.keys()
+    assert all(found[at] == sums[at] for at in found)
