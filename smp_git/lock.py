@@ -82,14 +82,15 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def locked(path: Path, deadline: float, doing: str) -> Iterator[None]:
+def locked(path: Path, deadline: float, doing: str, turns: int = 1) -> Iterator[None]:
     """Hold the lock at `path`.
 
     Waiting is in the kernel's queue, so that a busy writer does not overtake for long.
-    Raises LockedError, naming the holder, when the monotonic clock shows `deadline`.
+    Raises LockedError, naming the holder, when the monotonic clock shows `deadline`;
+    but up to `turns` times that long is waited as long as the lock goes from hand to hand.
     """
     timeout_seconds = max(0.0, deadline - time.monotonic())
-    held = _acquire(path, deadline, timeout_seconds)
+    held = _acquire(path, deadline, timeout_seconds, turns)
     try:
         # Whoever took the lock of a file that was since removed still holds its folder.
         folder = _folder_of(path, deadline, timeout_seconds)
@@ -130,12 +131,12 @@ def _late(path: Path, timeout_seconds: float) -> LockedError:
     )
 
 
-def _acquire(path: Path, deadline: float, timeout_seconds: float) -> _Held:
+def _acquire(path: Path, deadline: float, timeout_seconds: float, turns: int) -> _Held:
     while True:
         held = _Held(_open(path))
         fd = held.fd
         try:
-            got = _try(fd) or _wait_until(held, deadline)
+            got = _try(fd) or _wait_until(held, deadline, timeout_seconds, turns)
         except OSError as error:
             held.forget()
             raise _unlockable(path, error) from error
@@ -181,11 +182,20 @@ def _is_current(fd: int, path: Path) -> bool:
         return False
 
 
-def _wait_until(held: _Held, deadline: float) -> bool:
+def _wait_until(held: _Held, deadline: float, timeout_seconds: float, turns: int) -> bool:
     """Wait in the kernel's queue; on failure the file is closed when its turn comes."""
     turn = _Turn(held)
+    # Whoever gets the lock signs the file.
+    signed = os.fstat(held.fd).st_mtime_ns
     threading.Thread(target=turn.wait, name="smp-lock", daemon=True).start()
-    return turn.taken(max(0.0, deadline - time.monotonic()))
+    for _ in range(turns - 1):
+        if turn.has_come(deadline - time.monotonic()):
+            break
+        before, signed = signed, os.fstat(held.fd).st_mtime_ns
+        if signed == before:
+            break
+        deadline = time.monotonic() + timeout_seconds
+    return turn.taken(deadline - time.monotonic())
 
 
 class _Turn:
@@ -210,9 +220,13 @@ class _Turn:
                     self._held.release()
             self._done.set()
 
+    def has_come(self, timeout_seconds: float) -> bool:
+        """Return whether the wait ended within the time."""
+        return self._done.wait(max(0.0, timeout_seconds))
+
     def taken(self, timeout_seconds: float) -> bool:
-        """Return whether the lock came within the time; raise what the system said."""
-        self._done.wait(timeout_seconds)
+        """Return whether the lock came within the time, else give up; raise what the system said."""
+        self.has_come(timeout_seconds)
         with self._state:
             if not self._done.is_set():
                 self._given_up = True

@@ -35,6 +35,8 @@ from smp_git.when import format_time
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20
+# How often the time limit may pass while others do get the lock: they are slow, not stuck.
+_MOST_TURNS: Final = 6
 
 _T = TypeVar("_T")
 
@@ -90,15 +92,16 @@ class Writer:
     def holding(self, doing: str, patience_seconds: float | None = None) -> Iterator[Snapshot]:
         """Hold the session's lock; yield the session as it is under it."""
         limit = self.timeout_seconds if patience_seconds is None else patience_seconds
+        turns = _MOST_TURNS if patience_seconds is None else 1
         started = time.monotonic()
         threads = self._threads
-        if not threads.acquire(timeout=limit):
+        if not threads.acquire(timeout=limit * turns):
             raise LockedError(
                 f"session {self.reader.path.name} stayed locked for {limit:g} s by another thread",
                 hint="try again",
             )
         try:
-            with locked(self.reader.local.lock_path, started + limit, doing):
+            with locked(self.reader.local.lock_path, started + limit, doing, turns):
                 waited = time.monotonic() - started
                 self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
                 with reporting(f"to session {self.reader.path.name}"):
