@@ -25,7 +25,7 @@ _DATE_BOOST: Final = 1.5
 _FETCHED: Final = 0.2
 # What the nearest meaning is worth beside the best score, and beside the same words.
 _MEANING_WEIGHT: Final = 0.3
-_SIMILAR_MEANING_WEIGHT: Final = 1.0
+_SIMILAR_MEANING_WEIGHT: Final = 2.0
 # The cosine from which meaning alone makes an answer, without a word in common.
 _LIKE: Final = 0.4
 # More than a question has; a pasted text is asked by its rarest words.
