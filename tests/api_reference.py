@@ -34,7 +34,8 @@ _DOORS = (smp_git.Store, smp_git.Session, SessionTransaction)
 _VALUES = (
     smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
     smp_git.FieldChange, smp_git.BlamedField, smp_git.SessionInfo, Participant, Metadata,
-    smp_git.Problem,
+    smp_git.Problem, smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
+    smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized,
 )  # fmt: skip
 
 # Public for the package's own sake.

@@ -202,6 +202,18 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp context", (), "Context"),
     ("smp new other", (), "New session"),
     ("smp show DEC-9", ("error",), "Error"),
+    ("smp -s shop delete DEC-0001 --dry-run", (), "Plan"),
+    ("smp -s shop delete FIND-0001", (), "Receipt"),
+    ("smp -s shop receipt", (), "Receipt"),
+    ("smp -s shop receipt", ("proof",), "Proof"),
+    ("smp -s shop trash", (), "Trash"),
+    ("smp -s shop restore FIND-0001", (), "Restoration"),
+    ("smp -s shop redact MySQL --dry-run", (), "Redaction"),
+    ("smp -s shop verify --deleted", (), "Proof"),
+    ("smp purge --expired", (), "Purge"),
+    ("smp audit", (), "Audit"),
+    ("smp delete-session other", (), "Session receipt"),
+    ("smp -s shop anonymize", (), "Anonymization"),
 ]
 
 
