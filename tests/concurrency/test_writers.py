@@ -71,6 +71,12 @@ def holder(root: Path) -> Iterator[Holder]:
     holder.kill()
 
 
+def _tell(root: Path, told: Path) -> None:
+    with _session(root) as session, told.open("w", buffering=1) as out:
+        for number in range(1000):
+            print(session.add("finding", f"{number}", agent="a").id, file=out)
+
+
 def _write(root: Path, name: str, count: int) -> list[str]:
     with _session(root) as session:
         return [session.add("finding", f"{name} {n}", agent=name).id for n in range(count)]
@@ -125,12 +131,16 @@ def test_writer_killed_alone_leaves_a_session_that_is_ready(root: Path) -> None:
     chance = random.Random(7)
     acknowledged: list[str] = []
     for number in range(100):
-        writer = Writer(root, f"w{number}", 1000)
-        while not writer.acknowledged():
-            time.sleep(0.005)
+        told = root.parent / f"w{number}.told"
+        told.touch()
+        writer = multiprocessing.get_context("fork").Process(target=_tell, args=(root, told))
+        writer.start()
+        while not told.read_text():
+            time.sleep(0.002)
         time.sleep(chance.random() / 20)
         writer.kill()
-        acknowledged += writer.acknowledged()
+        writer.join()
+        acknowledged += told.read_text().split("\n")[:-1]
         with _session(root) as session:
             started = time.monotonic()
             acknowledged.append(session.add("finding", f"after {number}", agent="w").id)
