@@ -55,7 +55,9 @@ class Corpus:
         mean = max(1, sum(lengths)) / max(1, len(lengths))
         self._norm_base = _OWN * _SATURATION * (1 - _LENGTH_WEIGHT)
         self._norm_slope = _OWN * _SATURATION * _LENGTH_WEIGHT / mean
-        self._norms = list(map(self._norm, lengths))
+        base, slope, floor = self._norm_base, self._norm_slope, _LENGTH_FLOOR * _OWN
+        # As `_norm` has it; ten thousand calls would take longer than all else here.
+        self._norms = [base + slope * (n if n > floor else floor) for n in lengths]
         self._impacts: dict[tuple[Term, bool], Impacts] = {}
         self._kept_impacts = 0
         self._spoken: dict[frozenset[str], Set[int]] = {}

@@ -175,10 +175,7 @@ def _in_place(section: memoryview, count: int) -> memoryview[int]:
 
 
 def _running_sums(numbers: Iterable[int]) -> bytes:
-    sums = array("I", [0])
-    for each in numbers:
-        sums.append(sums[-1] + each)
-    return sums.tobytes()
+    return array("I", accumulate(numbers, initial=0)).tobytes()
 
 
 class Postings(NamedTuple):
