@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from smp_git.recovery.audit import Audited
     from smp_git.recovery.deletion import Plan
     from smp_git.recovery.purge import Purged
-    from smp_git.recovery.record import Item, Record
     from smp_git.recovery.redaction import Redaction
     from smp_git.recovery.restore import Restored
     from smp_git.recovery.site import Site
+    from smp_git.recovery.trash import Deleted
 
 REPLACEMENT: Final = "[REDACTED]"
 # Ends the id of a redaction, so that opening a session need not read its records.
@@ -94,13 +94,15 @@ class Deletions(Questions):
             return deletion.plan(site, found, now, purge=purge)
         return deletion.delete(site, found, now, by=self._by(by), reason=reason, purge=purge)
 
-    def trash(self) -> tuple[tuple[Item, Record], ...]:
-        """Return what can be restored: each memory with the record of its deletion, oldest first."""
+    def trash(self) -> tuple[Deleted, ...]:
+        """Return what can be restored, oldest deletion first."""
+        from smp_git.recovery.trash import deleted  # noqa: PLC0415 - few programs delete
+
         site = self._site()
         site.sweep()
         known, now = site.tombstones(), self._clock()
         return tuple(
-            (item, record)
+            deleted(item, record)
             for record in site.trash.records()
             for item in record.items
             if item.restored_at is None
@@ -172,12 +174,7 @@ class Deletions(Questions):
         trash = self._site().trash
         return audit.read(trash.store, trash.session_id)
 
-    @property
-    def redaction(self) -> Rules:
-        """What is redacted before it is written."""
-        return self._rules
-
-    def take_over(self, memories: Iterable[Memory]) -> int:
+    def _take_over(self, memories: Iterable[Memory]) -> int:
         """Add memories with the ids and times that they have elsewhere; return how many.
 
         Each run of memories of one agent is one commit, in the order given. Raises

@@ -39,12 +39,10 @@ class Removals:
 
         if id not in self.sessions():
             raise SessionNotFoundError(f"no session {id!r}", hint="smp sessions lists them; give the whole id")  # fmt: skip
-        with self.session(id) as session:
-            old, rules = session.metadata, session.redaction
-        why = rules.text(check_text(reason, "reason"))[0] if reason is not None else None
-        return whole.delete(
-            self.path, self._place(id), old.uid, self.settings, self.clock(), by=agent_name(by or old.user or "user"), reason=why,
-        )  # fmt: skip
+        why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
+        place = self.path / "active" / id
+        uid, user = whole.identity_of(place)
+        return whole.delete(self.path, place, uid, self.settings, self.clock(), by=agent_name(by or user), reason=why or None)  # fmt: skip
 
     def undelete_session(self, id: str, *, by: str | None = None) -> Session:  # noqa: A002 - the contract's name
         """Bring a deleted session back and open it; raise RefusedError after its deadline."""
@@ -111,7 +109,7 @@ class Removals:
             made = nameless(origin, session.memories(), switches or Switches())
         new, target = made.origin, self if copy is None else self._store_at(copy)
         with target.create_session(f"anonymous-{secrets.token_hex(4)}", user=new.user, agents=new.agents, context=new.context, tags=new.tags) as fresh:  # fmt: skip
-            fresh.take_over(made.memories)
+            fresh._take_over(made.memories)  # noqa: SLF001 - the other half of a store
             name, path = fresh.id, str(fresh.path)
         receipt = None
         if copy is None:
@@ -124,9 +122,6 @@ class Removals:
         from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
 
         whole.purge(self.path, record, self.settings, self.key_folder, now, by=agent_name(by or "user"), reason=reason)  # fmt: skip
-
-    def _place(self, name: str) -> Path:
-        return self.path / "active" / name
 
     # What the other half of a store does
 

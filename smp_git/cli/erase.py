@@ -108,10 +108,7 @@ def trash(
         _rows(ctx, "sessions", rows)
         return
     with session_of(ctx) as session:
-        rows = [
-            {"id": item.id, "type": item.type, "versions": item.versions, "deletion": r.deletion, "deleted_at": format_time(r.deleted_at), "deleted_by": r.deleted_by, "reason": r.reason, "deadline": format_time(r.recovery_deadline)}
-            for item, r in session.trash()
-        ]  # fmt: skip
+        rows = [item.as_json() for item in session.trash()]
     _rows(ctx, "memories", rows)
 
 

@@ -82,6 +82,8 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     )
     if purge:
         drop_copies(site, receipt.ids)
+    else:
+        site.trash.confirm(deletion)
     receipts.keep(site.trash.place(deletion), receipt.as_json())
     site.note("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)  # fmt: skip
     return receipt

@@ -101,6 +101,7 @@ def follow(site: Site) -> int:
     final = [name for name in held if known.is_purged(name)]
     copies = len(_copies(site, final))
     drop_copies(site, final)
+    site.trash.tidy()
     return copies
 
 

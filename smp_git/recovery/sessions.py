@@ -20,6 +20,7 @@ from smp_git.errors import (
     SessionNotFoundError,
     SmpError,
 )
+from smp_git.format import yamlfile
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.local import Local
@@ -78,6 +79,16 @@ def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
         if store.name not in error.message:
             raise
         raise LockedError(f"the store at {store} stayed locked for {limit:g} s", hint="try again") from error  # fmt: skip
+
+
+def identity_of(place: Path) -> tuple[str, str]:
+    """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
+    try:
+        found = yamlfile.read((place / "metadata.yaml").read_text("utf-8", "replace"), "metadata.yaml")  # fmt: skip
+    except (OSError, SmpError):
+        return "", "user"
+    user = found.get("user")
+    return str(found.get("uid", "")), user if isinstance(user, str) else "user"
 
 
 def delete(store: Path, place: Path, uid: str, settings: Settings, now: datetime, *, by: str, reason: str | None) -> SessionReceipt:  # fmt: skip

@@ -43,11 +43,14 @@ class Site:
         audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason)  # fmt: skip
 
     def sweep(self) -> None:
-        """Remove what interrupted deletions left, unless one is under way."""
-        if not self.trash.folder.is_dir() or self._is_erasing():
+        """Settle what interrupted deletions left, unless one is under way."""
+        if not self.trash.is_unsettled() or self._is_erasing():
             return
-        known = self.tombstones()
-        self.trash.sweep(lambda memory_id, generation: known.limit(memory_id) >= generation)
+        # Copies are made under the lock, so none of those seen here is still being made.
+        with self.writer.holding("settling deletions"):
+            if not self._is_erasing():
+                known = self.tombstones()
+                self.trash.sweep(lambda name, generation: known.limit(name) >= generation)
 
     def _is_erasing(self) -> bool:
         return (self.reader.local.folder / "erasure.json").exists()

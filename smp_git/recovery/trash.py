@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -14,18 +14,69 @@ from typing import Final
 from smp_git.errors import DamagedError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
+from smp_git.memory import MemoryId
 from smp_git.recovery import record as records
 from smp_git.recovery import seal
 from smp_git.recovery.keys import Keys
-from smp_git.recovery.record import Record
+from smp_git.recovery.record import Item, Record
 from smp_git.recovery.seal import Kept
+from smp_git.when import format_time
 
 DELETED: Final = "deleted"
 # Ends the id of a redaction, so that opening a session need not read its records.
 REDACTING: Final = "-redact"
 BACKUP: Final = "backup.tar.gz.sealed"
 PLAIN: Final = "redacted.tar.gz"
+# A copy that is being written, and one that is whole while its deletion is under way.
 _NEW: Final = ".new-"
+_KEPT: Final = ".kept-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """One memory that can be restored: what its deletion's record says of it."""
+
+    id: MemoryId
+    type: str
+    created_at: datetime
+    generation: int
+    versions: int
+    deletion: str
+    deleted_at: datetime
+    deleted_by: str
+    reason: str | None
+    deadline: datetime
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "created_at": format_time(self.created_at),
+            "generation": self.generation,
+            "versions": self.versions,
+            "deletion": self.deletion,
+            "deleted_at": format_time(self.deleted_at),
+            "deleted_by": self.deleted_by,
+            "reason": self.reason,
+            "deadline": format_time(self.deadline),
+        }
+
+
+def deleted(item: Item, record: Record) -> Deleted:
+    """Return what a record says of one of its memories."""
+    return Deleted(
+        id=item.id,
+        type=item.type,
+        created_at=item.timestamp,
+        generation=item.generation,
+        versions=item.versions,
+        deletion=record.deletion,
+        deleted_at=record.deleted_at,
+        deleted_by=record.deleted_by,
+        reason=record.reason,
+        deadline=record.recovery_deadline,
+    )
 
 
 def new_deletion(now: datetime) -> str:
@@ -36,7 +87,8 @@ def new_deletion(now: datetime) -> str:
 class Trash:
     """What was deleted from one session and can still be brought back.
 
-    A record is only there together with its copy; both are durable when `keep` returns.
+    A record is only there together with its copy; both are durable when `keep` returns,
+    and count from `confirm` on, after the memories have gone.
     """
 
     def __init__(self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str) -> None:  # fmt: skip
@@ -63,11 +115,15 @@ class Trash:
         """Return the folder of a deletion."""
         return self.folder / deletion
 
+    def is_unsettled(self) -> bool:
+        """Whether a copy is being made, or was left by a process that died."""
+        return bool(_folders(self.folder, _NEW) or _folders(self.folder, _KEPT))
+
     def is_redacting(self) -> bool:
         """Whether a redaction has left texts that may not be back yet."""
+        places = (*_folders(self.folder), *_folders(self.folder, _KEPT))
         return any(
-            path.name.endswith(REDACTING) and (path / records.FILE).exists()
-            for path in _folders(self.folder)
+            place.name.endswith(REDACTING) and (place / records.FILE).exists() for place in places
         )
 
     # Keeping
@@ -84,17 +140,28 @@ class Trash:
         if record.key:
             key = self._keys.create(record.key)
             data = seal.sealed(data, key, record.deletion, self.uid)
-        place = self.place(record.deletion)
-        aside = place.with_name(_NEW + record.deletion)
+        aside = self.folder / (_NEW + record.deletion)
         with reporting(f"the copy of {record.deletion}"):
             disk.make_folders(aside)
             _write(aside / record.backup, data)
             _write(aside / records.FILE, records.write(record))
             disk.force_folder(aside)
-            aside.rename(place)
-            for each in (place.parent, place.parent.parent, self.store):
+            aside.rename(self.folder / (_KEPT + record.deletion))
+            for each in (self.folder, self.folder.parent, self.store):
                 disk.force_folder(each)
         return record
+
+    def confirm(self, deletion: str) -> None:
+        """Let a copy count: its memories have gone."""
+        place, kept = self.place(deletion), self.folder / (_KEPT + deletion)
+        with reporting(f"the copy of {deletion}"):
+            try:
+                kept.rename(place)
+            except FileNotFoundError:
+                # Whoever swept meanwhile has confirmed it.
+                if not place.is_dir():
+                    raise
+            disk.force_folder(self.folder)
 
     def versions(self, record: Record) -> list[Kept]:
         """Return the versions of a copy; raise DamagedError if it cannot be opened."""
@@ -161,22 +228,28 @@ class Trash:
         `is_deleted` says whether a generation of a memory is gone; the caller makes sure
         that no deletion is under way.
         """
-        for aside in _folders(self.folder, new=True):
-            self._keys.destroy(aside.name.removeprefix(_NEW))
-            shutil.rmtree(aside, ignore_errors=True)
-        for record in self.records():
-            if not any(is_deleted(item.id, item.generation) for item in record.items):
-                self.drop(record)
+        for aside in _folders(self.folder, _NEW):
+            self._forget(aside, aside.name.removeprefix(_NEW))
+        for place in _folders(self.folder, _KEPT):
+            record = records.read((place / records.FILE).read_bytes(), str(place))
+            if any(is_deleted(item.id, item.generation) for item in record.items):
+                self.confirm(record.deletion)
             else:
-                self._sweep_files(record)
+                self._forget(place, record.deletion)
 
-    def _sweep_files(self, record: Record) -> None:
-        known = {record.backup, records.FILE, "receipt.json"}
-        for path in self.place(record.deletion).iterdir():
-            if path.name not in known:
-                stem = path.name.removesuffix(".tar.gz.sealed")
-                self._keys.destroy(record.deletion if path.name == BACKUP else stem)
-                path.unlink()
+    def _forget(self, place: Path, deletion: str) -> None:
+        self._keys.destroy(deletion)
+        shutil.rmtree(place, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Destroy the former copies that a purge of some memories left when it died."""
+        for record in self.records():
+            known = {record.backup, records.FILE, "receipt.json"}
+            for path in self.place(record.deletion).iterdir():
+                if path.name not in known:
+                    stem = path.name.removesuffix(".tar.gz.sealed")
+                    self._keys.destroy(record.deletion if path.name == BACKUP else stem)
+                    path.unlink()
 
 
 def _next_name(record: Record) -> str:
@@ -185,12 +258,14 @@ def _next_name(record: Record) -> str:
     return f"{record.deletion}.{int(number or 1) + 1}"
 
 
-def _folders(place: Path, *, new: bool = False) -> list[Path]:
+def _folders(place: Path, prefix: str = "") -> list[Path]:
+    """Return the folders of deletions, or those set apart by a prefix, sorted."""
     try:
         found = sorted(place.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [path for path in found if path.is_dir() and path.name.startswith(_NEW) == new]
+    fits = (path for path in found if path.name.startswith(prefix or ".") == bool(prefix))
+    return [path for path in fits if path.is_dir()]
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -71,7 +71,7 @@ def test_killed_while_sealing_it_is_as_if_nothing_had_begun(place: Path, name: s
     with store.session("shop") as session:
         assert session.get("DEC-0001").content == f"{SENTINEL} the second"
         session.delete("DEC-0001")
-        assert [item.id for item, _ in session.trash()] == ["DEC-0001"]
+        assert [item.id for item in session.trash()] == ["DEC-0001"]
         session.restore("DEC-0001")
     assert len(list((place / "deleted" / "shop").iterdir())) == 1
     assert store.check() == ()

@@ -68,7 +68,7 @@ def test_a_purge_of_some_leaves_the_others_restorable(store: Store, session: Ses
 
     (new,) = keys_of(store)
     assert new.read_bytes() != secret
-    assert [item.id for item, _ in session.trash()] == ["FIND-0001", "FIND-0003", "FIND-0005"]
+    assert [item.id for item in session.trash()] == ["FIND-0001", "FIND-0003", "FIND-0005"]
     session.purge("FIND-0001")
     session.restore(["FIND-0003", "FIND-0005"])
     assert [memory.id for memory in session.memories()] == ["FIND-0003", "FIND-0005"]
@@ -84,7 +84,7 @@ def test_expired_takes_only_what_is_past_its_deadline(store: Store, told: Sessio
 
     assert done.ids == ("DEC-0001",)
     assert len(keys_of(store)) == 1
-    assert [item.id for item, _ in told.trash()] == ["FIND-0001"]
+    assert [item.id for item in told.trash()] == ["FIND-0001"]
     assert told.purge(expired=True).ids == ()
 
 

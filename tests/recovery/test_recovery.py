@@ -30,10 +30,10 @@ def test_a_deleted_memory_is_in_the_trash_and_nowhere_else(store: Store, told: S
     receipt = told.delete("DEC-0001", reason="holds a name", by="ada")
 
     assert receipt.ids == ("DEC-0001",)
-    ((item, record),) = told.trash()
+    (item,) = told.trash()
     assert (item.id, item.type, item.versions) == ("DEC-0001", "decision", 3)
-    assert (record.deleted_by, record.reason) == ("ada", "holds a name")
-    assert record.recovery_deadline - record.deleted_at == timedelta(days=30)
+    assert (item.deleted_by, item.reason) == ("ada", "holds a name")
+    assert item.deadline - item.deleted_at == timedelta(days=30)
     with pytest.raises(MemoryNotFoundError):
         told.get("DEC-0001")
     assert SENTINEL.encode() not in everything(store.path)

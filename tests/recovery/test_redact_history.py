@@ -87,7 +87,7 @@ def test_the_copies_of_a_redacted_memory_go_and_those_of_others_are_named(secret
     done = secretive.redact(SECRET)
 
     assert done.left == ("the sealed copy of DEC-0002",)
-    assert [item.id for item, _ in secretive.trash()] == ["DEC-0002"]
+    assert [item.id for item in secretive.trash()] == ["DEC-0002"]
 
 
 def test_a_dry_run_only_tells(secretive: Session) -> None:

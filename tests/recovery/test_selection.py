@@ -53,7 +53,7 @@ def test_what_was_planned_is_deleted_in_one_rewrite(varied: Session) -> None:
 
     assert sorted(receipt.ids) == ["DEC-0001", "FIND-0001"]
     assert [memory.id for memory in varied.memories()] == ["turn-0001", "DEC-0002"]
-    assert len({record.deletion for _, record in varied.trash()}) == 1
+    assert len({item.deletion for item in varied.trash()}) == 1
 
 
 def test_no_criterion_deletes_nothing(varied: Session) -> None:
