@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -17,7 +18,7 @@ from smp_git.settings import Settings
 
 # What deletes is loaded by what deletes: most programs only read and write.
 if TYPE_CHECKING:
-    from smp_git.recovery.anonymize import Anonymized, Switches
+    from smp_git.recovery.anonymize import Anonymized, Nameless, Switches
     from smp_git.recovery.audit import Audited
     from smp_git.recovery.purge import Purged
     from smp_git.recovery.record import Record
@@ -100,23 +101,43 @@ class Removals:
         In place, the old session is deleted; with `copy` the anonymized session is made
         in the store at that folder, and nothing else changes.
         """
-        from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
-        from smp_git.recovery.anonymize import Anonymized, Origin, Switches, nameless  # noqa: PLC0415 - few programs delete
+        return self._anonymized((id,), switches, copy, by)[0]
 
-        with self.session(id) as session:
-            old, known = session.metadata, session.id
-            origin = Origin(user=old.user, agents=old.agents, context=old.context, tags=old.tags)
-            made = nameless(origin, session.memories(), switches or Switches())
-        new, target = made.origin, self if copy is None else self._store_at(copy)
-        with target.create_session(f"anonymous-{secrets.token_hex(4)}", user=new.user, agents=new.agents, context=new.context, tags=new.tags) as fresh:  # fmt: skip
-            fresh._take_over(made.memories)  # noqa: SLF001 - the other half of a store
-            name, path = fresh.id, str(fresh.path)
-        receipt = None
-        if copy is None:
-            who = agent_name(by or old.user or "user")
-            receipt = self.delete_session(known, "replaced by an anonymized copy", by=who)
-            audit.note(self.path, "anonymize", known, at=self.clock(), by=who)
-        return Anonymized(session=name, path=path, memories=len(made.memories), placeholders=made.placeholders, receipt=receipt)  # fmt: skip
+    def anonymize(self, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> tuple[Anonymized, ...]:  # fmt: skip
+        """Do so with every session; a name has the same placeholder in all of them."""
+        return self._anonymized(self.sessions(), switches, copy, by)
+
+    def _anonymized(self, ids: Sequence[str], given: Switches | None, copy: str | PathLike[str] | None, by: str | None) -> tuple[Anonymized, ...]:  # fmt: skip
+        from smp_git.recovery import anonymize  # noqa: PLC0415 - few programs delete
+
+        switches, told = given or anonymize.Switches(), {}
+        for name in ids:
+            with self.session(name) as session:
+                told[session.id] = anonymize.origin_of(session.metadata), session.memories()
+        mask = anonymize.mask_of(told.values(), switches)
+        target = self if copy is None else self._store_at(copy)
+        made = []
+        for name, (origin, memories) in told.items():
+            new = anonymize.nameless(origin, memories, mask, switches)
+            fresh = target._made_nameless(new)  # noqa: SLF001 - another store's same half
+            receipt = self._replaced(name, by or origin.user) if copy is None else None
+            made.append(replace(fresh, receipt=receipt))
+        return tuple(made)
+
+    def _made_nameless(self, new: Nameless) -> Anonymized:
+        from smp_git.recovery.anonymize import Anonymized  # noqa: PLC0415 - few programs delete
+
+        origin, name = new.origin, f"anonymous-{secrets.token_hex(4)}"
+        with self.create_session(name, user=origin.user, agents=origin.agents, context=origin.context, tags=origin.tags) as fresh:  # fmt: skip
+            fresh._take_over(new.memories)  # noqa: SLF001 - the other half of a store
+            return Anonymized(session=name, path=str(fresh.path), memories=len(new.memories), placeholders=new.placeholders)  # fmt: skip
+
+    def _replaced(self, name: str, by: str | None) -> SessionReceipt:
+        from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
+
+        receipt = self.delete_session(name, "replaced by an anonymized copy", by=by)
+        audit.note(self.path, "anonymize", name, at=self.clock(), by=receipt.by)
+        return receipt
 
     def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
         from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete

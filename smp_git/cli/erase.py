@@ -231,6 +231,7 @@ def anonymize(
     keep_file_paths: Annotated[bool, typer.Option("--keep-file-paths", help="Leave file paths")] = False,
     no_placeholders: Annotated[bool, typer.Option("--no-placeholders", help="Write [REMOVED] instead of User-1 and Project-A")] = False,
     no_structure: Annotated[bool, typer.Option("--no-structure", help="Drop the links between memories")] = False,
+    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Every session of the store; the same name has the same placeholder in all")] = False,
     by: By = None,
 ) -> None:  # fmt: skip
     """Replace a session by a copy without names
@@ -249,6 +250,11 @@ def anonymize(
         users=tuple(user),
         projects=tuple(project),
     )
+    if all_sessions:
+        found = store_of(ctx).anonymize(switches, copy=copy, by=_by(ctx, by))
+        value: dict[str, object] = {"sessions": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+        emit(ctx, value, "\n".join(each.session for each in found))
+        return
     with session_of(ctx) as session:
         done = session.anonymize(switches, copy=copy, by=_by(ctx, by))
     emit(ctx, done.as_json(), done.session)

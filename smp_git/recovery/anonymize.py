@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from smp_git.format import document
 from smp_git.format.ids import parse_id
@@ -25,6 +25,8 @@ _PATH = re.compile(
 )
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _SHORTEST_NAME: Final = 2
+# Who speaks, where nobody in particular does.
+_SPEAKERS: Final = frozenset({"user", "assistant", "system"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,24 @@ class Origin:
     tags: tuple[str, ...]
 
 
+class Told(Protocol):
+    """What has a user, agents, a context and tags: the metadata of a session."""
+
+    @property
+    def user(self) -> str | None: ...  # noqa: D102
+    @property
+    def agents(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def context(self) -> Mapping[str, Value]: ...  # noqa: D102
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+def origin_of(told: Told) -> Origin:
+    """Return what the metadata of a session tells."""
+    return Origin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nameless:
     """A session without names: what it says of itself, and its memories."""
@@ -70,7 +90,7 @@ class Anonymized:
     path: str
     memories: int
     placeholders: int
-    receipt: SessionReceipt | None
+    receipt: SessionReceipt | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -83,11 +103,20 @@ class Anonymized:
         }
 
 
-def nameless(origin: Origin, memories: Sequence[Memory], switches: Switches) -> Nameless:
+def mask_of(sessions: Iterable[tuple[Origin, Sequence[Memory]]], switches: Switches) -> Mask:
+    """Return the placeholders of every name that some sessions tell."""
+    told = list(sessions)
+    users = [name for origin, memories in told for name in _users(origin, memories)]
+    projects = [name for origin, memories in told for name in _projects(origin, memories)]
+    return Mask(
+        _names((*users, *switches.users), keep=_SPEAKERS) if switches.user_names else [],
+        _names((*projects, *switches.projects), keep={"*"}) if switches.project_names else [],
+        switches,
+    )
+
+
+def nameless(origin: Origin, memories: Sequence[Memory], mask: Mask, switches: Switches) -> Nameless:  # fmt: skip
     """Return the session without names; the same name has the same placeholder everywhere."""
-    users = _users(origin, memories, switches) if switches.user_names else []
-    projects = _projects(origin, memories, switches) if switches.project_names else []
-    mask = _Mask(users, projects, switches)
     clean = [_memory(memory, mask, switches) for memory in memories]
     return Nameless(
         origin=Origin(
@@ -101,7 +130,7 @@ def nameless(origin: Origin, memories: Sequence[Memory], switches: Switches) -> 
     )
 
 
-class _Mask:
+class Mask:
     """Names and paths, each with its placeholder; numbers are given in the order of the names."""
 
     def __init__(self, users: Sequence[str], projects: Sequence[str], switches: Switches) -> None:
@@ -177,11 +206,9 @@ def _forms(name: str) -> set[str]:
     return {name, *(join.join(words) for join in (" ", "-", "_", ""))} - {""}
 
 
-def _users(origin: Origin, memories: Iterable[Memory], switches: Switches) -> list[str]:
-    agents = {*origin.agents}
-    found = [origin.user] if origin.user else []
-    rest = {name for memory in memories for name in _people(memory)} - agents
-    return _names((*found, *sorted(rest), *switches.users), keep={"user", "assistant", "system"})
+def _users(origin: Origin, memories: Iterable[Memory]) -> list[str]:
+    rest = {name for memory in memories for name in _people(memory)} - {*origin.agents}
+    return [*([origin.user] if origin.user else []), *sorted(rest)]
 
 
 def _people(memory: Memory) -> Iterator[str]:
@@ -193,16 +220,16 @@ def _people(memory: Memory) -> Iterator[str]:
                 yield name
 
 
-def _projects(origin: Origin, memories: Iterable[Memory], switches: Switches) -> list[str]:
+def _projects(origin: Origin, memories: Iterable[Memory]) -> list[str]:
     named = [origin.context.get(key) for key in ("project_name", "project", "project_root")]
     for memory in memories:
         applies = memory.fields.get("applies_to")
         listed = applies.get("projects") if isinstance(applies, dict) else None
         named += listed if isinstance(listed, list) else []
-    return _names((*(str(name) for name in named if name), *switches.projects), keep={"*"})
+    return [str(name) for name in named if name]
 
 
-def _names(given: Iterable[str], keep: set[str]) -> list[str]:
+def _names(given: Iterable[str], keep: Container[str]) -> list[str]:
     names: dict[str, str] = {}
     for name in given:
         folded = " ".join(re.findall(r"[^\W_]+", name.casefold()))
@@ -211,7 +238,7 @@ def _names(given: Iterable[str], keep: set[str]) -> list[str]:
     return list(names.values())
 
 
-def _memory(memory: Memory, mask: _Mask, switches: Switches) -> Memory:
+def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
     place = parse_id(memory.id)
     if place.name:
         place = place._replace(name=mask.slug(place.name))
@@ -234,7 +261,7 @@ def _memory(memory: Memory, mask: _Mask, switches: Switches) -> Memory:
     )
 
 
-def _links(memory: Memory, mask: _Mask) -> tuple[Link, ...]:
+def _links(memory: Memory, mask: Mask) -> tuple[Link, ...]:
     renamed = (
         (link.relation, f"state-{mask.slug(link.target.removeprefix('state-'))}")
         if link.target.startswith("state-")
@@ -244,7 +271,7 @@ def _links(memory: Memory, mask: _Mask) -> tuple[Link, ...]:
     return document.check_links(list(renamed))
 
 
-def _mapping(fields: Mapping[str, Value], mask: _Mask) -> dict[str, Value]:
+def _mapping(fields: Mapping[str, Value], mask: Mask) -> dict[str, Value]:
     return {mask.text(name): _value(value, mask.text) for name, value in fields.items()}
 
 

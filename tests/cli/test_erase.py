@@ -198,3 +198,10 @@ def test_a_redacted_secret_is_noted(project: Path) -> None:
     assert "note: a github-token was redacted\n" in result.stderr
     assert told("add", "turn", f"and {TOKEN}")["redacted"] == {"github-token": 1}
     assert TOKEN not in result.stdout + result.stderr
+
+
+def test_anonymize_takes_every_session(project: Path) -> None:
+    said("new", "other")
+
+    assert told("anonymize", "--all-sessions")["total"] == 2
+    assert told("trash", "--sessions")["total"] == 2

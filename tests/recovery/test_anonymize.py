@@ -128,3 +128,19 @@ def test_further_names_are_taken(store: Store, named: Session) -> None:
 
     with store.session(done.session) as session:
         assert session.get("LEARN-0001").content == "Project-B pays for it"
+
+
+def test_a_name_has_one_placeholder_in_all_sessions_of_a_store(
+    store: Store, named: Session
+) -> None:
+    with store.create_session("other", user="Mary Jones") as other:
+        other.add("turn", "Mary Jones asks John Smith")
+
+    done = store.anonymize()
+
+    texts = []
+    for each in done:
+        with store.session(each.session) as session:
+            texts.append(session.get("turn-0001").content)
+    assert sorted(texts) == ["User-1 asks User-2", "User-2 asks for Project-A"]
+    assert len(store.deleted_sessions()) == 2

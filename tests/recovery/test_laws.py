@@ -1,0 +1,98 @@
+"""Laws of what is kept: a copy is what went in, a record says what it was told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smp_git.errors import DamagedError
+from smp_git.memory import MemoryId
+from smp_git.recovery import record as records
+from smp_git.recovery.record import Item, Record
+from smp_git.recovery.seal import Kept, opened, packed, sealed, unpacked
+
+IDS = st.sampled_from(["DEC-0001", "turn-0042", "FIND-0007-k3fq", "state-veritas"]).map(MemoryId)
+TIMES = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)
+KEPT = st.builds(
+    Kept,
+    id=IDS,
+    generation=st.integers(1, 99),
+    at=TIMES,
+    agent=st.sampled_from(["ada", "veritas"]),
+    commit=st.text("0123456789abcdef", min_size=40, max_size=40),
+    current=st.booleans(),
+    data=st.binary(max_size=300),
+)
+RECORDS = st.builds(
+    Record,
+    deletion=st.just("20260111T143000Z-a1b2c3"),
+    session_id=st.sampled_from(["shop", "on", "2026"]),
+    session_uid=st.text("0123456789abcdef", min_size=32, max_size=32),
+    deleted_at=TIMES,
+    deleted_by=st.sampled_from(["ada", "no", "0x10"]),
+    reason=st.none() | TEXTS.filter(bool),
+    items=st.lists(
+        st.builds(
+            Item,
+            id=IDS,
+            type=st.just("decision"),
+            timestamp=TIMES,
+            generation=st.integers(1, 9),
+            versions=st.integers(1, 9),
+            restored_at=st.none() | TIMES,
+        ),
+        max_size=3,
+    ).map(tuple),
+    recovery_deadline=TIMES,
+    backup=st.just("backup.tar.gz.sealed"),
+    key=st.none() | st.just("20260111T143000Z-a1b2c3"),
+    action=st.sampled_from(["delete", "redact", "delete_session"]),
+)
+KEYS = st.binary(min_size=32, max_size=32)
+
+
+@given(st.lists(KEPT, max_size=4))
+def test_a_copy_is_what_went_in(versions: list[Kept]) -> None:
+    assert unpacked(packed(versions)) == versions
+
+
+@given(RECORDS)
+def test_a_record_reads_as_it_was_written(record: Record) -> None:
+    assert records.read(records.write(record), "record.yaml") == record
+
+
+@given(st.binary(max_size=500), KEYS)
+def test_a_sealed_copy_opens_with_its_key(data: bytes, key: bytes) -> None:
+    copy = sealed(data, key, "deletion", "uid")
+
+    assert opened(copy, key, "deletion", "uid") == data
+
+
+@given(st.binary(max_size=200), KEYS, KEYS, st.data())
+def test_a_sealed_copy_opens_in_no_other_way(data: bytes, key: bytes, other: bytes, draw: Any) -> None:  # fmt: skip
+    copy = sealed(data, key, "deletion", "uid")
+    place = draw.draw(st.integers(0, len(copy) - 1))
+    changed = copy[:place] + bytes([copy[place] ^ 1]) + copy[place + 1 :]
+
+    for case in (
+        (copy, other if other != key else bytes(32 * [key[0] ^ 1]), "deletion", "uid"),
+        (copy, key, "another", "uid"),
+        (copy, key, "deletion", "other"),
+        (changed, key, "deletion", "uid"),
+        (copy[:-1], key, "deletion", "uid"),
+    ):
+        with pytest.raises(DamagedError):
+            opened(*case)
+
+
+@given(st.binary(max_size=300))
+def test_what_is_no_copy_and_no_record_is_called_damaged(data: bytes) -> None:
+    with pytest.raises(DamagedError):
+        unpacked(data)
+    with pytest.raises(DamagedError):
+        opened(data, bytes(32), "deletion", "uid")
