@@ -26,8 +26,8 @@ LAYERS = (
     {"reconcile", "checkout", "revert"},
     {"handmade", "repair"},
     {"check", "transaction"},
-    {"upkeep", "guard", "access", "erasure"},
-    {"query", "recovery"},
+    {"guard", "access", "erasure"},
+    {"upkeep", "query", "recovery"},
     {"briefing"},
     {"questions"},
     {"deletions"},
@@ -63,6 +63,7 @@ LATE = {
     "smp_git.session",
     "smp_git.settings",
     "smp_git.store",
+    "smp_git.upkeep",
 }
 _AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")
 

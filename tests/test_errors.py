@@ -23,7 +23,7 @@ def _below(parent: type[SmpError]) -> Iterator[type[SmpError]]:
             yield from _below(child)
 
 
-ALL = tuple(dict.fromkeys((SmpError, *_below(SmpError))))
+ALL: tuple[type[SmpError], ...] = (SmpError, *_below(SmpError))
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -56,7 +56,7 @@ def test_diff_names_added_changed_and_removed(session: Session) -> None:
     session.file("LEARN-0001").unlink()
     session.commit()
     session.add("finding", "No TLS", agent="a")
-    found = {item.id: item for item in session.diff(start)}
+    found = {str(item.id): item for item in session.diff(start)}
 
     assert [(i, item.change) for i, item in found.items()] == [
         ("DEC-0001", "changed"), ("FIND-0001", "added"), ("LEARN-0001", "removed"),

@@ -57,15 +57,17 @@ def test_unknown_kind_is_refused_with_the_choices(session: Session, kind: Any) -
 )  # fmt: skip
 def test_name_that_is_no_field_is_refused(session: Session, name: str) -> None:
     head = session.head
+    given: dict[str, Any] = {name: "x"}
     with pytest.raises(InvalidError, match="field"):
-        session.add("decision", "Use Redis", agent="a", **{name: "x"})
+        session.add("decision", "Use Redis", agent="a", **given)
 
     assert session.head == head
 
 
 @pytest.mark.parametrize("name", ["__class__", "__init__", "x.y", "_", "true", "at_", "N"])
 def test_odd_name_of_a_field_is_kept(session: Session, name: str) -> None:
-    memory = session.add("decision", "Use Redis", agent="a", **{name: "x"})
+    given: dict[str, Any] = {name: "x"}
+    memory = session.add("decision", "Use Redis", agent="a", **given)
 
     assert session.get(memory.id).fields[name] == "x"
 

@@ -49,7 +49,7 @@ def test_name_stands_in_the_reference(name: str) -> None:
 
 def test_other_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Vault'"):
-        _ = smp_git.Vault  # type: ignore[attr-defined]
+        _ = smp_git.Vault
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
