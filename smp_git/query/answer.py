@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, NamedTuple, overload
 
 from smp_git.decay import Decayed, importance
 from smp_git.errors import InvalidFileError
-from smp_git.memory import KINDS, Memory, MemoryId
-from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, slots_of
+from smp_git.format.ids import parse_id
+from smp_git.memory import KINDS, Memory, MemoryId, Value
+from smp_git.query.catalogue import INDEXED, Catalogue, Place, Row, bits_of, place_of, slots_of
 from smp_git.query.conditions import Condition, comparable
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Aggregation, Order, Query
 from smp_git.snapshot import Snapshot
+from smp_git.when import format_time
 
 # Words longer than this are in the memory's file only, not in the index.
 _INDEXED_LENGTH: Final = 64
@@ -99,7 +102,9 @@ class Answer(Sequence[Hit]):
         }
 
 
-_BY_PRIORITY: Final = ((), *((Order(name, descending=True),) for name in ("priority", "relevance")))
+_BEST_FIRST: Final = (Order("relevance", descending=True),)
+_BY_PRIORITY: Final = ((), _BEST_FIRST, (Order("priority", descending=True),))
+_NO_SCORES: Final[Mapping[int, float]] = {}
 
 
 class _Ranked(NamedTuple):
@@ -124,10 +129,7 @@ class Engine:
         """Return the answer to a checked query, among all memories or `only` some."""
         kinds = query.kinds or frozenset(KINDS)
         self._catalogue.follow(self._snapshot, kinds)
-        members = self._members(query, kinds)
-        if only is not None:
-            known = self._catalogue.by_id
-            members &= bits_of(known[name] for name in only if name in known)
+        members = self._members(query, kinds, only)
         if query.text is not None:
             ranked = self._by_text(query, members)
             total = len(ranked)
@@ -144,9 +146,23 @@ class Engine:
 
     # Which
 
-    def _members(self, query: Query, kinds: Iterable[str]) -> int:
+    def _members(self, query: Query, kinds: Iterable[str], only: Iterable[MemoryId] | None) -> int:
         sets = self._catalogue.sets
         members = _union(sets.get(("kind", kind)) for kind in kinds)
+        if only is not None:
+            members &= self._catalogue.slots(only)
+        members = self._labelled(query, members)
+        if query.since or query.until:
+            members &= _union(
+                self._catalogue.within(kind, query.since, query.until) for kind in kinds
+            )
+        for condition in query.where:
+            members = self._where(condition, members)
+        return self._weighty(query, members)
+
+    def _labelled(self, query: Query, members: int) -> int:
+        """Return the members with the tags and of the agents that are asked for."""
+        sets = self._catalogue.sets
         for tag in query.tags:
             members &= sets.get(("tag", tag))
         if query.any_tags:
@@ -154,12 +170,10 @@ class Engine:
         members &= ~_union(sets.get(("tag", tag)) for tag in query.not_tags)
         if query.agents:
             members &= _union(sets.get(("agent", name)) for name in query.agents)
-        if query.since or query.until:
-            members &= _union(
-                self._catalogue.within(kind, query.since, query.until) for kind in kinds
-            )
-        for condition in query.where:
-            members = self._where(condition, members)
+        return members
+
+    def _weighty(self, query: Query, members: int) -> int:
+        """Return the members that count enough."""
         if not query.include_superseded:
             members = self._kept(members, lambda row: not self._catalogue.is_superseded(row))
         if query.min_importance is not None:
@@ -173,8 +187,13 @@ class Engine:
         name, wanted = condition.field, condition.value
         values = [wanted] if condition.operator == "equals" else wanted if condition.operator == "in" else None  # fmt: skip
         if values is not None and (name in INDEXED or name == "kind") and all(isinstance(v, str) and len(v) <= _INDEXED_LENGTH for v in values):  # fmt: skip
-            return members & _union(self._catalogue.sets.get((name, value)) for value in values)
-        return self._kept(members, lambda row: condition.test(self._value(row, name)))
+            members &= _union(self._catalogue.sets.get((name, value)) for value in values)
+            if name not in _MERGED:
+                return members
+        if name == "pinned" and condition.operator == "equals" and wanted is True:
+            return members & self._catalogue.pinned()
+        test = condition.test()
+        return self._kept(members, lambda row: test(self._value(row, name)))
 
     def _kept(self, members: int, test: Callable[[Row], bool]) -> int:
         rows = (self._catalogue.row(slot) for slot in slots_of(members))
@@ -185,22 +204,35 @@ class Engine:
             return self._ranking.decayed(row).value
         getter = _GETTERS.get(name)
         value = getter(row) if getter is not None else None
-        if value is None and name not in _WHOLLY_INDEXED:
+        if (value is None and name not in _WHOLLY_INDEXED) or name in _MERGED:
             value = self._stored(row, name)
         return comparable(name, value) if value is not None else None
 
     def _stored(self, row: Row, name: str) -> object:
         """Return a field that the index does not hold, from the memory's file."""
+        lacking = self._catalogue.lacking.setdefault(name, set())
+        if row.entry.blob in lacking:
+            return None
+        value = self._in_file(row, name)
+        if value is None:
+            lacking.add(row.entry.blob)
+        return value
+
+    def _in_file(self, row: Row, name: str) -> object:
+        path = name.removeprefix("fields.")
+        is_main = name in ("content", KINDS[row.kind].main)
+        if not is_main and not self._may_hold(row, path.partition(".")[0]):
+            return None
         try:
             memory = self._snapshot.get(row.entry.id)
         except InvalidFileError:
             return None
-        if name in ("content", KINDS[row.kind].main):
-            return memory.content
-        value: object = memory.fields
-        for part in name.removeprefix("fields.").split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        return value
+        return memory.content if is_main else _at_path(memory.fields, path)
+
+    def _may_hold(self, row: Row, key: str) -> bool:
+        """Whether a file can hold a key: reading it costs far more than looking for a word."""
+        data = self._snapshot.file(row.entry.id) or b""
+        return key.encode() in data or b"\\" in data
 
     # In which order
 
@@ -216,18 +248,24 @@ class Engine:
     def _ranked(self, row: Row, decayed: Decayed, query: Query) -> _Ranked:
         return _Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
 
-    def _sorted(self, rows: list[Row], orders: Sequence[Order]) -> list[Row]:
-        rows.sort(key=lambda row: (-row.at.timestamp(), row.entry.id))
+    def _sorted(self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES) -> list[Row]:  # fmt: skip
+        rows.sort(key=place_of)
         for order in reversed(orders):
-            known = {row.slot: self._sort_value(row, order.field) for row in rows}
+            known = {row.slot: self._sort_value(row, order.field, scores) for row in rows}
             present = [row for row in rows if known[row.slot] is not None]
             present.sort(key=lambda row, known=known: known[row.slot], reverse=order.descending)  # type: ignore[misc]
             rows = present + [row for row in rows if known[row.slot] is None]
         return rows
 
-    def _sort_value(self, row: Row, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+    def _sort_value(self, row: Row, name: str, scores: Mapping[int, float]) -> Any:  # noqa: ANN401 - whatever the field holds
+        if name == "id":
+            return parse_id(row.entry.id).sort_key
+        if name == "relevance" and scores:
+            return scores[row.slot]
         value = self._value(row, "priority" if name == "relevance" else name)
-        return value if not isinstance(value, (list, dict)) else str(value)
+        if name == "severity" and value is not None:
+            return value.rank, str(value)
+        return None if value is None else _in_order(value)
 
     def _by_text(self, query: Query, members: int) -> list[_Ranked]:
         assert query.text is not None  # noqa: S101 - asked only then
@@ -243,14 +281,15 @@ class Engine:
                 ranked.append(self._scored(catalogue.row(slot), found, query))
         if query.min_relevance is not None:
             ranked = [item for item in ranked if item.score >= (query.min_relevance or 0)]
-        if query.sort and query.sort[0].field != "relevance":
-            place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort))}  # fmt: skip
+        if query.sort not in ((), _BEST_FIRST):
+            scores = {item.row.slot: item.score for item in ranked}
+            place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))}  # fmt: skip
             return sorted(ranked, key=lambda item: place[item.row.slot])
         return sorted(ranked, key=self._relevance_order)
 
-    def _relevance_order(self, item: _Ranked) -> tuple[bool, float, float, str]:
+    def _relevance_order(self, item: _Ranked) -> tuple[bool, float, Place]:
         row = item.row
-        return self._catalogue.is_superseded(row), -item.score, -row.at.timestamp(), row.entry.id
+        return self._catalogue.is_superseded(row), -item.score, place_of(row)
 
     def _scored(self, row: Row, found: Found, query: Query) -> _Ranked:
         decayed = self._ranking.decayed(row)
@@ -329,12 +368,31 @@ def _measure(measure: str, values: list[Any]) -> object:
     if not values:
         return None
     if measure in ("min", "max"):
-        value = min(values) if measure == "min" else max(values)
-        return value.isoformat() if hasattr(value, "isoformat") else value
+        value = min(values, key=_in_order) if measure == "min" else max(values, key=_in_order)
+        return format_time(value) if isinstance(value, datetime) else value
     numbers = [value for value in values if isinstance(value, (int, float))]
     if not numbers:
         return None
     return sum(numbers) if measure == "sum" else sum(numbers) / len(numbers)
+
+
+def _in_order(value: object) -> tuple[str, Any]:
+    """Return a value in a form in which those of different types have an order too."""
+    if isinstance(value, (bool, int, float)):
+        return "number", value
+    if isinstance(value, (str, datetime)):
+        return type(value).__name__, value
+    return "other", str(value)
+
+
+def _at_path(fields: Mapping[str, Value], path: str) -> object:
+    """Return the field of that name, else what stands under its parts, one in the other."""
+    if path in fields:
+        return fields[path]
+    value: object = fields
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _union(sets: Iterable[int]) -> int:
@@ -374,5 +432,8 @@ _GETTERS: Final[Mapping[str, Callable[[Row], object]]] = {
     "turn_ref": lambda row: row.entry.turn,
     "tokens": lambda row: row.entry.tokens,
     "reversible": lambda row: row.entry.reversible,
+    "links": lambda row: [target for _, target in row.entry.links],
 }
-_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {"category", "key", "impact", "speaker", "topic", "conversation_id", "turn_ref", "severity"}  # fmt: skip
+# For a preference the index joins its key and its topic.
+_MERGED: Final = frozenset({"key"})
+_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {"category", "key", "impact", "speaker", "topic", "conversation_id"}  # fmt: skip

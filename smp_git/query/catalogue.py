@@ -109,6 +109,8 @@ class Catalogue:
         self.replaced: dict[str, int] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._names: dict[int, MemoryId] | None = None
+        # Files that were looked through for a field that the index does not hold, in vain.
+        self.lacking: dict[str, set[str]] = {}
         self.read = 0
 
     def state(self) -> Any:  # noqa: ANN401 - plain values for a shelf
@@ -160,6 +162,8 @@ class Catalogue:
                 self._unlink(row, relation, target)
             group = self.groups[group_of(row)]
             del group[bisect_left(group, place_of(row))]
+            for blobs in self.lacking.values():
+                blobs.discard(row.entry.blob)
             self._lines[slot] = None
             self._rows.pop(slot, None)
             self._free.append(slot)
@@ -214,6 +218,14 @@ class Catalogue:
                 found += [slot for _, _, slot in places[first:last]]
         return bits_of(found)
 
+    def slots(self, names: Iterable[MemoryId]) -> int:
+        """Return the set of those memories that are there."""
+        return bits_of(self.by_id[name] for name in names if name in self.by_id)
+
+    def pinned(self) -> int:
+        """Return the set of what is pinned."""
+        return bits_of(slot for group, places in self.groups.items() if group[2] for *_, slot in places)  # fmt: skip
+
     def ids(self, members: int) -> set[str]:
         """Return the ids of a set."""
         if self._names is None:
@@ -222,12 +234,12 @@ class Catalogue:
 
     def _link(self, row: Row, relation: str, target: str) -> None:
         self.incoming.setdefault(target, set()).add((row.entry.id, relation))
-        if relation == "supersedes" and _kind_of(target) == row.kind:
+        if _replaces(row, relation, target):
             self.replaced[target] = self.replaced.get(target, 0) + 1
 
     def _unlink(self, row: Row, relation: str, target: str) -> None:
         self.incoming[target].discard((row.entry.id, relation))
-        if relation == "supersedes" and _kind_of(target) == row.kind:
+        if _replaces(row, relation, target):
             self.replaced[target] -= 1
 
     def _sort_in(self, group: Group, places: list[Place]) -> None:
@@ -271,6 +283,10 @@ def place_of(row: Row) -> Place:
 
 def _age(moment: datetime) -> int:
     return -((moment - _EPOCH) // _MICROSECOND)
+
+
+def _replaces(row: Row, relation: str, target: str) -> bool:
+    return relation == "supersedes" and target != row.entry.id and _kind_of(target) == row.kind
 
 
 def _kind_of(target: str) -> str | None:

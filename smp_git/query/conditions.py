@@ -9,13 +9,17 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any, Final
 
-from smp_git.errors import InvalidQueryError
-from smp_git.memory import CONFIDENCE_RANKS, SEVERITIES
+from smp_git.errors import InvalidError, InvalidQueryError, shown
+from smp_git.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
 from smp_git.when import parse_time
+
+Test = Callable[[object], bool]
 
 # A pattern that needs longer than this over all memories is refused, not waited for.
 _MATCH_SECONDS: Final = 1.0
 _LONGEST_PATTERN: Final = 1_000
+# The index holds confidence and importance so far, and so they are compared.
+_DIGITS: Final = 4
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,8}")
 
@@ -47,47 +51,57 @@ class Condition:
     field: str
     operator: str
     value: Any
-    test: Callable[[object], bool]
+
+    def test(self) -> Test:
+        """Return the test of one value, for the time of one answer."""
+        return _TESTS[self.operator](self.field, self.value)
 
 
 def condition(field: object, operator: object, value: object, now: datetime) -> Condition:
     """Return a checked condition; raise InvalidQueryError naming the part that is wrong."""
     name = field_name(field)
-    verb = _OPERATOR_ALIASES.get(str(operator), str(operator))
+    verb = _OPERATOR_ALIASES.get(operator, operator) if isinstance(operator, str) else ""
     if verb not in OPERATORS:
-        raise InvalidQueryError(f"no operator {operator!r} on {name}", hint=f"operators are {', '.join(OPERATORS)}")  # fmt: skip
-    if name == "type" and _names_a_kind(value):
+        raise InvalidQueryError(f"no operator {told(operator)} on {name}", hint=f"operators are {', '.join(OPERATORS)}")  # fmt: skip
+    given = _storable(name, value)
+    if name == "type" and _names_a_kind(given):
         name = "kind"
-    wanted = _wanted(name, verb, value, now)
-    return Condition(field=name, operator=verb, value=wanted, test=_TESTS[verb](name, wanted))
+    return Condition(field=name, operator=verb, value=_wanted(name, verb, given, now))
+
+
+def told(value: object) -> str:
+    """Return a value as a message shows it, whatever it is."""
+    try:
+        return shown(value)
+    except (ValueError, RecursionError):
+        return f"such a {type(value).__name__}"
+
+
+def _storable(name: str, value: object) -> Any:  # noqa: ANN401 - whatever the field holds
+    """Return a value as a memory could hold it; nothing else can equal one."""
+    try:
+        return check_value(value, f"the value for {name}")
+    except InvalidError as error:
+        raise InvalidQueryError(error.message, hint=error.hint) from None
 
 
 def field_name(field: object) -> str:
     """Return the name under which a field is known; raise InvalidQueryError."""
     if not isinstance(field, str) or not _FIELD.fullmatch(field):
-        raise InvalidQueryError(f"{field!r} is no field", hint="such as severity, status or resolution.status")  # fmt: skip
+        raise InvalidQueryError(f"{told(field)} is no field", hint="such as severity, status or resolution.status")  # fmt: skip
     return ALIASES.get(field, field)
 
 
 def _names_a_kind(value: object) -> bool:
-    words = value if isinstance(value, (list, tuple)) else [value]
-    kinds = (
-        "turn",
-        "decision",
-        "finding",
-        "preference",
-        "learning",
-        "state",
-        "artifact",
-        *_KIND_ALIASES,
-    )
+    words = value if isinstance(value, list) else [value]
+    kinds = (*KINDS, *_KIND_ALIASES)
     return bool(words) and all(word in kinds for word in words)
 
 
 def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
     if verb == "exists":
         if not isinstance(value, bool):
-            raise InvalidQueryError(f"exists on {name} asks for true or false, not {value!r}")
+            raise InvalidQueryError(f"exists on {name} asks for true or false, not {told(value)}")
         return value
     if verb == "matches":
         return _pattern(name, value)
@@ -97,26 +111,26 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
         return _range(name, value, now)
     if value is None:
         raise InvalidQueryError(f"{verb} on {name} asks for a value", hint="use exists to ask for absence")  # fmt: skip
-    if isinstance(value, (list, tuple, dict)) and verb in ("greater_than", "less_than", "contains"):
-        raise InvalidQueryError(f"{verb} on {name} asks for one value, not {value!r}")
+    if isinstance(value, (list, dict)) and verb in ("greater_than", "less_than", "contains"):
+        raise InvalidQueryError(f"{verb} on {name} asks for one value, not {told(value)}")
     return comparable(name, value, now)
 
 
 def _list(name: str, verb: str, value: object) -> Sequence[object]:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return value
-    raise InvalidQueryError(f"{verb} on {name} asks for a list, not {value!r}")
+    raise InvalidQueryError(f"{verb} on {name} asks for a list, not {told(value)}")
 
 
 def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
     ends = [comparable(name, item, now) for item in _list(name, "between", value)]
     if len(ends) != 2 or None in ends:  # noqa: PLR2004 - two ends
-        raise InvalidQueryError(f"between on {name} asks for two values, not {value!r}")
+        raise InvalidQueryError(f"between on {name} asks for two values, not {told(value)}")
     low, high = ends
     if not _ordered(low, high):
-        raise InvalidQueryError(f"between on {name} cannot compare {value!r}")
+        raise InvalidQueryError(f"between on {name} cannot compare {told(value)}")
     if low > high:
-        raise InvalidQueryError(f"between on {name} has its ends reversed: {value!r}", hint="the lower one first")  # fmt: skip
+        raise InvalidQueryError(f"between on {name} has its ends reversed: {told(value)}", hint="the lower one first")  # fmt: skip
     return low, high
 
 
@@ -127,8 +141,10 @@ def _pattern(name: str, value: object) -> Any:  # noqa: ANN401 - a compiled patt
 
     try:
         return regex.compile(value, regex.IGNORECASE)
-    except (regex.error, RecursionError, OverflowError) as error:
-        raise InvalidQueryError(f"the pattern {value!r} on {name} is not valid: {error}") from None
+    except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+        raise InvalidQueryError(
+            f"the pattern {told(value)} on {name} is not valid: {error}"
+        ) from None
 
 
 def comparable(name: str, value: object, now: datetime | None = None) -> Any:  # noqa: ANN401 - whatever the field holds
@@ -137,12 +153,12 @@ def comparable(name: str, value: object, now: datetime | None = None) -> Any:  #
         return _moment(name, value, now)
     if name == "confidence" and isinstance(value, str):
         return CONFIDENCE_RANKS.get(value, value)
+    if name in ("confidence", "importance") and isinstance(value, float):
+        return round(value, _DIGITS)
     if name == "severity" and isinstance(value, str):
         return _Severity(value)
     if name == "kind" and isinstance(value, str):
         return _KIND_ALIASES.get(value, value)
-    if isinstance(value, tuple):
-        return list(value)
     return value
 
 
@@ -151,11 +167,16 @@ class _Severity(str):
 
     __slots__ = ()
 
+    @property
+    def rank(self) -> int:
+        """The weight of the word, any other word lowest."""
+        return _SEVERITY_RANKS.get(self, -99)
+
     def __lt__(self, other: str) -> bool:
-        return _SEVERITY_RANKS.get(self, -99) < _SEVERITY_RANKS.get(other, -99)
+        return self.rank < _SEVERITY_RANKS.get(other, -99)
 
     def __gt__(self, other: str) -> bool:
-        return _SEVERITY_RANKS.get(self, -99) > _SEVERITY_RANKS.get(other, -99)
+        return self.rank > _SEVERITY_RANKS.get(other, -99)
 
     def __le__(self, other: str) -> bool:
         return not self > other
@@ -177,22 +198,22 @@ def _ordered(left: object, right: object) -> bool:
     numbers = (int, float)
     if isinstance(left, numbers) and isinstance(right, numbers):
         return not isinstance(left, bool) and not isinstance(right, bool)
-    return isinstance(left, str) == isinstance(right, str) and type(left) is type(right)
+    return type(left) is type(right) and isinstance(left, (str, datetime))
 
 
-def _equals(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _equals(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: bool(value == wanted)
 
 
-def _not_equals(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _not_equals(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: bool(value != wanted)
 
 
-def _in(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _in(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: value in wanted
 
 
-def _contains(name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _contains(name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     if name == "tags":
         return lambda value: (
             isinstance(value, list) and any(below(tag, str(wanted)) for tag in value)
@@ -209,24 +230,24 @@ def _contains(name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN4
     return test
 
 
-def _greater_than(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _greater_than(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: _ordered(value, wanted) and bool(value > wanted)
 
 
-def _less_than(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _less_than(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: _ordered(value, wanted) and bool(value < wanted)
 
 
-def _between(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _between(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     low, high = wanted
     return lambda value: _ordered(value, low) and bool(low <= value <= high)
 
 
-def _exists(_name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - any value
+def _exists(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: (value is not None and value != []) is wanted
 
 
-def _matches(name: str, wanted: Any) -> Callable[[object], bool]:  # noqa: ANN401 - a compiled pattern
+def _matches(name: str, wanted: Any) -> Test:  # noqa: ANN401 - a compiled pattern
     left = [_MATCH_SECONDS]
 
     def test(value: object) -> bool:
@@ -249,7 +270,7 @@ def _found(name: str, pattern: Any, text: str, left: list[float]) -> bool:  # no
         left[0] -= perf_counter() - started
 
 
-_TESTS: Final[Mapping[str, Callable[[str, Any], Callable[[object], bool]]]] = {
+_TESTS: Final[Mapping[str, Callable[[str, Any], Test]]] = {
     "equals": _equals,
     "not_equals": _not_equals,
     "contains": _contains,

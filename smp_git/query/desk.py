@@ -16,7 +16,7 @@ from smp_git.query.answer import Answer, Engine, Found, Hit
 from smp_git.query.catalogue import Catalogue, Row
 from smp_git.query.finder import CACHE, Finder, searched_text
 from smp_git.query.ranking import Ranking, Scale
-from smp_git.query.request import Query, QueryParts, from_specification, query
+from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.query.shelf import SHELF
 from smp_git.scales import scales
 from smp_git.settings import Settings
@@ -107,12 +107,11 @@ class Desk:
 
     def asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
         """Return the checked query that keywords or a specification ask for."""
-        if spec is not None:
-            return from_specification({**spec, **parts, **({"text": text} if text else {})}, now)
-        unknown = parts.keys() - QueryParts.__annotations__.keys()
-        if unknown:
-            raise InvalidQueryError(f"no part {min(unknown)!r} of a query")
-        return query(text, now=now, **parts)
+        given = {} if spec is None else named_parts(spec)
+        given |= named_parts(parts)
+        if text is not None:
+            given["text"] = text
+        return from_specification(given, now)
 
     def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overview.Topic, ...]:
         """Return the tags of the session, the weightiest first."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from smp_git.errors import InvalidError, InvalidQueryError
 from smp_git.memory import KINDS, agent_name, aware, check_tags
-from smp_git.query.conditions import Condition, condition, field_name
+from smp_git.query.conditions import Condition, condition, field_name, told
 from smp_git.when import parse_time
 
 LONGEST_TEXT: Final = 1_048_576
@@ -123,27 +123,29 @@ def query(
     """
     first, last = _moment("since", since, now), _moment("until", until, now)
     if first and last and first > last:
-        raise InvalidQueryError(f"since {since} is after until {until}")
+        raise InvalidQueryError(f"since {since} is after until {until}", hint="the earlier one is since")  # fmt: skip
     return Query(
         text=_text(text),
-        kinds=frozenset(_kind(kind) for kind in _words("kinds", kinds)),
+        kinds=frozenset(_kind(kind) for kind in _items("kinds", kinds)),
         tags=_tags("tags", tags),
         any_tags=_tags("any_tags", any_tags),
         not_tags=_tags("not_tags", not_tags),
-        agents=frozenset(_agent(name) for name in _words("agents", agents)),
+        agents=frozenset(_agent(name) for name in _items("agents", agents)),
         since=first,
         until=last,
-        where=tuple(_where(item, now) for item in where),
-        min_priority=None if include_decayed else _share("min_priority", min_priority),
+        where=tuple(_where(item, now) for item in _items("where", where)),
+        min_priority=None
+        if _flag("include_decayed", include_decayed)
+        else _share("min_priority", min_priority),
         min_importance=_share("min_importance", min_importance),
         min_relevance=_share("min_relevance", min_relevance),
-        include_superseded=bool(include_superseded),
-        include_related=bool(include_related),
-        sort=tuple(_order(item) for item in sort),
-        aggregations=tuple(_aggregation(item) for item in aggregations),
+        include_superseded=_flag("include_superseded", include_superseded),
+        include_related=_flag("include_related", include_related),
+        sort=tuple(_order(item) for item in _items("sort", sort)),
+        aggregations=tuple(_aggregation(item) for item in _items("aggregations", aggregations)),
         limit=_count("limit", limit) if limit is not None else None,
         offset=_count("offset", offset),
-        explain=bool(explain),
+        explain=_flag("explain", explain),
     )
 
 
@@ -158,50 +160,64 @@ _SPECIFIED: Final = {
     "include_related": "include_related", "includeRelated": "include_related",
     "explain": "explain",
 }  # fmt: skip
-_LISTS: Final = ("kinds", "tags", "any_tags", "not_tags", "agents", "where", "sort", "aggregations")
+PARTS: Final[Mapping[str, str]] = _SPECIFIED
 
 
 def from_specification(specification: Mapping[str, object], now: datetime) -> Query:
     """Return the query that a specification asks for; raise InvalidQueryError."""
-    given: dict[str, object] = {}
+    return query(now=now, **named_parts(specification))  # type: ignore[arg-type]
+
+
+def named_parts(specification: object) -> dict[str, object]:
+    """Return the parts of a specification under their own names; raise InvalidQueryError."""
+    if not isinstance(specification, Mapping):
+        raise InvalidQueryError(f"a specification is a mapping, not {told(specification)}")
+    parts: dict[str, object] = {}
     for key, value in specification.items():
-        name = _SPECIFIED.get(key)
+        name = _SPECIFIED.get(key) if isinstance(key, str) else None
         if name is None:
-            raise InvalidQueryError(f"no part {key!r} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}")  # fmt: skip
-        if name in _LISTS and not isinstance(value, (list, tuple)):
-            raise InvalidQueryError(f"{key} is a list, not {value!r}")
-        given[name] = value
-    return query(now=now, **given)  # type: ignore[arg-type]
+            raise InvalidQueryError(f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}")  # fmt: skip
+        if name in parts:
+            raise InvalidQueryError(f"{key} says a second time what {name} are")
+        parts[name] = value
+    return parts
 
 
 def _text(text: object) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InvalidQueryError(f"the text of a query is text, not {text!r}")
+        raise InvalidQueryError(f"the text of a query is text, not {told(text)}")
     if len(text) > LONGEST_TEXT:
         raise InvalidQueryError(f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}")  # fmt: skip
     return text if text.strip() else None
 
 
-def _words(what: str, given: object) -> list[object]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidQueryError(f"{what} is a list of words, not {given!r}")
+def _items(what: str, given: object) -> list[object]:
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InvalidQueryError(f"{what} is a list, not {told(given)}")
     return list(given)
 
 
+def _flag(what: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidQueryError(f"{what} is true or false, not {told(given)}")
+    return given
+
+
 def _kind(name: object) -> str:
-    plain = {"conversation_turn": "turn", "agent_state": "state"}.get(str(name), str(name))
+    text = name if isinstance(name, str) else ""
+    plain = {"conversation_turn": "turn", "agent_state": "state"}.get(text, text)
     if plain in KINDS:
         return plain
     if plain.endswith("s") and plain[:-1] in KINDS:
         return plain[:-1]
-    raise InvalidQueryError(f"no kind {name!r}", hint=f"kinds are {', '.join(KINDS)}")
+    raise InvalidQueryError(f"no kind {told(name)}", hint=f"kinds are {', '.join(KINDS)}")
 
 
 def _tags(what: str, given: object) -> tuple[str, ...]:
     try:
-        return check_tags(given)
+        return check_tags(_items(what, given))
     except InvalidError as error:
         raise InvalidQueryError(f"{what}: {error.message}", hint=error.hint) from None
 
@@ -213,14 +229,16 @@ def _agent(name: object) -> str:
         raise InvalidQueryError(f"agents: {error.message}", hint=error.hint) from None
 
 
-def _moment(what: str, given: datetime | str | None, now: datetime) -> datetime | None:
+def _moment(what: str, given: object, now: datetime) -> datetime | None:
     if given is None:
         return None
-    if isinstance(given, datetime):
-        return aware(given)
+    if not isinstance(given, (str, datetime)):
+        raise InvalidQueryError(f"{what} is a time, not {told(given)}", hint="such as 2026-01-11 or 2 days ago")  # fmt: skip
     try:
+        if isinstance(given, datetime):
+            return aware(given)
         moment = parse_time(given, now)
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, InvalidError) as error:
         raise InvalidQueryError(f"{what}: {error}") from None
     # A day as an end means the whole of it.
     whole_day = what == "until" and len(given.strip()) == 10 and given.strip()[4:5] == "-"  # noqa: PLR2004 - YYYY-MM-DD
@@ -231,11 +249,12 @@ def _where(item: object, now: datetime) -> Condition:
     if isinstance(item, Mapping):
         unknown = set(item) - {"field", "operator", "value"}
         if unknown:
-            raise InvalidQueryError(f"no part {sorted(unknown)[0]!r} of a filter", hint="a filter has field, operator and value")  # fmt: skip
-        return condition(item.get("field"), item.get("operator", "equals"), item.get("value", True if item.get("operator") == "exists" else None), now)  # fmt: skip
+            raise InvalidQueryError(f"no part {told(min(unknown, key=str))} of a filter", hint="a filter has field, operator and value")  # fmt: skip
+        verb = item.get("operator", "equals")
+        return condition(item.get("field"), verb, item.get("value", True if verb == "exists" else None), now)  # fmt: skip
     if isinstance(item, (list, tuple)) and len(item) == 3:  # noqa: PLR2004 - field, operator, value
         return condition(item[0], item[1], item[2], now)
-    raise InvalidQueryError(f"{item!r} is no condition", hint='a condition is ("severity", "equals", "critical")')  # fmt: skip
+    raise InvalidQueryError(f"{told(item)} is no condition", hint='a condition is ("severity", "equals", "critical")')  # fmt: skip
 
 
 def _order(item: object) -> Order:
@@ -245,15 +264,15 @@ def _order(item: object) -> Order:
         item = (item.get("field"), item.get("direction", "asc"))
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - field and direction
         raise InvalidQueryError(
-            f"{item!r} is no sort key", hint='a sort key is ("priority", "desc")'
+            f"{told(item)} is no sort key", hint='a sort key is ("priority", "desc")'
         )
     name, direction = field_name(item[0]), item[1]
     if name not in SORTABLE:
         raise InvalidQueryError(
-            f"cannot sort by {item[0]!r}", hint=f"sort by {', '.join(SORTABLE)}"
+            f"cannot sort by {told(item[0])}", hint=f"sort by {', '.join(SORTABLE)}"
         )
     if direction not in ("asc", "desc"):
-        raise InvalidQueryError(f"{direction!r} is no direction", hint="asc or desc")
+        raise InvalidQueryError(f"{told(direction)} is no direction", hint="asc or desc")
     return Order(name, direction == "desc")
 
 
@@ -266,15 +285,15 @@ def _aggregation(item: object) -> Aggregation:
         measure, _, by = item.partition(":")
         item = (measure, by) if by else ("count", measure)
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - measure and field
-        raise InvalidQueryError(f"{item!r} is no aggregation", hint='such as "count:kind" or "avg:size_bytes"')  # fmt: skip
-    measure, by = str(item[0]), str(item[1])
+        raise InvalidQueryError(f"{told(item)} is no aggregation", hint='such as "count:kind" or "avg:size_bytes"')  # fmt: skip
+    measure, by = item
     name = "tag" if by == "tags" else field_name(by)
     allowed = COUNTED if measure == "count" else MEASURED
     if measure != "count" and measure not in MEASURES:
-        raise InvalidQueryError(f"no aggregation {measure!r}", hint=f"count, {', '.join(MEASURES)}")
+        raise InvalidQueryError(f"no aggregation {told(measure)}", hint=f"count, {', '.join(MEASURES)}")  # fmt: skip
     if name not in allowed:
         raise InvalidQueryError(
-            f"cannot {measure} by {by!r}", hint=f"{measure} of {', '.join(allowed)}"
+            f"cannot {measure} by {told(by)}", hint=f"{measure} of {', '.join(allowed)}"
         )
     return Aggregation(f"{measure}:{by}", measure, name)
 
@@ -283,11 +302,11 @@ def _share(what: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidQueryError(f"{what} is a number from 0 to 1, not {value!r}")
+        raise InvalidQueryError(f"{what} is a number from 0 to 1, not {told(value)}")
     return float(value)
 
 
 def _count(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise InvalidQueryError(f"{what} is a whole number from 0 to {_MOST:,}, not {value!r}")
+        raise InvalidQueryError(f"{what} is a whole number from 0 to {_MOST:,}, not {told(value)}")
     return value
