@@ -103,7 +103,7 @@ class Deletions(Questions):
         known, now = site.tombstones(), self._clock()
         return tuple(
             deleted(item, record)
-            for record in site.trash.records()
+            for record in site.trash.records(readable=True)
             for item in record.items
             if item.restored_at is None
             and now <= record.recovery_deadline

@@ -268,7 +268,17 @@ def receipt(
     """Show what a deletion removed and proved"""
     with session_of(ctx) as session:
         found = dict(session.receipt(name))
-    emit(ctx, found, lambda: "\n".join(f"{key}: {value}" for key, value in found.items()))
+    emit(
+        ctx, found, lambda: "\n".join(f"{key:<12} {_plain(value)}" for key, value in found.items())
+    )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
 
 
 @command(example="smp verify --deleted")

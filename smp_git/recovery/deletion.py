@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Version, erase
-from smp_git.errors import InvalidFileError
+from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format import document
 from smp_git.memory import MemoryId
 from smp_git.recovery import receipts
@@ -48,7 +48,9 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     next open of the session finishes it or leaves everything as it was.
     """
     site.sweep()
-    if not purge:
+    if purge:
+        check_droppable(site, ids)
+    else:
         site.trash.check()
     deletion = new_deletion(now)
     why = site.reason(reason)
@@ -89,12 +91,37 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     return receipt
 
 
-def drop_copies(site: Site, ids: Iterable[str]) -> None:
-    """Destroy every copy of these memories."""
+def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:
+    """Destroy every copy of these memories; with `whatever` those that do not open, too."""
     names = set(ids)
-    for record in site.trash.records():
-        if any(item.id in names for item in record.items):
-            site.trash.drop_items(record, names)
+    for record in copies_of(site, names):
+        site.trash.drop_items(record, names, whatever=whatever)
+
+
+def check_droppable(site: Site, ids: Iterable[str]) -> None:
+    """Raise DamagedError if a copy of these memories holds others too and does not open.
+
+    Without its key those others could not be sealed anew.
+    """
+    names = set(ids)
+    for record in copies_of(site, names):
+        others = [item.id for item in record.items if item.id not in names]
+        try:
+            if others:
+                site.trash.versions(record)
+        except DamagedError as error:
+            raise DamagedError(
+                f"{error.message}, and it holds {', '.join(others)} too",
+                hint="bring back its key, or purge all of them together",
+            ) from error
+
+
+def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
+    """Return the records of the copies that hold one of these memories."""
+    names = set(ids)
+    return [
+        record for record in site.trash.records() if any(item.id in names for item in record.items)
+    ]
 
 
 def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:

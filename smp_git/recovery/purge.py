@@ -10,7 +10,7 @@ from smp_git.erasure.erase import erase
 from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
 from smp_git.memory import MemoryId, aware
-from smp_git.recovery.deletion import drop_copies
+from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
 from smp_git.recovery.record import Record
 from smp_git.recovery.site import Site
 from smp_git.when import parse_duration, parse_time
@@ -73,7 +73,8 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
 def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None) -> Purged:  # fmt: skip
     """Make deleted memories unrecoverable, here and wherever this session is synced to."""
     why = site.reason(reason)
-    copies = len(_copies(site, ids))
+    check_droppable(site, ids)
+    copies = len(copies_of(site, ids))
     _publish(site, ids, now, by)
     drop_copies(site, ids)
     site.note("purge", at=now, by=by, ids=ids, reason=why)
@@ -99,8 +100,8 @@ def follow(site: Site) -> int:
     known = site.tombstones()
     held = {item.id for record in site.trash.records() for item in record.items}
     final = [name for name in held if known.is_purged(name)]
-    copies = len(_copies(site, final))
-    drop_copies(site, final)
+    copies = len(copies_of(site, final))
+    drop_copies(site, final, whatever=True)
     site.trash.tidy()
     return copies
 
@@ -110,10 +111,3 @@ def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> Non
     left = [name for name in ids if not known.is_purged(name)]
     if left:
         erase(site.writer, left, purge=True, by=by, now=now)
-
-
-def _copies(site: Site, ids: Iterable[str]) -> list[Record]:
-    names = set(ids)
-    return [
-        record for record in site.trash.records() if any(item.id in names for item in record.items)
-    ]

@@ -23,7 +23,7 @@ from smp_git.format.ids import parse_id, parse_path
 from smp_git.git.objects import ObjectId
 from smp_git.memory import CommitId, Memory, MemoryId, Value, check_fields, check_text, title_of
 from smp_git.recovery import receipts
-from smp_git.recovery.deletion import drop_copies, items_of
+from smp_git.recovery.deletion import check_droppable, drop_copies, items_of
 from smp_git.recovery.record import Record
 from smp_git.recovery.restore import renewed, staging
 from smp_git.recovery.seal import Kept
@@ -97,6 +97,7 @@ def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: da
     plan = find(site, regex)
     if not plan.ids and not plan.gone:
         return plan
+    check_droppable(site, (*plan.ids, *plan.gone))
     deletion = new_deletion(now) + REDACTING
     receipt = erase(
         site.writer,

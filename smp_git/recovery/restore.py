@@ -91,7 +91,7 @@ def _record_of(site: Site, name: MemoryId, now: datetime) -> Record:
     """Return the record of a memory's latest deletion; raise the error that says why it is none."""
     if site.tombstones().is_purged(name):
         raise RefusedError(f"{name} was purged, which is final")
-    held = [record for record in site.trash.records() if _holds(record, name)]
+    held = [record for record in site.trash.records(readable=True) if _holds(record, name)]
     if site.reader.snapshot().blob(name) is not None and not _was_interrupted(site, name):
         raise AlreadyExistsError(f"{name} is not deleted")
     if not held:
@@ -107,7 +107,7 @@ def _record_of(site: Site, name: MemoryId, now: datetime) -> Record:
 def _was_interrupted(site: Site, name: MemoryId) -> bool:
     """Whether a memory is there only because bringing back its history did not come to its end."""
     memory = site.reader.snapshot().get(name)
-    items = (record.item(name) for record in site.trash.records())
+    items = (record.item(name) for record in site.trash.records(readable=True))
     return any(
         item is not None and item.restored_at is None and memory.generation == item.generation + 1
         for item in items

@@ -78,7 +78,7 @@ def opened(data: bytes, key: bytes, deletion: str, uid: str) -> bytes:
         return ChaCha20Poly1305(key).decrypt(
             data[len(_MAGIC) : start], data[start:], _bound(deletion, uid)
         )
-    except InvalidTag:
+    except (InvalidTag, ValueError):
         raise DamagedError(
             f"the sealed copy of {deletion} does not open: its key is another, or it was changed",
             hint="bring back the key and the copy as they were when the memory was deleted",

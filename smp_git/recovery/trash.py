@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import DamagedError
+from smp_git.errors import DamagedError, SmpError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.memory import MemoryId
@@ -101,15 +101,27 @@ class Trash:
 
     # Records
 
-    def records(self) -> tuple[Record, ...]:
-        """Return the deletions of memories of this session, oldest first."""
-        found = [item for item in self._read() if item.session_uid == self.uid and not item.whole]
+    def records(self, *, readable: bool = False) -> tuple[Record, ...]:
+        """Return the deletions of memories of this session, oldest first.
+
+        Raises DamagedError if a record cannot be read, unless only the readable ones
+        are asked for: what destroys must not pass one over.
+        """
+        read = self._read(readable=readable)
+        found = [item for item in read if item.session_uid == self.uid and not item.whole]
         return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
 
-    def _read(self) -> Iterator[Record]:
+    def _read(self, *, readable: bool) -> Iterator[Record]:
         for place in _folders(self.folder):
-            if (place / records.FILE).exists():
-                yield records.read((place / records.FILE).read_bytes(), str(place / records.FILE))
+            path = place / records.FILE
+            try:
+                yield records.read(path.read_bytes(), str(path))
+            except FileNotFoundError:
+                # Only the receipt of a purge is left there.
+                continue
+            except SmpError:
+                if not readable:
+                    raise
 
     def place(self, deletion: str) -> Path:
         """Return the folder of a deletion."""
@@ -195,8 +207,12 @@ class Trash:
             _remove_if_empty(place)
             disk.force_folder(self.folder if self.folder.is_dir() else self.store)
 
-    def drop_items(self, record: Record, ids: Iterable[str]) -> None:
-        """Destroy some memories of a copy: the others are sealed anew under another key."""
+    def drop_items(self, record: Record, ids: Iterable[str], *, whatever: bool = False) -> None:
+        """Destroy some memories of a copy: the others are sealed anew under another key.
+
+        Raises DamagedError if the copy holds others and does not open; with `whatever`
+        it is destroyed whole then.
+        """
         names = set(ids)
         left = record.without(names)
         if not left.items:
@@ -205,8 +221,9 @@ class Trash:
         try:
             kept = [version for version in self.versions(record) if version.id not in names]
         except DamagedError:
-            # What does not open holds nothing that could be brought back.
-            self.update(left)
+            if not whatever:
+                raise
+            self.drop(record)
             return
         name = _next_name(record)
         fresh = replace(left, key=name if record.key else None, backup=f"{name}.tar.gz.sealed")

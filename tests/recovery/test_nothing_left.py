@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ NEEDLES = [SENTINEL.encode(), SENTINEL.casefold().encode()]
 
 def spread(session: Session) -> list[str]:
     """Put the sentinel into every kind, and edit, tag and link what holds it."""
-    told: dict[str, dict[str, object]] = {
+    told: dict[str, dict[str, Any]] = {
         "turn": {"speaker": SENTINEL, "topic": SENTINEL},
         "decision": {"rationale": SENTINEL, "alternatives": [{SENTINEL: SENTINEL}]},
         "finding": {"evidence": [SENTINEL], "location": {"artifact": SENTINEL}},

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
 from tests.conftest import Clock
 from tests.recovery.conftest import SENTINEL
 from tests.recovery.support import everything
@@ -141,3 +141,28 @@ def test_the_whole_store_is_purged_at_once(store: Store, told: Session, clock: C
     assert done.sessions == ("old",)
     assert keys_of(store) == []
     assert store.deleted_sessions() == ()
+
+
+def test_a_copy_that_does_not_open_is_purged_whole_or_not_at_all(
+    store: Store, told: Session
+) -> None:
+    told.delete(["DEC-0001", "FIND-0001"])
+    keys_of(store)[0].unlink()
+
+    with pytest.raises(DamagedError, match="and it holds FIND-0001 too"):
+        told.purge("DEC-0001")
+    assert len(told.trash()) == 2
+
+    told.purge(["DEC-0001", "FIND-0001"])
+    assert list(store.path.rglob("backup*")) == []
+
+
+def test_a_damaged_record_hides_no_other_and_stops_a_purge(store: Store, told: Session) -> None:
+    told.delete("DEC-0001")
+    told.delete("FIND-0001")
+    next(iter(sorted(store.path.rglob("record.yaml")))).write_text("deletion: 5\n")
+
+    assert [item.id for item in told.trash()] == ["FIND-0001"]
+    with pytest.raises(DamagedError, match="is no record of a deletion"):
+        told.purge("FIND-0001")
+    assert told.restore("FIND-0001").ids == ("FIND-0001",)
