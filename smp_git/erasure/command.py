@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from binascii import unhexlify
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -63,3 +64,17 @@ def pack_objects(git: Path, names: list[bytes]) -> bool:
         return False
     disk.force_folder(base.parent)
     return True
+
+
+def reachable(git: Path, tips: set[bytes]) -> set[bytes] | None:
+    """Return everything that some commits and tags reach, None if the command cannot say."""
+    if program() is None:
+        return None
+    done = subprocess.run(  # noqa: S603 - our own arguments
+        arguments(git, "rev-list", "--objects", "--no-object-names", "--stdin"),
+        input=b"".join(tip.hex().encode() + b"\n" for tip in tips),
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    return None if done.returncode else set(map(unhexlify, done.stdout.split()))

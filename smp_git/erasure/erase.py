@@ -228,7 +228,7 @@ def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Versi
     journal.reached("checked out")
     removal.tidy(plan.repository.git, known)
     journal.reached("tidied")
-    removed = _removed(plan, publisher.own(), known, versions)
+    removed = _removed(plan, publisher.tips(), known, versions)
     plan.close()
     writer.reader.local.raise_epoch()
     writer.reader.reopen()
@@ -250,16 +250,13 @@ def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> 
         )
 
 
-def _removed(
-    plan: Plan, own: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]
-) -> removal.Removed:
+def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:  # fmt: skip
     texts = needles(known, versions).texts
     gone = removal.dead(
-        plan.repository.raw,
+        plan.repository,
         plan.rewriter,
+        tips,
         known,
-        plan.repository.everything(),
-        own,
         lambda data: any(each in data for each in texts),
     )
     return removal.remove_objects(plan.repository.git, plan.rewriter.read, gone)

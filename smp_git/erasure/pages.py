@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.format.ids import INDEX, parse_id
 
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()
+
+_ID_SIZE: Final = 20
+# From so many names on, taking a tree apart is cheaper than searching it for each.
+_MANY: Final = 24
 
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _GENERATION = re.compile(rb"^[\"']?generation[\"']?[ \t]*:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
@@ -47,6 +51,46 @@ def path_of(memory_id: bytes) -> str:
 def entries(tree: bytes) -> list[Entry]:
     """Return the entries of a raw tree, in order."""
     return [Entry(*each) for each in _ENTRY.findall(tree)]
+
+
+class Place(NamedTuple):
+    """Where an entry stands in a raw tree: its start, its id's start, its end."""
+
+    start: int
+    id: int
+    end: int
+
+
+def folder_at(tree: bytes, name: bytes) -> Place | None:
+    """Return where the folder `name` stands in a raw tree, or None."""
+    head = b"%s %s\0" % (FOLDER, name)
+    start = tree.find(head)
+    if start < 0:
+        return None
+    if tree.find(head, start + 1) >= 0:
+        # An id that looks like an entry: only reading from the front tells them apart.
+        return next((place for found, place in _places(tree) if found == name), None)
+    return Place(start, start + len(head), start + len(head) + _ID_SIZE)
+
+
+def folders_at(tree: bytes, names: frozenset[bytes]) -> Iterator[tuple[bytes, Place]]:
+    """Yield where folders stand in a raw tree, in its order."""
+    if len(names) > _MANY:
+        yield from (pair for pair in _places(tree) if pair[0] in names)
+        return
+    for name in sorted(names):
+        place = folder_at(tree, name)
+        if place is not None:
+            yield name, place
+
+
+def _places(tree: bytes) -> Iterator[tuple[bytes, Place]]:
+    at = 0
+    for mode, name, _ in _ENTRY.findall(tree):
+        end = at + len(mode) + len(name) + 2 + _ID_SIZE
+        if mode == FOLDER:
+            yield name, Place(at, end - _ID_SIZE, end)
+        at = end
 
 
 def children(tree: bytes) -> list[bytes]:

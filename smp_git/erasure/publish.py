@@ -74,9 +74,9 @@ class Publisher:
         new = {name: tip.hex() for name, tip in self._new.items()}
         return replace(self._entry, step=step, old=old, new=new)
 
-    def own(self) -> tuple[bytes, ...]:
-        """Return the objects of the commit that names the deleted."""
-        return tuple(self._extra)
+    def tips(self) -> tuple[bytes, ...]:
+        """Return the commits and tags that reach all that lives."""
+        return (*self._new.values(), *self._plan.result.stashed)
 
     # The commit that names the deleted
 

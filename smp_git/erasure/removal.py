@@ -17,6 +17,7 @@ from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk, packs
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.packs import Pack, Packed
+from smp_git.git.repository import Repository
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -52,38 +53,46 @@ class Removed(NamedTuple):
 # Which objects are dead
 
 
-def dead(read: Read, rewriter: Rewriter, known: Tombstones, everything: Iterable[bytes], own: Iterable[bytes], holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+def dead(repository: Repository, rewriter: Rewriter, tips: Iterable[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
     """Return the objects that the rewritten history left behind, and strays that hold it.
 
-    `own` are the objects of the deletion's own commit; `holds` says whether the bytes of a file or message hold text of the deleted.
+    `tips` reach all that lives; `holds` says whether the bytes of a file or message hold
+    text of the deleted.
     """
-    alive = _alive(read, rewriter)
-    alive.update(own)
-    left = {name for name in rewriter.replaced if name not in alive}
-    strays = set(everything) - alive - left
+    alive = _alive(repository, set(tips))
+    left = rewriter.replaced - alive
+    strays = _everything(repository.git / "objects") - alive - left
     if strays:
-        left |= _strays(read, strays, left, known, holds)
+        left |= _strays(repository.raw, strays, left, known, holds)
     return left
 
 
-def _alive(read: Read, rewriter: Rewriter) -> set[bytes]:
-    """Return everything that the rewritten history reaches."""
-    found = set(rewriter.made)
-    found.update(step.new for step in rewriter.steps.values())
-    found.update(new for new, _ in rewriter.tags.values())
-    found.update(rewriter.kept_trees())
-    found |= rewriter.others
-    stack = list(rewriter.folders)
+def _everything(objects: Path) -> set[bytes]:
+    """Return the id of every object on the disk."""
+    found = {name for name, _ in packs.loose(objects)}
+    for index in (objects / "pack").glob("*.idx"):
+        found.update(packs.names(index))
+    return found
+
+
+def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
+    """Return everything that some commits and tags reach."""
+    listed = command.reachable(repository.git, tips)
+    if listed is not None:
+        return listed
+    found: set[bytes] = set()
+    stack = list(tips)
     while stack:
         name = stack.pop()
         if name in found:
             continue
         found.add(name)
-        for mode, _, each in pages.entries(read(name)[1]):
-            if mode == FOLDER:
-                stack.append(each)
-            else:
-                found.add(each)
+        kind, data = repository.raw(name)
+        if kind == TREE:
+            found.update(each for mode, _, each in pages.entries(data) if mode != FOLDER)
+            stack += [each for mode, _, each in pages.entries(data) if mode == FOLDER]
+        else:
+            stack += _needed(kind, data, Tombstones())[0]
     return found
 
 

@@ -22,8 +22,6 @@ ACCESS: Final = "refs/smp/access/"
 REPLACE: Final = "refs/replace/"
 STASH: Final = "refs/stash"
 
-# From so many pages on, taking a folder apart is cheaper than searching it for each.
-_MANY_PAGES: Final = 8
 _SIGNED: Final = re.compile(rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE)  # fmt: skip
 _TAG_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL)  # fmt: skip
 _HEX = re.compile(rb"[0-9a-f]+")
@@ -110,8 +108,7 @@ class Rewriter:
     """Rewrites histories, remembering every object it has seen.
 
     `made` holds new objects, `replaced` those that are no part of the rewritten
-    history at the place they had, `others` files that were left where they are and
-    `folders` trees that were left without a look inside.
+    history at the place they had.
     """
 
     def __init__(self, read: Read, tombstones: Tombstones) -> None:
@@ -121,8 +118,6 @@ class Rewriter:
         self.made: dict[bytes, Made] = {}
         self.steps: dict[bytes, Step] = {}
         self.replaced: set[bytes] = set()
-        self.others: set[bytes] = set()
-        self.folders: set[bytes] = set()
         self.tags: dict[bytes, tuple[bytes, bool]] = {}
         self._trees: dict[tuple[str, bytes], Edited] = {}
         self._like: dict[str, bytes] = {}
@@ -274,23 +269,19 @@ class Rewriter:
             return Edited(self._notes(tree), NOTHING)
         if role == ACCESS:
             return Edited(self._access(tree), NOTHING)
-        old = pages.entries(self.read(tree)[1])
-        kept: list[Entry] = []
-        loss: Loss = NOTHING
-        for entry in old:
-            wanted = self._wanted.get(entry.name) if entry.mode == FOLDER else None
-            if wanted is None:
-                self._leave(entry)
-                kept.append(entry)
+        data = self.read(tree)[1]
+        edits: list[tuple[int, int, bytes | None]] = []
+        losses: list[Loss] = []
+        for name, wanted in self._wanted.items():
+            place = pages.folder_at(data, name)
+            if place is None:
                 continue
-            edited = self._folder(entry.name.decode(), entry.id, wanted)
-            loss = loss + edited.loss if loss else edited.loss
-            if edited.id is not None:
-                kept.append(entry._replace(id=edited.id))
-        return Edited(self._tree("", tree, old, kept), loss)
-
-    def _leave(self, entry: Entry) -> None:
-        (self.folders if entry.mode == FOLDER else self.others).add(entry.id)
+            edited = self._folder(name.decode(), data[place.id : place.end], wanted)
+            if edited.loss:
+                losses.append(edited.loss)
+            if edited.id != data[place.id : place.end]:
+                edits.append((place.id if edited.id else place.start, place.end, edited.id))
+        return Edited(self._spliced("", tree, data, edits), _joined(losses))
 
     def _folder(self, folder: str, tree: bytes, wanted: frozenset[bytes]) -> Edited:
         """Return the folder of a kind rewritten."""
@@ -301,21 +292,28 @@ class Rewriter:
         return found
 
     def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
-        old = pages.entries(self.read(tree)[1])
-        kept: list[Entry] = []
+        data = self.read(tree)[1]
+        edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
-        for entry in old:
-            if entry.name not in wanted or entry.mode != FOLDER:
-                kept.append(entry)
-                self._leave(entry)
-                continue
-            edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
+        for name, place in pages.folders_at(data, wanted):
+            edited = self._page(f"{folder}/{name.decode()}", data[place.id : place.end])
             if edited.loss:
                 losses.append(edited.loss)
-            if edited.id is not None:
-                kept.append(entry._replace(id=edited.id))
-        loss = losses[0] if len(losses) == 1 else tuple(item for each in losses for item in each)
-        return Edited(self._tree(folder, tree, old, kept), loss)
+            if edited.id != data[place.id : place.end]:
+                edits.append((place.id if edited.id else place.start, place.end, edited.id))
+        return Edited(self._spliced(folder, tree, data, edits), _joined(losses))
+
+    def _spliced(self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]) -> bytes | None:  # fmt: skip
+        """Return the id of a tree with some stretches replaced, None if nothing is left."""
+        if not edits:
+            return tree
+        self.replaced.add(tree)
+        parts, at = [], 0
+        for start, end, new in sorted(edits, key=lambda edit: edit[0]):
+            parts += [data[at:start], new or b""]
+            at = end
+        whole = b"".join((*parts, data[at:]))
+        return self._make(TREE, whole, role) if whole else None
 
     def _page(self, page: str, tree: bytes) -> Edited:
         found = self._trees.get((page, tree))
@@ -339,8 +337,6 @@ class Rewriter:
                 self.replaced.add(entry.id)
         if index is not None:
             kept = self._with_index(page, index, kept, loss)
-        for entry in kept:
-            self._leave(entry)
         return Edited(self._tree(page, tree, old, kept), tuple(loss))
 
     def _gone(self, page: str, entry: Entry) -> Gone | None:
@@ -388,7 +384,6 @@ class Rewriter:
             left = pages.without_counts(data, self._limit) if kind == BLOB else data
             if left == data:
                 kept.append(entry)
-                self.others.add(entry.id)
                 continue
             self.replaced.add(entry.id)
             kept.append(entry._replace(id=self._make(BLOB, left, None)))
@@ -414,8 +409,6 @@ class Rewriter:
         elif kind == COMMIT:
             step = self._commit(target, "")
             new, touches = step.new, step.dropped or step.touches
-        else:
-            self.others.add(target)
         label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
         text = wording.without(
             _TAG_SIGNATURE.sub(b"", message) if touches else message,
@@ -447,7 +440,6 @@ class Rewriter:
             if target is None:
                 self.replaced.add(entry.id)
                 continue
-            self.others.add(entry.id)
             if target not in kept or entry.id < kept[target].id:
                 kept[target] = entry
         if not changed:
@@ -498,10 +490,6 @@ class Rewriter:
 
     # Objects
 
-    def kept_trees(self) -> Iterator[bytes]:
-        """Yield the trees that stayed as they are where the rewrite looked."""
-        return (tree for (_, tree), edited in self._trees.items() if edited.id == tree)
-
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object, new ones included."""
         found = self.made.get(name)
@@ -515,6 +503,12 @@ class Rewriter:
         if role is not None:
             self._like[role] = name
         return name
+
+
+def _joined(losses: list[Loss]) -> Loss:
+    if len(losses) == 1:
+        return losses[0]
+    return tuple(item for each in losses for item in each)
 
 
 def _written(tree: bytes, parents: tuple[bytes, ...], rest: bytes, message: bytes) -> bytes:
