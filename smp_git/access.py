@@ -37,6 +37,9 @@ _BATCH: Final = 64
 # The journal is folded into this replica's reference when it has grown so far.
 _FOLD_BYTES: Final = 64_000
 
+# More than any memory is read; a number in a file that somebody else wrote may be greater.
+_MOST: Final = 10**9
+
 Counts = dict[str, tuple[int, str]]
 
 
@@ -143,8 +146,9 @@ class Accesses:
         out: dict[str, Counts] = {}
         for ref, head in repository.references().items():
             if ref.startswith(PREFIX):
-                blob = repository.find(repository.commit(head).tree, FILE)
-                out[ref] = _counts(repository.blob(blob)) if blob else {}
+                with suppress(SmpError):
+                    blob = repository.find(repository.commit(head).tree, FILE)
+                    out[ref] = _counts(repository.blob(blob)) if blob else {}
         return out
 
     def _journalled(self) -> list[Counts]:
@@ -159,22 +163,25 @@ def _counts(data: bytes) -> Counts:
     """Return the counts of a line or file; a torn or foreign one counts nothing."""
     try:
         found = json.loads(data)
-        return {str(name): (max(0, int(times)), str(last)) for name, (times, last) in found.items()}
-    except (ValueError, TypeError, AttributeError):
+        return {
+            str(name): (min(_MOST, max(0, int(times))), str(last))
+            for name, (times, last) in found.items()
+        }
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 
 def _add(counts: Counts, more: Iterable[tuple[str, int, str]]) -> None:
     for name, times, last in more:
         known, before = counts.get(name, (0, ""))
-        counts[name] = known + times, max(before, last)
+        counts[name] = min(_MOST, known + times), max(before, last)
 
 
 def _access(value: tuple[int, str]) -> Access:
     times, last = value
     try:
         return Access(times, datetime.fromisoformat(last).astimezone(UTC))
-    except ValueError:
+    except (ValueError, OverflowError):
         return Access(times, datetime.min.replace(tzinfo=UTC))
 
 

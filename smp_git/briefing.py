@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Unpack
 
-from smp_git.context import Context, Material, compose
+from smp_git.context import Context, LeftOut, Material, compose
 from smp_git.errors import InvalidError, MemoryNotFoundError
 from smp_git.memory import Memory
 from smp_git.query.answer import Answer, Hit
@@ -18,6 +18,8 @@ from smp_git.snapshot import Reader, Snapshot
 
 _DECISIONS: Final = 20
 _FINDINGS: Final = 50
+# So many are named in a receipt; how many more there are is only counted.
+_CONSIDERED: Final = 200
 
 
 def brief(desk: Desk, snapshot: Snapshot, *, agent: str | None, topic: str | None, turns: int, budget_tokens: int, now: datetime, project: str, shared: Path | None) -> Context:  # fmt: skip
@@ -25,21 +27,25 @@ def brief(desk: Desk, snapshot: Snapshot, *, agent: str | None, topic: str | Non
     asking = _Asking(desk, snapshot, now)
     preferences = [*asking.memories(kinds=["preference"], include_superseded=False, limit=None)]
     known = {_key(memory) for memory in preferences if memory.fields.get("key")}
-    preferences += [memory for memory in _shared(shared) if _key(memory) not in known]
-    findings = asking.found(kinds=["finding"], where=[("status", "equals", "open")], sort=["-severity", "-priority"], limit=None)  # fmt: skip
-    decisions = asking.found(topic, kinds=["decision"], limit=_DECISIONS)
+    apart = [memory for memory in _shared(shared) if _key(memory) not in known]
+    findings = asking.found(kinds=["finding"], where=[("status", "equals", "open")], sort=["-severity", "-priority"], limit=_CONSIDERED)  # fmt: skip
+    decisions = asking.found(topic, kinds=["decision"], limit=_CONSIDERED)
     if topic and not decisions:
-        decisions = asking.found(kinds=["decision"], limit=_DECISIONS)
+        decisions = asking.found(kinds=["decision"], limit=_CONSIDERED)
     spoken = asking.memories(kinds=["turn"], sort=["-created_at", "-id"], limit=turns)
     material = Material(
         state=_state(snapshot, agent),
         pinned=asking.memories(where=[("pinned", "equals", True)], limit=None),
         preferences=[m for m in preferences if _applies(m, _folded(project), topic)],
+        shared=[m for m in apart if _applies(m, _folded(project), topic)],
         findings=[hit.memory for hit in findings[:_FINDINGS]],
-        decisions=[hit.memory for hit in decisions],
+        decisions=[hit.memory for hit in decisions[:_DECISIONS]],
         turns=spoken,
         referenced=_referenced(snapshot, spoken),
-        beyond={hit.id: "findings" for hit in findings[_FINDINGS:]},
+        beyond=[
+            *_beyond(findings, "findings", _FINDINGS),
+            *_beyond(decisions, "decisions", _DECISIONS),
+        ],
         superseded_by={hit.id: by for hit in decisions if (by := _replacement(hit))},
     )
     return compose(material, agent=agent, topic=topic, budget_tokens=budget_tokens)
@@ -61,6 +67,13 @@ class _Asking:
     def memories(self, **parts: Unpack[QueryParts]) -> list[Memory]:
         """Return the memories that answer."""
         return [hit.memory for hit in self.found(**parts)]
+
+
+def _beyond(found: Answer, section: str, most: int) -> list[LeftOut]:
+    """Return what is not even considered, by id, and as a number from some length on."""
+    out = [LeftOut(hit.id, section, "others of its kind matter more") for hit in found[most:]]
+    more = found.total - len(found)
+    return [*out, LeftOut("", section, f"{more:,} more of its kind")] if more > 0 else out
 
 
 def _state(snapshot: Snapshot, agent: str | None) -> Memory | None:

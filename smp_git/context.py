@@ -13,6 +13,8 @@ from smp_git.memory import SEVERITIES, Memory, Value
 # Four characters to a token is what common tokenizers come to on English text.
 _CHARACTERS_PER_TOKEN: Final = 4
 _NEWEST: Final = 3
+# Where memories come from that hold across sessions.
+_SHARED: Final = "global"
 _SECTIONS: Final = (
     "state",
     "pinned",
@@ -35,11 +37,15 @@ _ORDER: Final = {word: place for place, word in enumerate(SEVERITIES)}
 
 
 class LeftOut(NamedTuple):
-    """A memory that found no room, or stands only by its title, and why."""
+    """A memory that found no room, or stands only by its title, and why.
+
+    Without an id it stands for many; `session` is empty for those of the session asked.
+    """
 
     id: str
     section: str
     reason: str
+    session: str = ""
 
 
 class Piece(NamedTuple):
@@ -49,6 +55,7 @@ class Piece(NamedTuple):
     section: str
     text: str
     shortened: bool
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +99,8 @@ class Material:
     turns: Sequence[Memory]
     referenced: Sequence[Memory]
     superseded_by: Mapping[str, str]
-    beyond: Mapping[str, str]
+    beyond: Sequence[LeftOut]
+    shared: Sequence[Memory] = ()
 
 
 class _Candidate(NamedTuple):
@@ -100,6 +108,8 @@ class _Candidate(NamedTuple):
     section: str
     full: str
     short: str
+    session: str = ""
+    protected: bool = False
 
 
 def compose(material: Material, *, agent: str | None, topic: str | None, budget_tokens: int, count: Callable[[str], int] | None = None) -> Context:  # fmt: skip
@@ -114,15 +124,18 @@ def compose(material: Material, *, agent: str | None, topic: str | None, budget_
     pieces: list[Piece] = []
     left: list[LeftOut] = []
     for candidate in _by_importance(material):
-        name = candidate.memory.id
-        if room.takes(candidate.full, candidate.section):
-            pieces.append(Piece(name, candidate.section, candidate.full, shortened=False))
-        elif room.takes(candidate.short, candidate.section):
-            pieces.append(Piece(name, candidate.section, candidate.short, shortened=True))
-            left.append(LeftOut(name, candidate.section, f"only its title: {measure(candidate.full)} tokens do not fit"))  # fmt: skip
+        name, section, session = candidate.memory.id, candidate.section, candidate.session
+        size = measure(candidate.full)
+        if room.takes(candidate.full, section):
+            pieces.append(Piece(name, section, candidate.full, shortened=False, session=session))
+        elif room.takes(candidate.short, section):
+            pieces.append(Piece(name, section, candidate.short, shortened=True, session=session))
+            left.append(LeftOut(name, section, f"only its title: {size} tokens do not fit", session))  # fmt: skip
         else:
-            left.append(LeftOut(name, candidate.section, f"no room: {measure(candidate.full)} tokens, {room.rest} left"))  # fmt: skip
-    left += [LeftOut(name, section, "others of its kind matter more") for name, section in material.beyond.items()]  # fmt: skip
+            left.append(LeftOut(name, section, f"no room: {size} tokens, {room.rest} left", session))  # fmt: skip
+            if candidate.protected:
+                room.close()
+    left += material.beyond
     shown = tuple(sorted(pieces, key=lambda piece: _SECTIONS.index(piece.section)))
     ordered = _in_reading_order(shown, material)
     return Context(
@@ -148,6 +161,10 @@ class _Room:
         self._measure = measure
         self._opened: set[str] = set()
 
+    def close(self) -> None:
+        """Take nothing more in: what matters more found no room."""
+        self.rest = 0
+
     def takes(self, text: str, section: str) -> bool:
         """Take a text in, if it fits."""
         heading = "" if section in self._opened else f"## {_TITLES[section]}\n\n"
@@ -161,34 +178,33 @@ class _Room:
 
 def _by_importance(material: Material) -> list[_Candidate]:
     turns = list(material.turns)
-    out = [_candidate(memory, "pinned", material) for memory in material.pinned]
-    out += [_candidate(memory, "conversation", material) for memory in turns[:_NEWEST]]
+    out = [_candidate(memory, "pinned", material, protected=True) for memory in material.pinned]
+    out += [_candidate(memory, "conversation", material, protected=True) for memory in turns[:_NEWEST]]  # fmt: skip
     if material.state is not None:
         out.append(_candidate(material.state, "state", material))
     out += [_candidate(memory, "preferences", material) for memory in material.preferences]
+    out += [_candidate(memory, "preferences", material, session=_SHARED) for memory in material.shared]  # fmt: skip
     findings = sorted(material.findings, key=lambda memory: _ORDER.get(str(memory.fields.get("severity")), len(_ORDER)))  # fmt: skip
     out += [_candidate(memory, "findings", material) for memory in findings]
     out += [_candidate(memory, "decisions", material) for memory in material.decisions]
     out += [_candidate(memory, "conversation", material) for memory in turns[_NEWEST:]]
     out += [_candidate(memory, "referenced", material) for memory in material.referenced]
-    seen: set[str] = set()
-    return [item for item in out if not (item.memory.id in seen or seen.add(item.memory.id))]  # type: ignore[func-returns-value]
+    once = {(item.session, item.memory.id): item for item in reversed(out)}
+    return [item for item in out if once[item.session, item.memory.id] is item]
 
 
-def _candidate(memory: Memory, section: str, material: Material) -> _Candidate:
-    return _Candidate(memory, section, _full(memory, material), _short(memory))
+def _candidate(memory: Memory, section: str, material: Material, *, session: str = "", protected: bool = False) -> _Candidate:  # fmt: skip
+    mark = f" ({session})" if session else ""
+    full, short = _full(memory, material, mark), f"- **{memory.id}**{mark} {memory.title}"
+    return _Candidate(memory, section, full, short, session, protected)
 
 
-def _short(memory: Memory) -> str:
-    return f"- **{memory.id}** {memory.title}"
-
-
-def _full(memory: Memory, material: Material) -> str:
+def _full(memory: Memory, material: Material, mark: str) -> str:
     if memory.kind == "turn":
         return f"**{memory.fields.get('speaker') or memory.agent}** ({memory.id}): {memory.content.strip()}"
     if memory.kind == "state":
         return dialect.write(dict(memory.fields)).rstrip()
-    lines = [f"- **{memory.id}** {_indented(memory.content.strip() or memory.title)}"]
+    lines = [f"- **{memory.id}**{mark} {_indented(memory.content.strip() or memory.title)}"]
     details = [f"{name}: {value}" for name in ("severity", "rationale", "impact", "recommendation", "applies_to", "confidence") if (value := _plain(memory.fields.get(name)))]  # fmt: skip
     details += [f"{link.relation} {link.target}" for link in memory.links]
     if memory.id in material.superseded_by:

@@ -9,7 +9,7 @@ from smp_git.errors import InvalidFileError
 from smp_git.format import document, lines
 from smp_git.format.ids import INDEX, kind_of_folder, parse_path
 from smp_git.format.lines import Entry
-from smp_git.git.objects import FOLDER_MODE, ObjectId
+from smp_git.git.objects import FOLDER_MODE, Child, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.memory import MemoryId
 
@@ -41,13 +41,13 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     kind = kind_of_folder(path.partition("/")[0])
     suffix = kind.suffix if kind else ""
     found: dict[MemoryId, tuple[str, Entry]] = {}
-    problems: list[str] = []
+    problems = _problems_of_lines(path, len(raw), len(known))
     trusted = set[str]()
     for known_id, row in list(known.items()):
         # The usual case: the line fits the file whose name it implies.
         file = f"{known_id.removeprefix('state-')}.{suffix}"
         child = files.get(file)
-        if child is not None and child.id == row[1].blob and child.mode != FOLDER_MODE:
+        if child is not None and child.id == row[1].blob and _stands_at(child, f"{path}/{file}", known_id):  # fmt: skip
             found[known_id] = known.pop(known_id)
             trusted.add(file)
     for name, child in files.items():
@@ -69,6 +69,17 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         entries={name: entry for name, (_, entry) in found.items()},
         problems=tuple(problems),
     )
+
+
+def _stands_at(child: Child, path: str, memory_id: str) -> bool:
+    place = parse_path(path)
+    return child.mode != FOLDER_MODE and place is not None and place.text == memory_id
+
+
+def _problems_of_lines(path: str, lines: int, memories: int) -> list[str]:
+    if lines == memories:
+        return []
+    return [f"{path}/{INDEX}: {lines - memories} lines repeat another or cannot be read"]
 
 
 def changed(

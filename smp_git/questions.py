@@ -150,7 +150,7 @@ class Questions:
             lambda snapshot: brief(self._desk, snapshot, agent=name, topic=topic, turns=turns, budget_tokens=budget, now=moment, project=project, shared=shared),
         )  # fmt: skip
         if at is None:
-            self._accesses.note([piece.id for piece in made.pieces], moment)
+            self._accesses.note([piece.id for piece in made.pieces if not piece.session], moment)
         return made
 
     # Revisions

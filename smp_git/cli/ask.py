@@ -29,8 +29,19 @@ Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Crea
 Where = Annotated[list[str], typer.Option("-w", "--where", metavar="CONDITION", help="Such as severity=critical, confidence>0.5, status~^op or 'impact exists'")]  # fmt: skip
 Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="At most so many")]
 
+_NAMED = 20
+
 # The longest first, so that != is not read as =.
-_SIGNS = {"!=": "not_equals", "~": "matches", ">": "greater_than", "<": "less_than", "=": "equals"}
+_SIGNS = {
+    "!=": "not_equals",
+    "==": "equals",
+    ">=": "",
+    "<=": "",
+    "~": "matches",
+    ">": "greater_than",
+    "<": "less_than",
+    "=": "equals",
+}
 
 
 def _conditions(given: list[str]) -> list[tuple[str, str, object]]:
@@ -47,6 +58,8 @@ def _condition(text: str) -> tuple[str, str, object]:
     if not found:
         raise InvalidQueryError(f"{text!r} is no condition", hint="such as severity=critical, confidence>0.5, or 'tags contains security'")  # fmt: skip
     _, _, sign = min(found)
+    if not _SIGNS[sign]:
+        raise InvalidQueryError(f"no operator {sign} in {text!r}", hint="such as 'confidence between [0.5, 1]'")  # fmt: skip
     field, _, value = text.partition(sign)
     return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _value(value.strip())
 
@@ -263,7 +276,9 @@ def context(
         made = session.context(agent, topic=topic, turns=turns, budget=budget, at=at)
     emit(ctx, made.as_json(), made.text)
     if made.left_out:
-        note(f"left out or shortened: {', '.join(item.id for item in made.left_out)}")
+        named = [item.id or item.reason for item in made.left_out]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        note(f"left out or shortened: {', '.join(named[:_NAMED])}{more}")
 
 
 @command(example="smp watch --kind finding --where severity=critical")

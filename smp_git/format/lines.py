@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
@@ -173,9 +174,26 @@ def _entry(item: object) -> Entry | None:
     if not isinstance(item, dict):
         return None
     entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
-    if not all(map(_is_a, entry, _TYPES)):
+    if not all(map(_is_a, entry, _TYPES)) or not _makes_sense(entry):
         return None
     return entry if _are_texts(entry.tags) and all(map(_is_pair, entry.links)) else None
+
+
+def _makes_sense(entry: Entry) -> bool:
+    """Whether times are times and shares are shares, for lines that somebody else wrote."""
+    shares = (entry.importance, entry.confidence)
+    times = (entry.at, entry.updated)
+    return all(share is None or 0 <= share <= 1 for share in shares) and all(
+        time is None or _is_time(time) for time in times
+    )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return text.endswith("Z")
 
 
 _is_a: Callable[[object, Any], bool] = isinstance

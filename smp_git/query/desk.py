@@ -8,7 +8,7 @@ from datetime import datetime
 from time import sleep
 
 from smp_git.access import Access, Accesses
-from smp_git.errors import InvalidQueryError
+from smp_git.errors import DamagedError, InvalidQueryError
 from smp_git.format.ids import parse_path
 from smp_git.memory import KINDS, CommitId, MemoryId
 from smp_git.query import overview, shelf
@@ -195,6 +195,10 @@ class Desk:
 def _written(snapshot: Snapshot, before: CommitId) -> set[MemoryId]:
     """Return the memories that are new or changed since a commit."""
     repository = snapshot.repository
-    changes = repository.changes(repository.commit(before).tree, snapshot.tree)
+    try:
+        changes = list(repository.changes(repository.commit(before).tree, snapshot.tree))
+    except DamagedError:
+        # The history was rewritten, and what was before is gone.
+        return set()
     places = (parse_path(path) for path, _, new in changes if new is not None)
     return {place.text for place in places if place is not None}

@@ -11,7 +11,7 @@ from smp_git.errors import InvalidFileError
 from smp_git.format.ids import parse_id
 from smp_git.memory import Memory, Value
 from smp_git.query.answer import Found
-from smp_git.search import Document, SearchCache, snippet
+from smp_git.search import Document, SearchCache, find_encoder, snippet
 from smp_git.snapshot import Snapshot
 
 CACHE = "search.db"
@@ -22,7 +22,7 @@ class Finder:
     """Full text and similarity over snapshots; the cache only saves time, and is never believed."""
 
     def __init__(self, place: Path | None) -> None:
-        self._cache = SearchCache.open(place)
+        self._cache = SearchCache.open(place, encoder=find_encoder())
         self._asking = threading.Lock()
 
     @property

@@ -199,6 +199,12 @@ def _items(what: str, given: object) -> list[object]:
     return list(given)
 
 
+def _word(what: str, given: object) -> str:
+    if not isinstance(given, str):
+        raise InvalidQueryError(f"{what} are words, not {told(given)}")
+    return given
+
+
 def _flag(what: str, given: object) -> bool:
     if not isinstance(given, bool):
         raise InvalidQueryError(f"{what} is true or false, not {told(given)}")
@@ -217,14 +223,14 @@ def _kind(name: object) -> str:
 
 def _tags(what: str, given: object) -> tuple[str, ...]:
     try:
-        return check_tags(_items(what, given))
+        return check_tags(_word(what, tag) for tag in _items(what, given))
     except InvalidError as error:
         raise InvalidQueryError(f"{what}: {error.message}", hint=error.hint) from None
 
 
 def _agent(name: object) -> str:
     try:
-        return agent_name(name)
+        return agent_name(_word("agents", name))
     except InvalidError as error:
         raise InvalidQueryError(f"agents: {error.message}", hint=error.hint) from None
 
