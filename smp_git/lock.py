@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from smp_git.errors import LockedError, StorageError
+from smp_git.errors import LockedError, SessionNotFoundError, StorageError
 from smp_git.git.disk import storage_error
 
 if sys.platform == "win32":
@@ -162,6 +162,11 @@ def _open(path: Path) -> int:
         if error.errno == errno.ELOOP:
             raise StorageError(
                 f"the lock file {path} is a link", hint="remove that link"
+            ) from error
+        if error.errno == errno.ENOENT:
+            raise SessionNotFoundError(
+                f"session {_session_of(path)} is no longer at {path.parent.parent.parent}",
+                hint="it was deleted or moved; smp sessions lists what is there",
             ) from error
         raise storage_error(f"to session {_session_of(path)}", error) from error
 

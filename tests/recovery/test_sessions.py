@@ -124,3 +124,11 @@ def test_memories_deleted_before_come_back_after_the_session_does(store: Store, 
         back.restore("DEC-0001")
 
         assert back.get("DEC-0001").content.startswith(SENTINEL)
+
+
+def test_a_write_through_another_handle_says_that_the_session_is_gone(store: Store, told: Session) -> None:  # fmt: skip
+    store.delete_session("shop")
+
+    with pytest.raises(SessionNotFoundError, match="session shop is no longer at"):
+        told.add("turn", "Anybody there?")
+    assert list((store.path / "active").iterdir()) == []
