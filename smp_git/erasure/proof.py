@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,10 +235,8 @@ class _Scan:
     def _place_file(self, path: str, data: bytes) -> None:
         place = parse_path(path)
         if place is not None:
-            if (
-                self._is_version(data)
-                or pages.own_id(data) != place.text.encode()
-                and not place.name
+            if self._is_version(data) or not (
+                place.name or pages.own_id(data) == place.text.encode()
             ):
                 self._hits.add(f"the file {path}")
             else:

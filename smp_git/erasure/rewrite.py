@@ -410,16 +410,17 @@ class Rewriter:
             step = self._commit(target, "")
             new, touches = step.new, step.dropped or step.touches
         label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
+        # The signature goes first, so that it is no text of a message that changes later.
+        plain = _TAG_SIGNATURE.sub(b"", message)
         text = wording.without(
-            _TAG_SIGNATURE.sub(b"", message) if touches else message,
+            plain,
             partial(self._is_gone, self._tree_of(new)),
             touches=touches,
             generic=label[1] if label else wording.GENERIC,
         )
-        if (new, text) == (target, message):
+        if (new, text) == (target, plain):
             return name, touches
         self.replaced.add(name)
-        text = _TAG_SIGNATURE.sub(b"", text)
         return self._make(
             TAG, b"object " + hexlify(new) + head[47:] + b"\n\n" + text, None
         ), touches

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from smp_git.errors import InvalidError, InvalidFileError
@@ -148,7 +149,7 @@ def _swept(items: list[Tombstone]) -> Iterator[Tombstone]:
     """Yield the tombstones of one prefix and tag, cut at every bound and joined again."""
     bounds = sorted({n for t in items for n in (t.first.number, t.last.number + 1)})
     run: Tombstone | None = None
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in pairwise(bounds):
         mark = _highest(t.mark for t in items if t.first.number <= low <= t.last.number)
         if mark is None:
             continue

@@ -121,7 +121,7 @@ def histories(draw: st.DrawFn) -> tuple[Objects, History]:
     made: list[bytes] = []
     states: dict[bytes, tuple[State, str]] = {}
     count = draw(st.integers(1, 9))
-    for number in range(count):
+    for _ in range(count):
         parents = draw(st.lists(st.sampled_from(made), max_size=3, unique=True)) if made else []
         if not parents and made and draw(st.integers(0, 3)):
             parents = [made[-1]]

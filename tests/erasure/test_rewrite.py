@@ -107,7 +107,9 @@ def test_no_gone_path_line_or_trailer_is_left(made: tuple[Objects, History], gon
 
 def test_only_commits_from_the_first_that_holds_it_are_rewritten() -> None:
     objects = Objects()
-    first = commit(objects, session_tree(objects, {"DEC-0001": (1, "red")}, ""), [], "settings\n", 1)
+    first = commit(
+        objects, session_tree(objects, {"DEC-0001": (1, "red")}, ""), [], "settings\n", 1
+    )
     state = {"DEC-0001": (1, "red"), "DEC-0002": (1, "blue")}
     second = commit(objects, session_tree(objects, state, ""), [first], "decision DEC-0002: blue\n", 2)  # fmt: skip
     third = commit(objects, session_tree(objects, state, "x"), [second], "edits by hand\n", 3)

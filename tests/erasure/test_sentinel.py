@@ -54,7 +54,15 @@ def marked(session: Session) -> Iterator[Session]:
         yield opened
 
 
-MARKED = ["turn-0002", "DEC-0002", "FIND-0002", "PREF-0002", "LEARN-0002", "ART-0002", "state-agent"]
+MARKED = [
+    "turn-0002",
+    "DEC-0002",
+    "FIND-0002",
+    "PREF-0002",
+    "LEARN-0002",
+    "ART-0002",
+    "state-agent",
+]
 
 
 def others(folder: Path) -> dict[str, tuple[str, str]]:
@@ -64,7 +72,9 @@ def others(folder: Path) -> dict[str, tuple[str, str]]:
         subject = git(folder, "show", "-s", "--format=%an %at %s", line).strip()
         tree = git(folder, "ls-tree", "-r", line)
         kept = [row for row in tree.splitlines() if row.split("\t")[1].count("/") == 2]
-        kept = [row for row in kept if "index.yaml" not in row and not any(m in row for m in MARKED)]
+        kept = [
+            row for row in kept if "index.yaml" not in row and not any(m in row for m in MARKED)
+        ]
         out[subject] = subject, "\n".join(kept)
     return out
 
