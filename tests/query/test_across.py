@@ -1,0 +1,82 @@
+"""One question to all sessions of a store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from smp_git import Store
+from smp_git.errors import InvalidQueryError
+from tests.conftest import Clock
+
+
+def filled(store: Store, sessions: int = 5) -> None:
+    for number in range(sessions):
+        with store.create_session(f"s{number}", user="ada") as session:
+            session.add("finding", f"slow login {number}", severity="low", tags=[f"t{number}"])
+            session.add("decision", "unrelated words")
+
+
+def test_every_session_answers_and_each_hit_names_its_own(fast_store: Store) -> None:
+    filled(fast_store)
+
+    answer = fast_store.query("login")
+
+    assert {hit.session for hit in answer} == {f"s{number}" for number in range(5)}
+    assert answer.total == 5
+    assert answer[0].as_json()["session"] == answer[0].session
+    assert fast_store.query(tags=["t3"])[0].session == "s3"
+
+
+def test_pages_and_counts_are_of_all_together(fast_store: Store) -> None:
+    filled(fast_store)
+    everything = fast_store.query(limit=None, aggregations=["count:kind", "sum:size_bytes", "max:created_at"])  # fmt: skip
+
+    assert everything.total == len(everything) == 10
+    assert everything.aggregations["count:kind"] == {"decision": 5, "finding": 5}
+    pages = [fast_store.query(limit=4, offset=first) for first in (0, 4, 8)]
+    assert [(h.session, h.id) for page in pages for h in page] == [(h.session, h.id) for h in everything]  # fmt: skip
+    assert fast_store.query(limit=0).total == 10
+
+
+def test_resting_sessions_count_for_less_and_say_so(fast_store: Store, clock: Clock) -> None:
+    filled(fast_store, 1)
+    clock.now += timedelta(days=8)
+    with fast_store.create_session("fresh", user="ada") as session:
+        session.add("decision", "as it was", at=clock.now - timedelta(days=8))
+
+    answer = fast_store.query(kinds=["decision"])
+
+    assert [hit.session for hit in answer] == ["fresh", "s0"]
+    assert answer[1].score == pytest.approx(0.8 * answer[1].priority)
+    assert "session rests x 0.8" in answer[1].why
+
+
+def test_what_was_replaced_stays_behind(fast_store: Store) -> None:
+    filled(fast_store, 2)
+    with fast_store.session("s0") as session:
+        session.supersede("DEC-0001", "other words")
+
+    assert fast_store.query(kinds=["decision"])[-1].session == "s0"
+    assert fast_store.query(kinds=["decision"])[-1].why
+
+
+def test_sessions_come_and_go_and_stay_open_between(fast_store: Store) -> None:
+    filled(fast_store, 2)
+    assert fast_store.query().total == 4
+    opened = dict(fast_store._asked)
+    filled_again = fast_store.create_session("s9")
+    filled_again.add("decision", "new")
+    filled_again.close()
+
+    assert fast_store.query().total == 5
+    assert all(fast_store._asked[name] is session for name, session in opened.items())
+
+
+@pytest.mark.parametrize("wrong", [{"sort": ["-created_at"]}, {"aggregations": ["avg:size_bytes"]}, {"limit": "5"}, {"offset": -1}, {"colour": 1}, {"where": None}])  # fmt: skip
+def test_what_cannot_be_joined_is_refused(fast_store: Store, wrong: dict[str, object]) -> None:
+    filled(fast_store, 2)
+
+    with pytest.raises(InvalidQueryError):
+        fast_store.query(**wrong)  # type: ignore[arg-type]
