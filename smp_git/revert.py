@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smp_git.errors import InvalidFileError, MemoryNotFoundError, RefusedError
-from smp_git.format import messages
+from smp_git.format import document, messages
 from smp_git.format.ids import parse_id, parse_path
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.memory import MemoryId
@@ -78,6 +78,8 @@ def rollback(stage: Stage, target: Snapshot, memory_id: MemoryId | None) -> None
 
 def _rollback_one(stage: Stage, target: Snapshot, memory_id: MemoryId) -> None:
     then = target.blob(memory_id)
+    if _is_deleted(stage.base, parse_id(memory_id).path, then):
+        raise RefusedError(f"{memory_id} was deleted", hint="smp restore brings it back")
     if then is None:
         raise MemoryNotFoundError(f"{memory_id} is not there at {target.id[:12]}")
     if then != stage.base.blob(memory_id):
@@ -86,6 +88,8 @@ def _rollback_one(stage: Stage, target: Snapshot, memory_id: MemoryId) -> None:
 
 def _bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], verb: str) -> None:
     for path, blob in changes:
+        if blob is not None and _is_deleted(stage.base, path, blob):
+            continue
         try:
             stage.put_file(path, stage.base.repository.blob(blob) if blob else None, verb)
         except InvalidFileError as error:
@@ -93,3 +97,15 @@ def _bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], ve
                 f"the version to bring back cannot be read: {error.message}",
                 hint="bring back single memories instead",
             ) from error
+
+
+def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
+    """Whether a version, or None for what is in no version any more, must not come back."""
+    place = parse_path(path)
+    limit = base.tombstones.limit(place.text) if place is not None else 0
+    if blob is None or not limit:
+        return bool(limit)
+    try:
+        return document.decode(base.repository.blob(blob), path).generation <= limit
+    except InvalidFileError:
+        return True

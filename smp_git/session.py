@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -375,10 +376,11 @@ class Session(Deletions):
 
     def _somewhere(self, memory_id: str, target: Snapshot) -> MemoryId:
         """Return the id that a text names now, else at `target`."""
-        try:
-            return self._reader.snapshot().find(memory_id)
-        except MemoryNotFoundError:
-            return target.find(memory_id)
+        now = self._reader.snapshot()
+        with suppress(MemoryNotFoundError):
+            return now.find(memory_id)
+        # A deleted memory stands in no revision; whoever asks for it is told so later.
+        return MemoryId(memory_id) if now.tombstones.limit_of_text(memory_id.encode()) else target.find(memory_id)  # fmt: skip
 
     # History
 

@@ -270,3 +270,16 @@ def test_proof_is_repeated_for_all_tombstones(session: Session, clock: Clock) ->
     assert verify(reader, reader.snapshot().tombstones).clean
     put(session.path / "notes.yaml", '- {"id":"DEC-0001","blob":"0"}\n')
     assert verify(reader, reader.snapshot().tombstones).hits == ("an index line of notes.yaml",)
+
+
+def test_rollback_never_brings_back_the_deleted(session: Session, clock: Clock) -> None:
+    session.add("decision", "one that stays for now", agent="a")
+    session.add("decision", "one that goes away", agent="a")
+    session.edit("DEC-0001", text="one that was edited", agent="a")
+    deleted(session, clock, "DEC-0002")
+
+    with pytest.raises(RefusedError, match="DEC-0002 was deleted"):
+        session.rollback("HEAD~1", "DEC-0002")
+    session.rollback("HEAD~2")
+
+    assert [m.content for m in session.memories()] == ["one that stays for now"]
