@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|all [--short] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import batch, commands, create, imports, machine, write
+from tests.bench import ask, batch, commands, create, imports, machine, write
 
 PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "write": write.run,
@@ -17,6 +17,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "commands": commands.run,
     "import": imports.run,
     "create": create.run,
+    "ask": ask.run,
 }
 
 
