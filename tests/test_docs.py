@@ -12,6 +12,7 @@ import pytest
 import smp_git
 from smp_git import errors, memory
 from smp_git.memory import COMMON_FIELDS, KINDS
+from smp_git.scales import scales
 from tests import api_reference, cli_reference, pages
 from tests.support import ROOT
 
@@ -118,7 +119,7 @@ def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
     assert caught.value.hint == f"settings are {', '.join(listed)}"
     assert listed["retention_days"] == str(default.retention.days)
     assert listed["redaction"] == ("on" if default.redaction.on else "off")
-    assert listed["decay"] == default.decay.name
+    assert listed["decay"] == scales(default.decay, default.relevance, "").preset.name
     assert listed["durability"] == ("durable" if default.durable else "relaxed")
     assert listed["lock_timeout_seconds"] == str(default.lock_timeout_seconds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_transaction_is_one_commit(session: Session) -> None:
 
 def test_failed_transaction_leaves_nothing(session: Session) -> None:
     head = session.head
-    with pytest.raises(ZeroDivisionError), session.transaction(agent="a") as tx:
+    with contextlib.suppress(ZeroDivisionError), session.transaction(agent="a") as tx:
         tx.add("learning", "something")
         raise ZeroDivisionError
 
@@ -68,13 +69,14 @@ def test_failed_transaction_leaves_nothing(session: Session) -> None:
 
 def test_transaction_refuses_what_changed_meanwhile(session: Session) -> None:
     memory = session.add("decision", "Use Redis", agent="a")
-    head_after = None
-    with pytest.raises(ConflictError), session.transaction(agent="a") as tx:
-        tx.edit(memory.id, status="proposed")
-        session.edit(memory.id, status="rejected")
-        head_after = session.head
+    tx = session.transaction(agent="a")
+    tx.edit(memory.id, status="proposed")
+    session.edit(memory.id, status="rejected")
+    head = session.head
 
-    assert session.head == head_after
+    with pytest.raises(ConflictError):
+        tx.commit()
+    assert session.head == head
     assert session.get(memory.id).status == "rejected"
 
 

@@ -8,11 +8,8 @@ from tests.support import python
 
 
 def test_rooms_are_where_the_commands_live() -> None:
-    homes = {
-        (info.name or (info.callback.__name__ if info.callback else "")): info.callback.__module__
-        for info in app.registered_commands
-        if info.callback
-    }
+    commands = [(info.name, info.callback) for info in app.registered_commands]
+    homes = {name or call.__name__: call.__module__ for name, call in commands if call is not None}
 
     assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
         name: homes[name] for name in ROOMS
