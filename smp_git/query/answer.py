@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple, overload
 
@@ -36,7 +37,7 @@ class Found(NamedTuple):
     parts: Mapping[str, float]
 
 
-Find = Callable[[str, int, set[str] | None], Sequence[Found]]
+Find = Callable[[str, int, set[str] | None, bool], Sequence[Found]]
 Cut = Callable[[str, str], str]
 
 
@@ -131,10 +132,10 @@ class Engine:
         self._catalogue.follow(self._snapshot, kinds)
         members = self._members(query, kinds, only)
         if query.text is not None:
-            ranked = self._by_text(query, members)
-            total = len(ranked)
-            page = ranked[query.offset : _end(query)]
-            members = bits_of(item.row.slot for item in ranked)
+            answers = self._by_text(query, members)
+            total = len(answers)
+            page = self._best(query, answers)
+            members = bits_of(row.slot for row, _ in answers)
         else:
             total = members.bit_count()
             page = list(islice(self._ordered(query, members), query.offset, _end(query)))
@@ -267,25 +268,57 @@ class Engine:
             return value.rank, str(value)
         return None if value is None else _in_order(value)
 
-    def _by_text(self, query: Query, members: int) -> list[_Ranked]:
+    def _by_text(self, query: Query, members: int) -> list[tuple[Row, Found]]:
+        """Return the members whose words answer best, in no order that matters."""
         assert query.text is not None  # noqa: S101 - asked only then
         catalogue = self._catalogue
         wholly = bool(query.sort or query.aggregations or query.limit is None)
         most = max(_RANKED_WHOLLY if wholly else _RANKED, _end(query) or 0)
         everything = not query.kinds and members.bit_count() == len(catalogue.by_id)
         allowed = None if everything else catalogue.ids(members)
-        ranked = []
-        for found in self._find(query.text, most, allowed):
+        answers = []
+        for found in self._find(query.text, most, allowed, query.explain):
             slot = catalogue.by_id.get(MemoryId(found.id))
             if slot is not None and members >> slot & 1:
-                ranked.append(self._scored(catalogue.row(slot), found, query))
+                answers.append((catalogue.row(slot), found))
         if query.min_relevance is not None:
-            ranked = [item for item in ranked if item.score >= (query.min_relevance or 0)]
+            least = query.min_relevance
+            answers = [(row, found) for row, found in answers if self._scored(row, found, query).score >= least]  # fmt: skip
+        return answers
+
+    def _best(self, query: Query, answers: list[tuple[Row, Found]]) -> list[_Ranked]:
+        """Return the page that is asked for."""
+        end = _end(query)
+        if end is not None and query.sort in ((), _BEST_FIRST):
+            return self._first(query, answers, end)[query.offset : end]
+        ranked = [self._scored(row, found, query) for row, found in answers]
         if query.sort not in ((), _BEST_FIRST):
             scores = {item.row.slot: item.score for item in ranked}
             place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))}  # fmt: skip
-            return sorted(ranked, key=lambda item: place[item.row.slot])
-        return sorted(ranked, key=self._relevance_order)
+            ranked.sort(key=lambda item: place[item.row.slot])
+        else:
+            ranked.sort(key=self._relevance_order)
+        return ranked[query.offset : end]
+
+    def _first(self, query: Query, answers: list[tuple[Row, Found]], count: int) -> list[_Ranked]:
+        """Return the best `count`; who cannot come that far is not scored."""
+        out: list[_Ranked] = []
+        for behind in (False, True):
+            part = [(row, found) for row, found in answers if self._catalogue.is_superseded(row) is behind]  # fmt: skip
+            out += self._first_alike(query, part, count - len(out))
+        return out
+
+    def _first_alike(self, query: Query, part: list[tuple[Row, Found]], count: int) -> list[_Ranked]:  # fmt: skip
+        hopeful = sorted(((self._ranking.most(row, found.score), n) for n, (row, found) in enumerate(part)), reverse=True)  # fmt: skip
+        ranked: list[_Ranked] = []
+        scores: list[float] = []
+        for most, number in hopeful:
+            if count < 1 or (len(scores) == count and scores[0] > most):
+                break
+            item = self._scored(*part[number], query)
+            ranked.append(item)
+            (heappush if len(scores) < count else heappushpop)(scores, item.score)
+        return sorted(ranked, key=self._relevance_order)[: max(0, count)]
 
     def _relevance_order(self, item: _Ranked) -> tuple[bool, float, Place]:
         row = item.row

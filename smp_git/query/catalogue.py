@@ -210,13 +210,20 @@ class Catalogue:
         """Return the set of a kind's memories created between two times."""
         newest = (_age(until),) if until else None
         oldest = (_age(since) + 1,) if since else None
-        found: list[int] = []
+        found, others = 0, 0
+        parts: list[tuple[list[Place], int, int]] = []
         for group, places in self.groups.items():
             if group[0] == kind:
                 first = bisect_left(places, newest) if newest else 0
                 last = bisect_left(places, oldest) if oldest else len(places)
-                found += [slot for _, _, slot in places[first:last]]
-        return bits_of(found)
+                parts.append((places, first, last))
+                found += last - first
+                others += len(places) - last + first
+        # Of the two sets that make up the kind, the smaller one is put together.
+        if found <= others:
+            return bits_of(slot for places, first, last in parts for *_, slot in places[first:last])
+        outside = (slot for places, first, last in parts for part in (places[:first], places[last:]) for *_, slot in part)  # fmt: skip
+        return self.sets.get(("kind", kind)) & ~bits_of(outside)
 
     def slots(self, names: Iterable[MemoryId]) -> int:
         """Return the set of those memories that are there."""

@@ -171,8 +171,8 @@ class Desk:
                 yield from sorted(self.answer(snapshot, query, self._clock(), written), key=lambda hit: (hit.memory.created_at, hit.id))  # fmt: skip
 
     def _engine(self, snapshot: Snapshot, now: datetime) -> Engine:
-        def find(text: str, limit: int, allowed: set[str] | None) -> list[Found]:
-            return list(self.finder.find(snapshot, text, limit, allowed, now))
+        def find(text: str, limit: int, allowed: set[str] | None, explain: bool) -> list[Found]:  # noqa: FBT001 - a callback
+            return list(self.finder.find(snapshot, text, limit, allowed, now, explain=explain))
 
         return Engine(self._catalogue(snapshot), snapshot, self._scale(now), find, lambda content, text: self.finder.cut(content, text))  # fmt: skip
 

@@ -30,11 +30,11 @@ class Finder:
         """What was wrong with the cache, and how it was got around."""
         return self._cache.problems
 
-    def find(self, snapshot: Snapshot, text: str, limit: int, allowed: set[str] | None, now: datetime) -> Sequence[Found]:  # fmt: skip
+    def find(self, snapshot: Snapshot, text: str, limit: int, allowed: set[str] | None, now: datetime, *, explain: bool) -> Sequence[Found]:  # fmt: skip
         """Return the memories whose words answer, the best first."""
         with self._asking:
             self._follow(snapshot)
-            hits = self._cache.search(text, limit=limit, allowed=allowed, now=now)
+            hits = self._cache.search(text, limit=limit, allowed=allowed, now=now, explain=explain)
         return [Found(hit.id, hit.score, hit.parts) for hit in hits]
 
     def similar(self, snapshot: Snapshot, text: str, limit: int, exclude: str | None) -> Sequence[Found]:  # fmt: skip

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.access import Access
 from smp_git.decay import Decayed, Facts, Preset, importance, priority
-from smp_git.query.catalogue import Catalogue, Place, Row, bits_of, place_of, slots_of
+from smp_git.query.catalogue import (
+    Catalogue,
+    Group,
+    Place,
+    Row,
+    bits_of,
+    group_of,
+    place_of,
+    slots_of,
+)
 from smp_git.relevance import (
     Scored,
     Weights,
@@ -19,6 +29,9 @@ from smp_git.relevance import (
     relevance,
     time_score,
 )
+
+# More than sums in another order differ by.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +69,9 @@ class Ranking:
     def __init__(self, catalogue: Catalogue, scale: Scale) -> None:
         self._catalogue = catalogue
         self._scale = scale
+        weights = scale.weights
+        self._weights = weights.text + weights.time + weights.importance + weights.access
+        self._importance: dict[Group, float] = {}
 
     def decayed(self, row: Row) -> Decayed:
         """Return a memory's priority with its arithmetic."""
@@ -81,6 +97,24 @@ class Ranking:
             access=access_score(access.last_at if access else None, scale.now),
             weights=scale.weights,
         )
+
+    def most(self, row: Row, text: float) -> float:
+        """Return a score that `scored` does not exceed, at a small part of its cost."""
+        scale, weights = self._scale, self._scale.weights
+        if scale.product:
+            return math.inf
+        group = group_of(row)
+        weight = self._importance.get(group)
+        if weight is None:
+            weight = self._importance[group] = importance(self.facts(row))
+        access = scale.accesses.get(row.entry.id)
+        parts = (
+            weights.text * text,
+            weights.time * time_score(1.0, row.at, scale.now),
+            weights.importance * weight,
+            weights.access * access_score(access.last_at if access else None, scale.now),
+        )
+        return sum(parts) / self._weights + _ROUNDING
 
     def by_priority(self, members: int) -> Iterator[tuple[Row, Decayed]]:
         """Yield the members, highest priority first, superseded ones last.

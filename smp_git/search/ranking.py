@@ -82,13 +82,14 @@ def search(
     now: datetime | None = None,
     likeness: Sequence[float] | None = None,
     prune: bool = True,
+    explain: bool = True,
 ) -> list[Hit]:
     """Return the best `limit` answers among the `allowed` ids, the best first.
 
     The best answer of all documents scores 1, allowed or not, so that a filter changes
     no score. `now` gives "yesterday" its meaning. `likeness`, by place, is how near the
     documents come in meaning. Without `prune` all documents are scored, which changes
-    nothing but the time.
+    nothing but the time. Without `explain` the hits have no parts.
     """
     asked = _asked(corpus, parse(question), now)
     if prune and likeness is None and _can_prune(asked, limit, allowed):
@@ -98,7 +99,14 @@ def search(
         places = _best_places(corpus, scores.final, limit, allowed)
         best = max(scores.final, default=0.0)
         found = _Found([(place, scores.at(place)) for place in places], best)
-    return [_hit(corpus, asked.terms, place, found.best, steps) for place, steps in found.places]
+    if explain:
+        return [
+            _hit(corpus, asked.terms, place, found.best, steps) for place, steps in found.places
+        ]
+    return [
+        Hit(id=corpus.ids[place], score=steps.final / found.best, parts={})
+        for place, steps in found.places
+    ]
 
 
 def similar(
