@@ -26,6 +26,7 @@ NAMES: Final = (
     "key_dir",
     "decay",
     "relevance",
+    "semantic",
     *REDACTION,
 )
 
@@ -41,6 +42,7 @@ class Settings:
     redaction: Rules = field(default_factory=Rules)
     decay: Mapping[str, Value] = field(default_factory=dict)
     relevance: Mapping[str, Value] = field(default_factory=dict)
+    semantic: bool = False
     file: str = CONFIG
 
 
@@ -78,8 +80,16 @@ def load(store: Path) -> Settings:
         redaction=Rules().overridden(found, str(file)),
         decay=decay,
         relevance=relevance,
+        semantic=_switch(found, "semantic", file),
         file=str(file),
     )
+
+
+def _switch(found: Mapping[str, Value], name: str, file: Path) -> bool:
+    value = found.get(name, "off")
+    if value not in ("on", "off", True, False):
+        raise InvalidError(f"{file}: {name} is on or off, not {shown(value)}")
+    return value in ("on", True)
 
 
 def _part(found: Mapping[str, Value], name: str, file: Path) -> dict[str, Value]:

@@ -33,6 +33,7 @@ class Desk:
 
     def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses) -> None:  # fmt: skip
         self._reader = reader
+        self._semantic = settings.semantic
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = clock
         self._asking = threading.RLock()
@@ -46,7 +47,7 @@ class Desk:
     def finder(self) -> Finder:
         """The text search, opened at the first question that needs it."""
         if self._finder is None:
-            self._finder = Finder(self._reader.local.folder / CACHE)
+            self._finder = Finder(self._reader.local.folder / CACHE, semantic=self._semantic)
         return self._finder
 
     def forget(self) -> None:

@@ -21,8 +21,8 @@ _WIDTH = 160
 class Finder:
     """Full text and similarity over snapshots; the cache only saves time, and is never believed."""
 
-    def __init__(self, place: Path | None) -> None:
-        self._cache = SearchCache.open(place, encoder=find_encoder())
+    def __init__(self, place: Path | None, *, semantic: bool = False) -> None:
+        self._cache = SearchCache.open(place, encoder=find_encoder() if semantic else None)
         self._asking = threading.Lock()
 
     @property
