@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,6 +33,7 @@ class IndexKeeper:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self._dirty = threading.Event()
+        self._refreshing = threading.Lock()
         self._last_write = 0.0
         self._process = 0
         self._behind = False
@@ -50,6 +51,7 @@ class IndexKeeper:
         if self._process != os.getpid():
             # A forked child has no thread of its own yet.
             self._process = os.getpid()
+            self._refreshing = threading.Lock()
             threading.Thread(
                 target=_keep, args=(weakref.ref(self),), name="smp-index", daemon=True
             ).start()
@@ -73,13 +75,18 @@ class IndexKeeper:
         Nobody waits for long in the background: it would keep the next write of this
         process from its place in the queue.
         """
-        self._dirty.clear()
-        if not refresh(self.writer, _PATIENCE_SECONDS):
-            self.note_behind()
+        with self._refreshing:
+            if self not in _keepers:
+                return
+            self._dirty.clear()
+            if not refresh(self.writer, _PATIENCE_SECONDS):
+                self.note_behind()
 
     def stop(self) -> None:
-        """Refresh the index and keep it no longer."""
-        _keepers.discard(self)
+        """Refresh the index and keep it no longer; nothing goes on in the background after it."""
+        # A forked child has the lock as it stood, but not the thread that may hold it.
+        with self._refreshing if self._process == os.getpid() else nullcontext():
+            _keepers.discard(self)
         self.flush()
 
 

@@ -98,4 +98,4 @@ def assert_clean(path: Path) -> None:
         *path.glob("**/*.tmp"),
         *path.parent.glob(".new-*"),
     ]
-    assert litter == []
+    assert litter == [], litter
