@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from tests.bench import table
 from tests.bench.workload import texts
 
 _RIVAL = "git-filter-repo"
+# Where an environment has its programs, which need not be on the path.
+_BESIDE_PYTHON = Path(sys.executable).with_name(_RIVAL)
 
 
 def built(folder: Path, count: int) -> Path:
@@ -75,7 +78,13 @@ def filtered(source: Path, place: Path, ids: Sequence[str]) -> float:
     paths = [f"--path=decisions/{int(name[4:]) // 100:03d}/{name}.yaml" for name in ids]
     started = time.perf_counter()
     subprocess.run(
-        [_RIVAL, *paths, "--invert-paths", "--force", "--quiet"],
+        [
+            _BESIDE_PYTHON if _BESIDE_PYTHON.exists() else _RIVAL,
+            *paths,
+            "--invert-paths",
+            "--force",
+            "--quiet",
+        ],
         cwd=place / "active/bench",
         check=True,
         stdout=subprocess.DEVNULL,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.bench.__main__ import PARTS, main
+from tests.support import ROOT
 
 pytestmark = pytest.mark.bench
 
@@ -21,3 +25,15 @@ def test_short_benchmark_prints_a_table(
     assert f"command: python -m tests.bench {part} --short" in printed
     assert "machine: " in printed
     assert "| --" in printed
+
+
+@pytest.mark.parametrize(
+    ("module", "shown"),
+    [("erase", "100 at once"), ("retrieval", r"nDCG@10|skipped: no shared/data")],
+)
+def test_short_benchmark_of_its_own_prints_a_table(module: str, shown: str) -> None:
+    command = [sys.executable, "-m", f"tests.bench.{module}", "--short"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(shown, done.stdout)
