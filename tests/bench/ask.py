@@ -132,7 +132,7 @@ def _rivals(folder: Path, session: Session) -> dict[str, Callable[[], object]]:
     out["SQLite FTS5"] = lambda: db.execute("select id, snippet(memory, 1, '[', ']', '…', 20) from memory where memory match 'retry OR cache' order by rank limit 20").fetchall()  # fmt: skip
     jsonl = folder / "memories.jsonl"
     jsonl.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts))
-    out["JSONL, read through"] = lambda: [row for line in jsonl.open() if "cache" in (row := json.loads(line))["text"]]  # fmt: skip
+    out["JSONL, read through"] = lambda: [row for line in jsonl.read_text().splitlines() if "cache" in (row := json.loads(line))["text"]]  # fmt: skip
     if len(files) <= 1_000:
         load = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         out["YAML, read through"] = lambda: [file for file in islice(files, 200) if "cache" in yaml.load(file.read_bytes(), load)["decision"]]  # fmt: skip
