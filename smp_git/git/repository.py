@@ -100,7 +100,7 @@ class Repository:
             return CommitId(text)
         raise DamagedError(
             f"{ref} of session {self.path.name} cannot be read",
-            hint="smp check names the last good commit",
+            hint="git fsck names the commits that are whole; point the branch at the newest of them",
         )
 
     def _packed(self, ref: str) -> CommitId | None:
