@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.erasure import command, journal, pages
+from smp_git.erasure import journal, pages
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, raw_commit
 from smp_git.erasure.wording import mentions
 from smp_git.format.ids import INDEX, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
-from smp_git.git import disk, packs
+from smp_git.git import command, disk, packs
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.packs import Pack, Packed
 from smp_git.git.repository import Repository

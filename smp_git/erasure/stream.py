@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from smp_git.erasure import command
 from smp_git.errors import DamagedError
+from smp_git.git import command
 from smp_git.git.repository import Repository
 
 
