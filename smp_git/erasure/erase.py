@@ -5,10 +5,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from smp_git.erasure import guards, journal, proof, removal
+from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
@@ -25,7 +27,16 @@ from smp_git.lock import locked
 from smp_git.memory import CommitId, MemoryId, agent_name
 from smp_git.transaction import Writer
 
-__all__ = ["Counts", "Proof", "Receipt", "Version", "erase", "is_interrupted", "resume"]
+__all__ = [
+    "Counts",
+    "Proof",
+    "Receipt",
+    "Version",
+    "erase",
+    "erase_arrived",
+    "is_interrupted",
+    "resume",
+]
 
 # How often another deletion may come between before this one gives up.
 _MOST_PLANS: Final = 5
@@ -45,6 +56,8 @@ class _Order(NamedTuple):
     now: datetime
     deletion: str
     seal: Seal | None
+    # What was deleted elsewhere: then no ids are named, and no commit of ours names them.
+    arrived: Tombstones = Tombstones()
 
 
 class _Done(NamedTuple):
@@ -67,23 +80,46 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
     names = tuple(dict.fromkeys(parse_id(each).text for each in ids))
     if not names:
         raise RefusedError("nothing to delete was named")
-    deletion = deletion or f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    order = _Order(names, purge, agent_name(by), now, deletion, seal)
+    order = _Order(names, purge, agent_name(by), now, deletion or _new_name(now), seal)
+    receipt = _erased(writer, order)
+    assert receipt is not None  # noqa: S101 - what is named is there
+    return replace(receipt, reason=reason, deadline=deadline)
+
+
+def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None) -> Receipt | None:  # fmt: skip
+    """Take what was deleted elsewhere out of history; return None if nothing of it was here.
+
+    `seal` gets only the versions that no remote had when it was last seen.
+    """
+    if effective(writer.reader).covers(arrived):
+        return None
+    order = _Order((), False, agent_name(by), now, deletion or _new_name(now), seal, arrived)  # noqa: FBT003 - as above
+    return _erased(writer, order)
+
+
+def _new_name(now: datetime) -> str:
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def _erased(writer: Writer, order: _Order) -> Receipt | None:
     clock = _Clock()
     smp = writer.reader.local.folder
     with locked(smp.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, "deleting"):
         done = _planned(writer, order, clock)
+        if done is None:
+            writer.reader.local.keep_tombstones(order.arrived)
+            return None
         found = proof.verify(writer.reader, done.known, done.versions)
         clock.lap("proof")
-        journal.close(smp, deletion)
+        journal.close(smp, order.deletion)
     return Receipt(
-        deletion=deletion,
-        ids=names,
-        purged=purge,
-        reason=reason,
+        deletion=order.deletion,
+        ids=order.ids or tuple(dict.fromkeys(each.id for each in done.versions)),
+        purged=order.purge,
+        reason=None,
         by=order.by,
-        at=now,
-        deadline=deadline,
+        at=order.now,
+        deadline=None,
         commit=done.commit,
         counts=_counts(done),
         proof=found,
@@ -144,12 +180,18 @@ class _Clock:
         self._last = now
 
 
-def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done:
-    """Plan without the lock, then carry out under it; plan anew if a deletion came between."""
+def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
+    """Plan without the lock, then carry out under it; plan anew if a deletion came between.
+
+    Returns None if nothing that arrived is of concern here.
+    """
     for _ in range(_MOST_PLANS):
         epoch = writer.reader.local.epoch()
         guards.check(writer.reader.repository.git)
-        plan = make_plan(writer.reader, order.ids)
+        plan = make_plan(writer.reader, order.ids, order.arrived)
+        if order.arrived and not plan.is_concerned():
+            plan.close()
+            return None
         _check_ids(plan, order)
         clock.lap("plan")
         with writer.holding("deleting"):
@@ -182,7 +224,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     guards.check(plan.repository.git)
     plan.update()
     versions = (*plan.versions(), *plan.uncommitted(order.now))
-    found = _tombstones(versions, order, plan.known)
+    found = order.arrived or _tombstones(versions, order, plan.known)
     entry = Journal(
         deletion=order.deletion,
         step=journal.SEALING,
@@ -190,12 +232,13 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
         by=order.by,
         purge=order.purge,
         tombstones=found,
+        arrived=bool(order.arrived),
     )
     smp = writer.reader.local.folder
     journal.write(smp, entry)
     try:
         if order.seal is not None:
-            order.seal(versions)
+            order.seal(plan.unshared(versions) if order.arrived else versions)
     except BaseException:
         journal.close(smp, order.deletion)
         raise

@@ -33,6 +33,8 @@ class Journal:
     by: str
     purge: bool
     tombstones: Tombstones
+    # Another replica has written the commit that names the deleted.
+    arrived: bool = False
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,6 +53,7 @@ def write(smp: Path, journal: Journal) -> None:
             "by": journal.by,
             "purge": journal.purge,
             "tombstones": tombstones.write(journal.tombstones).decode(),
+            "arrived": journal.arrived,
             "old": dict(journal.old),
             "new": dict(journal.new),
         }
@@ -75,6 +78,7 @@ def read(smp: Path) -> Journal | None:
         by=kept["by"],
         purge=kept["purge"],
         tombstones=found,
+        arrived=bool(kept.get("arrived")),
         old=kept["old"],
         new=kept["new"],
     )

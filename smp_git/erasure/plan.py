@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from smp_git.erasure import guards, pages
 from smp_git.erasure.graves import named
@@ -13,10 +14,12 @@ from smp_git.errors import DamagedError
 from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import references
-from smp_git.git.objects import ObjectId, read_commit
+from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader
+
+REMOTES: Final = "refs/remotes/"
 
 
 class Plan:
@@ -55,6 +58,16 @@ class Plan:
             self.history = history
             self.result = self.rewriter.rewritten(history)
 
+    def is_concerned(self) -> bool:
+        """Whether anything here changes."""
+        return self.result != self.history
+
+    def unshared(self, versions: tuple[Version, ...]) -> tuple[Version, ...]:
+        """Return those of `versions` that no remote had when it was last seen."""
+        tips = [tip for name, tip in self.history.refs.items() if name.startswith(REMOTES)]
+        shared = set(self.rewriter.losses(tips))
+        return tuple(v for v in versions if (v.path, object_id(BLOB, v.data)) not in shared)
+
     def versions(self) -> tuple[Version, ...]:
         """Return the versions that go, oldest first."""
         found: dict[tuple[str, bytes], Version] = {}
@@ -81,9 +94,10 @@ class Plan:
 
     def uncommitted(self, now: datetime) -> tuple[Version, ...]:
         """Return the edits of the deleted that a person has not committed."""
-        known = {(each.id, each.data) for each in self.versions()}
+        versions = self.versions()
+        known = {(each.id, each.data) for each in versions}
         found = []
-        for each in self._ids:
+        for each in self._ids or dict.fromkeys(each.id for each in versions):
             place = parse_id(each)
             file = self.repository.path / place.path
             if file.is_symlink() or not file.is_file():

@@ -81,7 +81,9 @@ class Publisher:
     # The commit that names the deleted
 
     def _deletion(self, tip: bytes) -> bytes:
-        """Return the tip with the tombstones on top; the tip itself if it has them."""
+        """Return the tip with the tombstones on top; the tip itself if it needs none."""
+        if self._entry.arrived:
+            return tip
         read = self._plan.rewriter.read
         root = read_tree(read(raw_commit(read(tip)[1]).tree)[1])
         file = root.get(tombstones.PATH)

@@ -1,0 +1,56 @@
+"""Deletions that arrive from another replica: what only this one had is sealed, then all goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from smp_git.erasure.erase import Receipt, Version, erase_arrived
+from smp_git.format.tombstones import Tombstones
+from smp_git.recovery import purge, receipts
+from smp_git.recovery.deletion import items_of, kept
+from smp_git.recovery.record import Record
+from smp_git.recovery.site import Site
+from smp_git.recovery.trash import BACKUP, new_deletion
+
+REASON = "deleted on another replica"
+
+
+def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str) -> Receipt | None:
+    """Delete here what was deleted elsewhere; return None if nothing of it was here.
+
+    What no remote ever had of a deleted memory can be restored from this replica's own
+    copy; nothing that was purged can be, and its copies are destroyed.
+    """
+    site.sweep()
+    deletion = new_deletion(now)
+    sealed: list[str] = []
+
+    def seal(versions: Sequence[Version]) -> None:
+        own = [version for version in versions if not arrived.is_purged(version.id)]
+        if not own:
+            return
+        site.trash.check()
+        record = Record(
+            deletion=deletion,
+            session_id=site.trash.session_id,
+            session_uid=site.trash.uid,
+            deleted_at=now,
+            deleted_by=by,
+            reason=REASON,
+            items=tuple(items_of(own)),
+            recovery_deadline=now + site.trash.retention,
+            backup=BACKUP,
+            key=deletion,
+        )
+        site.trash.keep(record, kept(site, own))
+        sealed.append(deletion)
+
+    receipt = erase_arrived(site.writer, arrived, by=by, seal=seal, now=now, deletion=deletion)
+    if receipt is not None:
+        if sealed:
+            site.trash.confirm(deletion)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)
+    purge.follow(site)
+    return receipt
