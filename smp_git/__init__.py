@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from smp_git.bisect import Culprit as Culprit
+    from smp_git.bisect import View as View
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
     from smp_git.errors import SmpError as SmpError
@@ -34,6 +36,7 @@ _HOMES = {
     "Anonymized": "recovery.anonymize",
     "BlamedField": "history",
     "Change": "transaction",
+    "Culprit": "bisect",
     "FieldChange": "history",
     "Link": "memory",
     "Memory": "memory",
@@ -50,12 +53,14 @@ _HOMES = {
     "Store": "store",
     "Switches": "recovery.anonymize",
     "Version": "history",
+    "View": "bisect",
 }
 
 __all__ = [
     "Anonymized",
     "BlamedField",
     "Change",
+    "Culprit",
     "FieldChange",
     "Link",
     "Memory",
@@ -72,6 +77,7 @@ __all__ = [
     "Store",
     "Switches",
     "Version",
+    "View",
 ]
 
 

@@ -20,6 +20,7 @@ from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
 if TYPE_CHECKING:
+    from smp_git.bisect import Condition, Culprit
     from smp_git.context import Context
     from smp_git.query import overview
     from smp_git.query.answer import Answer, Hit
@@ -152,6 +153,25 @@ class Questions:
         if at is None:
             self._accesses.note([piece.id for piece in made.pieces if not piece.session], moment)
         return made
+
+    # Bisection
+
+    def bisect(self, condition: Condition, *, good: str | datetime | None = None, bad: str | datetime = "HEAD") -> Culprit:  # fmt: skip
+        """Return the first write after which `condition`, true before, is no longer true.
+
+        The condition is given the session as it was after a commit, with `query`, `get`,
+        `memories`, `aggregate` and `summary`. It must hold at `good` and fail at `bad`;
+        without `good` a place where it holds is searched backwards.
+        """
+        from smp_git.bisect import View, culprit  # noqa: PLC0415 - few programs search the past
+
+        moment = self._clock()
+
+        def answer(_: Snapshot) -> Culprit:
+            start = self._at(good) if good is not None else None
+            return culprit(start, self._at(bad), lambda name: View(self._reader.at(name), self._desk, moment), condition)  # fmt: skip
+
+        return self._read(None, answer)
 
     # Revisions
 

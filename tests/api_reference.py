@@ -30,10 +30,10 @@ Further keywords of `add`, `edit` and `supersede` are the [fields](fields.md) of
 `smp_git.__version__` is the version of the package.
 """
 
-_DOORS = (smp_git.Store, smp_git.Session, SessionTransaction)
+_DOORS = (smp_git.Store, smp_git.Session, SessionTransaction, smp_git.View)
 _VALUES = (
     smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
-    smp_git.FieldChange, smp_git.BlamedField, smp_git.SessionInfo, Participant, Metadata,
+    smp_git.FieldChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
     smp_git.Problem, smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized,
 )  # fmt: skip

@@ -28,7 +28,7 @@ LAYERS = (
     {"check", "transaction"},
     {"guard", "access", "erasure"},
     {"upkeep", "query", "recovery"},
-    {"briefing"},
+    {"briefing", "bisect"},
     {"questions"},
     {"deletions"},
     {"session"},

@@ -183,6 +183,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp diff", ("memories", 0, "fields", 0), "Field change"),
     ("smp blame DEC-1", (), "Blame"),
     ("smp blame DEC-1", ("fields", 0), "Blamed field"),
+    ("smp bisect --expect-none 'query MySQL'", (), "Culprit"),
     ("smp undo", (), "Change"),
     ("smp rollback HEAD~1", (), "Change"),
     ("smp commit", (), "Change"),

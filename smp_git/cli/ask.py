@@ -71,10 +71,21 @@ def _value(text: str) -> object:
         return text
 
 
-def _specification(file: Path | None) -> dict[str, Any] | None:
+def specification(file: Path | None) -> dict[str, Any] | None:
+    """Return what `--spec` names, or None."""
     if file is None:
         return None
     return dict(yamlfile.read(text_from("-" if str(file) == "-" else None, None if str(file) == "-" else file), str(file)))  # fmt: skip
+
+
+def parts_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a query that the options of `smp query` ask for."""
+    named = {"kinds": "kind", "tags": "tag", "any_tags": "any_tag", "not_tags": "not_tag", "agents": "agent", "since": "since", "until": "until", "min_priority": "min_priority", "sort": "sort", "aggregations": "count"}  # fmt: skip
+    parts = {part: given[option] for part, option in named.items() if given[option]}
+    if given["where"]:
+        parts["where"] = _conditions(given["where"])
+    flags = {"include_superseded": (not given["no_superseded"], True), "include_related": (given["related"], False), "explain": (given["explain"], False), "limit": (given["limit"], 20), "offset": (given["offset"], 0)}  # fmt: skip
+    return parts | {name: value for name, (value, default) in flags.items() if value != default}
 
 
 @command(example='smp query "session timeout" --kind finding --where severity=critical --explain')
@@ -107,15 +118,8 @@ def query(
     FIELD OPERATOR VALUE with an operator of a specification, such as
     'tags contains security' or 'confidence between [0.5, 1]'.
     """
-    parts: dict[str, Any] = {
-        "kinds": kind, "tags": tag, "any_tags": any_tag, "not_tags": not_tag, "agents": agent,
-        "since": since, "until": until, "where": _conditions(where), "min_priority": min_priority,
-        "sort": sort, "aggregations": count,
-    }  # fmt: skip
-    parts = {name: value for name, value in parts.items() if value}
-    flags = {"include_superseded": (not no_superseded, True), "include_related": (related, False), "explain": (explain, False), "limit": (limit, 20), "offset": (offset, 0)}  # fmt: skip
-    parts |= {name: value for name, (value, default) in flags.items() if value != default}
-    given = _specification(spec)
+    parts = parts_of(ctx.params)
+    given = specification(spec)
     if all_sessions:
         if at is not None:
             raise InvalidQueryError("--at asks one session", hint="leave --all-sessions out")

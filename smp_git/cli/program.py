@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smp_git.cli import ask, erase, hook, read, sessions, show_demo, write
+from smp_git.cli import ask, bisect, erase, hook, read, sessions, show_demo, write
 from smp_git.cli.app import app
 
-__all__ = ["app", "ask", "erase", "hook", "read", "sessions", "show_demo", "write"]
+__all__ = ["app", "ask", "bisect", "erase", "hook", "read", "sessions", "show_demo", "write"]
