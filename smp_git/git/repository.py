@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -223,6 +223,15 @@ class Repository:
         """Yield the commits reachable from `start`, newest first, none before its children."""
         for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
             yield self.commit(CommitId(str(found.id)))
+
+    def beyond(self, tips: Iterable[CommitId], known: Iterable[CommitId]) -> list[CommitId]:
+        """Return the commits that `tips` reach and `known` ones do not."""
+        walker = self._repo.walk(None)
+        for tip in tips:
+            walker.push(pygit2.Oid(hex=tip))
+        for tip in known:
+            walker.hide(pygit2.Oid(hex=tip))
+        return [CommitId(str(found.id)) for found in walker]
 
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
