@@ -15,7 +15,13 @@ SmpError
 ├── LockedError             the session stayed locked
 ├── RefusedError            needs a safer state
 ├── DamagedError            the session is not sound
-└── StorageError            the disk said no
+├── StorageError            the disk said no
+└── SyncError               a remote
+    ├── RemoteUnreachableError
+    ├── RemoteNotFoundError no repository at its address
+    ├── RemoteAuthError     it does not let us in, or is not who it was
+    ├── RemoteRefusedError  it said no
+    └── UntrustedError      what it holds cannot be taken in
 """
 
 from __future__ import annotations
@@ -169,3 +175,47 @@ class StorageError(SmpError, OSError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class SyncError(SmpError):
+    """An exchange with a remote did not come about."""
+
+    code = "remote"
+    exit_status = 10
+
+
+class RemoteUnreachableError(SyncError, ConnectionError):
+    """A remote does not answer, or stopped in the middle."""
+
+    code = "remote_unreachable"
+    recoverable = True
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        SmpError.__init__(self, message, hint=hint)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RemoteNotFoundError(SyncError):
+    """There is no repository at the address of a remote."""
+
+    code = "remote_not_found"
+
+
+class RemoteAuthError(SyncError):
+    """A remote does not let us in, or is not the one that was known."""
+
+    code = "remote_auth"
+
+
+class RemoteRefusedError(SyncError):
+    """A remote said no."""
+
+    code = "remote_refused"
+
+
+class UntrustedError(SyncError):
+    """What a remote holds cannot be taken in."""
+
+    code = "untrusted"
