@@ -154,8 +154,7 @@ class Publisher:
 
     def _move(self, name: str, old: bytes | None, new: bytes | None) -> None:
         if new is None:
-            (self._git / name).unlink(missing_ok=True)
-            references.write_packed(self._git, {name: None})
+            references.drop(self._git, name)
         elif name == HEAD:
             scratch = self._git / "smp" / "head.tmp"
             disk.replace_durably(self._git / HEAD, f"{new.hex()}\n".encode(), scratch)

@@ -78,6 +78,12 @@ def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
         disk.replace_file(git / "packed-refs", text.encode("utf-8", "surrogateescape"), scratch)
 
 
+def drop(git: Path, name: str) -> None:
+    """Remove a reference; the caller holds the session's lock."""
+    (git / name).unlink(missing_ok=True)
+    write_packed(git, {name: None})
+
+
 def read_stash(git: Path) -> list[StashEntry]:
     """Return the entries of the stash, oldest first."""
     try:
