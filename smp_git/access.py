@@ -99,10 +99,13 @@ class Accesses:
             return self._totals
         return {**self._totals, **{name: _sum(self._totals.get(name), value) for name, value in pending.items()}}  # fmt: skip
 
-    def fold(self, writer: Writer) -> None:
-        """Note what was counted, and move a long journal into this replica's reference."""
+    def fold(self, writer: Writer, *, everything: bool = False) -> None:
+        """Note what was counted, and move a long journal into this replica's reference.
+
+        With `everything` a short one is moved too, so that it can be pushed.
+        """
         self.flush()
-        if self._journal_size() < _FOLD_BYTES:
+        if self._journal_size() < (1 if everything else _FOLD_BYTES):
             return
         with suppress(SmpError, MovedError), writer.holding("counting accesses"):
             tag = writer.identity().tag
