@@ -1,0 +1,329 @@
+"""Exchanges with remotes, by the git command: what they hold, fetching, pushing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from shlex import quote
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from smp_git.errors import (
+    InvalidError,
+    RemoteNotFoundError,
+    RemoteUnreachableError,
+    SyncError,
+    UntrustedError,
+    shown,
+)
+from smp_git.git import child, command, complaint
+from smp_git.git.address import Address, parse
+from smp_git.git.child import Done, Leash
+
+TRAVELLING: Final = ("refs/heads/", "refs/tags/", "refs/smp/access/")
+
+# What a child may know of its surroundings, unless Git's own helpers may be used.
+_PASSED: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SYSTEMROOT", "SSH_AUTH_SOCK",
+    "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
+)  # fmt: skip
+_SETTINGS: Final = (
+    "core.fsync=none",
+    "credential.helper=",
+    "http.followRedirects=false",
+    "http.lowSpeedLimit=1",
+    "protocol.version=2",
+    "submodule.recurse=false",
+    # Large files stream through instead of being held, packs are mapped in small pieces.
+    "core.bigFileThreshold=8m",
+    "core.packedGitWindowSize=16m",
+    "core.packedGitLimit=128m",
+    "core.deltaBaseCacheLimit=64m",
+)
+_FETCHING: Final = (
+    "fetch.fsckObjects=true",
+    "fetch.unpackLimit=1",
+    "fetch.writeCommitGraph=false",
+    "core.alternateRefsPrefixes=refs/none",
+    "pack.writeReverseIndex=false",
+)
+_PUSHING: Final = ("push.gpgSign=false", "push.followTags=false", "push.negotiate=false")
+_VARIABLE: Final = "SMP_TOKEN"
+# Servers that want a name beside a token take this one.
+_USER: Final = "x-access-token"
+_ROW = re.compile(r"([0-9a-f]{40})\t(\S+)")
+_OUTCOME = re.compile(r"([ +\-*!=])\t([^\t]*)\t(.*)")
+_REASON = re.compile(r"\[([^]]*)\](?: \((.*)\))?")
+_MOVED = re.compile(
+    r"stale info|fetch first|needs force|already exists|remote ref updated|incorrect old value"
+    r"|cannot lock ref|failed to (?:update|lock) ref|but expected"
+)
+_HELD = re.compile(r"atomic push fail")
+_NO_REPOSITORY: Final = "smp remote add --create makes one at a path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How a remote is reached.
+
+    Of `surroundings`, the environment, only what networks need is passed on; with `ask`
+    Git's own configuration and credential helpers are used too. Nothing from the
+    remote for `timeout_seconds` is taken for a cut connection.
+    """
+
+    surroundings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ssh_key: Path | None = None
+    ask: bool = False
+    token: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 60.0
+    total_seconds: float = 3600.0
+    progress: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a remote may send."""
+
+    received_bytes: int = 512 << 20
+    memory_bytes: int = 1 << 30
+    cpu_seconds: int = 900
+    reply_bytes: int = 16 << 20
+
+
+class Update(NamedTuple):
+    """A reference to move on a remote: to `new` (None: removed).
+
+    With `force`, or when it is removed, only if it is at `expected` there (None: not
+    there at all); else only forward.
+    """
+
+    ref: str
+    new: str | None
+    expected: str | None
+    force: bool = False
+
+
+class Fate(StrEnum):
+    """What a remote did with an update."""
+
+    DONE = "done"
+    CURRENT = "up to date"
+    MOVED = "moved"
+    REFUSED = "refused"
+    HELD = "held"
+    FAILED = "failed"
+
+
+class Outcome(NamedTuple):
+    """What became of an update, in the remote's own words if it gave any."""
+
+    fate: Fate
+    reason: str = ""
+
+
+def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[str, str]:
+    """Return the references of a remote that travel; empty for an empty repository."""
+    place = _place(address)
+    git = Path(os.devnull)
+    patterns = [f"{each}*" for each in TRAVELLING]
+    rest = ("ls-remote", "--refs", "--quiet", "--upload-pack=git-upload-pack", "--", place.text)
+    leash = _leash(access, limits)
+    done = _run(git, place, access, leash, (), (*rest, *patterns))
+    if done.status:
+        raise _error(done, place, access)
+    return _rows(done.reply, place)
+
+
+def _rows(reply: bytes, place: Address) -> dict[str, str]:
+    found = {}
+    for line in reply.decode("utf-8", "replace").splitlines():
+        row = _ROW.fullmatch(line)
+        if row is None:
+            raise UntrustedError(
+                f"{place}: it lists {shown(line)}, which is no reference",
+                hint="a session is in a repository of the usual form, with SHA-1 ids",
+            )
+        if row[2].startswith(TRAVELLING) and not row[2].endswith("^{}"):
+            found[row[2]] = row[1]
+    return found
+
+
+def fetch(
+    into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits()
+) -> None:
+    """Fetch into the Git folder `into`, checking every object as it comes."""
+    place = _place(address)
+    arguments = (
+        "fetch", "--progress", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+        "--no-recurse-submodules", "--refmap=", "--upload-pack=git-upload-pack", "--", place.text,
+    )  # fmt: skip
+    objects = into / "objects"
+    leash = _leash(access, limits, file_bytes=limits.received_bytes)
+    done = _run(
+        into, place, access, leash, _FETCHING, (*arguments, *refspecs), lambda: _size_of(objects)
+    )
+    if done.status or done.cut:
+        raise _error(done, place, access)
+
+
+def _size_of(folder: Path) -> int:
+    """Return how many bytes stand in a folder; files may come and go meanwhile."""
+    total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    total += _size_of(Path(entry.path))
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return total
+    return total
+
+
+def push(git: Path, address: str, updates: Sequence[Update], access: Access) -> dict[str, Outcome]:
+    """Push updates, all or none where the remote can, and return what became of each.
+
+    Raises a SyncError when the remote was not reached, or did not say what it did.
+    """
+    if not updates:
+        return {}
+    place = _place(address)
+    arguments = ["push", "--porcelain", "--progress", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--receive-pack=git-receive-pack"]  # fmt: skip
+    if len(updates) > 1:
+        arguments.append("--atomic")
+    leases = [each for each in updates if each.force or each.new is None]
+    arguments += [f"--force-with-lease={each.ref}:{each.expected or ''}" for each in leases]
+    specs = [f"{each.new or ''}:{each.ref}" for each in updates]
+    done = _run(git, place, access, _leash(access, None), _PUSHING, (*arguments, "--", place.text, *specs))  # fmt: skip
+    outcomes = _outcomes(done, access.token)
+    lost = {each.ref for each in updates} - outcomes.keys()
+    failed = [each for each in outcomes.values() if each.fate is Fate.FAILED]
+    error = _error(done, place, access) if done.cut or lost or failed else None
+    if error is not None and (lost or done.cut or isinstance(error, RemoteUnreachableError)):
+        raise error
+    return outcomes
+
+
+def _outcomes(done: Done, secret: str | None) -> dict[str, Outcome]:
+    found = {}
+    for line in done.reply.decode("utf-8", "replace").splitlines():
+        row = _OUTCOME.fullmatch(line)
+        if row is not None:
+            ref = row[2].rpartition(":")[2]
+            found[ref] = _outcome(row[1], row[3], done.complaint, secret)
+    return found
+
+
+def _outcome(flag: str, summary: str, said: str, secret: str | None) -> Outcome:
+    if flag != "!":
+        return Outcome(Fate.CURRENT if flag == "=" else Fate.DONE)
+    match = _REASON.match(summary)
+    who, reason = (match[1], match[2] or match[1]) if match else ("", summary)
+    told = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]  # fmt: skip
+    full = complaint.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
+    if _HELD.search(reason):
+        return Outcome(Fate.HELD, full)
+    if _MOVED.search(reason) or (who == "rejected" and reason == "non-fast-forward"):
+        return Outcome(Fate.MOVED, full)
+    if reason == "atomic transaction failed" and _MOVED.search(said):
+        return Outcome(Fate.MOVED, full)
+    if who == "remote rejected" and not re.search("unpacker error|atomic transaction|quarantine|missing necessary", reason):  # fmt: skip
+        return Outcome(Fate.REFUSED, full)
+    return Outcome(Fate.FAILED, full)
+
+
+# The command and what surrounds it
+
+
+def _place(address: str) -> Address:
+    place = parse(address, Path(os.sep))
+    if place.kind == "path" and not Path(place.path).is_dir():
+        raise RemoteNotFoundError(f"{place}: there is no repository", hint=_NO_REPOSITORY)
+    return place
+
+
+def _leash(access: Access, limits: Limits | None, file_bytes: int | None = None) -> Leash:
+    return Leash(
+        silence_seconds=access.timeout_seconds,
+        total_seconds=access.total_seconds,
+        reply_bytes=(limits or Limits()).reply_bytes,
+        file_bytes=file_bytes,
+        memory_bytes=limits.memory_bytes if limits else None,
+        cpu_seconds=limits.cpu_seconds if limits else None,
+    )
+
+
+def _run(git: Path, place: Address, access: Access, leash: Leash, settings: Sequence[str], rest: Sequence[str], size: Callable[[], int] | None = None) -> Done:  # fmt: skip
+    if command.program() is None:
+        raise SyncError("remotes need the git command, which is not installed", hint="install git")
+    own = [*_SETTINGS, f"http.lowSpeedTime={max(1, int(access.timeout_seconds))}", *settings]
+    if access.ask and access.token is None:
+        own.remove("credential.helper=")
+    own += _token_settings(place, access)
+    options = [part for each in own for part in ("-c", each)]
+    arguments = command.arguments(git, *options, *rest)
+    return child.run(arguments, _environment(place, access), leash, access.progress, size)
+
+
+def _error(done: Done, place: Address, access: Access) -> Exception:
+    if done.cut == "long":
+        return UntrustedError(
+            f"{place}: it sends more than the limit", hint="raise sync_limit_bytes if that is right"
+        )
+    if done.cut:
+        seconds = access.timeout_seconds if done.cut == "silent" else access.total_seconds
+        return RemoteUnreachableError(
+            f"{place}: nothing came for {seconds:g} seconds"
+            if done.cut == "silent"
+            else f"{place}: it took longer than {seconds:g} seconds",
+            hint="try again, or raise sync_timeout_seconds",
+        )
+    return complaint.meant(done.complaint, str(place), access.token)
+
+
+def _environment(place: Address, access: Access) -> dict[str, str]:
+    found = access.surroundings
+    own = command.environment()
+    if access.ask:
+        kept = {name: value for name, value in found.items() if not name.startswith(("GIT_", "SMP_", "SSH_ASKPASS"))}  # fmt: skip
+        own = {name: value for name, value in own.items() if name not in ("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL")}  # fmt: skip
+    else:
+        kept = {name: found[name] for name in _PASSED if name in found}
+    own |= kept | {
+        "LC_ALL": "C",
+        "GIT_ASKPASS": "",
+        "SSH_ASKPASS_REQUIRE": "never",
+        "GIT_ALLOW_PROTOCOL": {"path": "file"}.get(place.kind, place.kind),
+        "GIT_SSH_COMMAND": _ssh(access),
+        "GIT_SSH_VARIANT": "ssh",
+    }
+    if access.token is not None and place.kind in ("http", "https"):
+        own[_VARIABLE] = access.token
+    return own
+
+
+def _ssh(access: Access) -> str:
+    words = ["ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(access.timeout_seconds))}"]  # fmt: skip
+    if access.ssh_key is not None:
+        words += ["-i", str(access.ssh_key), "-o", "IdentitiesOnly=yes"]
+    return " ".join(map(quote, words))
+
+
+def _token_settings(place: Address, access: Access) -> list[str]:
+    """Return settings that give the token to this host alone, from the environment."""
+    if access.token is None or place.kind not in ("http", "https"):
+        return []
+    if not access.token.isprintable():
+        raise InvalidError(f"{_VARIABLE} holds more than one line")
+    parts = urlsplit(place.text)
+    host = parts.netloc.rpartition("@")[2]
+    name = "" if parts.username else f"echo username={_USER};"
+    answer = f'printf "password=%s\\n" "${_VARIABLE}"'
+    helper = f'!f() {{ test "$1" = get || exit 0; {name} {answer}; }}; f'
+    return [f"credential.{place.kind}://{host}.helper={helper}"]
