@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smp_git.errors import InvalidFileError
-from smp_git.format import document, lines
-from smp_git.format.ids import INDEX, kind_of_folder, parse_path
+from smp_git.format import document, glance, lines
+from smp_git.format.ids import INDEX, Id, kind_of_folder, parse_path
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, Child, ObjectId
 from smp_git.git.repository import Repository
@@ -50,6 +50,7 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         if child is not None and child.id == row[1].blob and _stands_at(child, f"{path}/{file}", known_id):  # fmt: skip
             found[known_id] = known.pop(known_id)
             trusted.add(file)
+    made: list[str] = []
     for name, child in files.items():
         if name in trusted:
             continue
@@ -59,9 +60,11 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         known.pop(place.text, None)
         problems.append(f"{path}/{INDEX}: the line of {place.text} is missing or wrong")
         try:
-            found[place.text] = row_of(repository.blob(child.id), place.path, child.id)
+            made.append(line_of(repository.blob(child.id), place, child.id))
         except InvalidFileError as error:
             problems.append(error.message)
+    entries = lines.read_lines(made)
+    found |= {entry.id: (line, entry) for line, entry in zip(made, entries, strict=True) if entry}
     problems += [f"{path}/{INDEX}: {name} has a line but no file" for name in known]
     return Page(
         path=path,
@@ -102,11 +105,16 @@ def row_of(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
     return lines.write_line(entry), entry
 
 
+def line_of(file: bytes, place: Id, blob: str) -> str:
+    """Return the line of a memory's file; raise InvalidFileError."""
+    return glance.line(file, place, blob) or row_of(file, place.path, blob)[0]
+
+
 def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
     """Return the index that the files of a page ask for, whatever the page has."""
     made: dict[MemoryId, str] = {}
     for name, child in repository.tree(tree_id).items():
         place = parse_path(f"{path}/{name}")
         if place is not None and child.mode != FOLDER_MODE:
-            made[place.text] = row_of(repository.blob(child.id), place.path, child.id)[0]
+            made[place.text] = line_of(repository.blob(child.id), place, child.id)
     return lines.write_page(made)

@@ -14,6 +14,7 @@ from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.memory import (
     COMMON_FIELDS,
+    CONTESTED,
     MAX_FILE_BYTES,
     Kind,
     Link,
@@ -56,7 +57,8 @@ def mapping_of(memory: Memory) -> dict[str, Value]:
     kind = parse_id(memory.id).kind
     fields = memory.fields
     own = [name for name in kind.fields if name in fields]
-    unknown = [name for name in fields if name not in kind.fields and name not in COMMON_FIELDS]
+    known = (*kind.fields, *COMMON_FIELDS, CONTESTED)
+    unknown = [name for name in fields if name not in known]
     out: dict[str, Value] = {"id": memory.id, "kind": memory.kind}
     if memory.generation > 1:
         out["generation"] = memory.generation
@@ -73,7 +75,18 @@ def mapping_of(memory: Memory) -> dict[str, Value]:
         out["tags"] = list(memory.tags)
     if memory.links:
         out["links"] = [{link.relation: link.target} for link in memory.links]
+    if CONTESTED in fields:
+        out[CONTESTED] = fields[CONTESTED]
     return out
+
+
+def fields_of(memory: Memory) -> dict[str, Value]:
+    """Return everything a memory says, by field, its main text under the kind's own name."""
+    mapping = mapping_of(memory)
+    kind = parse_id(memory.id).kind
+    if kind.suffix == "md":
+        mapping[kind.main] = memory.content
+    return mapping
 
 
 def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
@@ -95,7 +108,7 @@ def spliced(file: bytes, path: str, changes: Mapping[str, Value | None], order: 
     done without changing anything else.
     """
     text = file.decode()
-    front, body = _split(text, path) if path.endswith(".md") else (text, None)
+    front, body = split(text, path) if path.endswith(".md") else (text, None)
     changed = yamlfile.edit(front, changes, order)
     if changed is None or body is None:
         return changed.encode() if changed is not None else None
@@ -131,7 +144,7 @@ def decode(file: bytes, path: str) -> Memory:
     if text.startswith("\ufeff"):
         raise InvalidFileError(f"{path}:1: a byte order mark", hint="save it as plain UTF-8")
     if place.kind.suffix == "md":
-        front, body = _split(text, path)
+        front, body = split(text, path)
         first_line = 2
     else:
         front, body = text, None
@@ -148,7 +161,8 @@ def decode(file: bytes, path: str) -> Memory:
         ) from None
 
 
-def _split(text: str, path: str) -> tuple[str, str]:
+def split(text: str, path: str) -> tuple[str, str]:
+    """Return the front matter of a file and what stands below it; raise InvalidFileError."""
     if not text.startswith(_FENCE):
         raise InvalidFileError(
             f"{path}:1: no front matter; the first line must be ---",
