@@ -50,10 +50,21 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         if child is not None and child.id == row[1].blob and _stands_at(child, f"{path}/{file}", known_id):  # fmt: skip
             found[known_id] = known.pop(known_id)
             trusted.add(file)
+    others = {name: child for name, child in files.items() if name not in trusted}
+    found |= _read_anew(repository, path, others, known, problems)
+    problems += [f"{path}/{INDEX}: {name} has a line but no file" for name in known]
+    return Page(
+        path=path,
+        lines={name: line for name, (line, _) in found.items()},
+        entries={name: entry for name, (_, entry) in found.items()},
+        problems=tuple(problems),
+    )
+
+
+def _read_anew(repository: Repository, path: str, files: Mapping[str, Child], known: dict[MemoryId, tuple[str, Entry]], problems: list[str]) -> dict[MemoryId, tuple[str, Entry]]:  # fmt: skip
+    """Return the rows of files whose lines cannot be trusted, and say so."""
     made: list[str] = []
     for name, child in files.items():
-        if name in trusted:
-            continue
         place = parse_path(f"{path}/{name}")
         if place is None or child.mode == FOLDER_MODE:
             continue
@@ -63,15 +74,8 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
             made.append(line_of(repository.blob(child.id), place, child.id))
         except InvalidFileError as error:
             problems.append(error.message)
-    entries = lines.read_lines(made)
-    found |= {entry.id: (line, entry) for line, entry in zip(made, entries, strict=True) if entry}
-    problems += [f"{path}/{INDEX}: {name} has a line but no file" for name in known]
-    return Page(
-        path=path,
-        lines={name: line for name, (line, _) in found.items()},
-        entries={name: entry for name, (_, entry) in found.items()},
-        problems=tuple(problems),
-    )
+    read = zip(made, lines.read_lines(made), strict=True)
+    return {entry.id: (line, entry) for line, entry in read if entry}
 
 
 def _stands_at(child: Child, path: str, memory_id: str) -> bool:
