@@ -18,6 +18,7 @@ FORMAT: Final = 1
 CONFIG: Final = "config.yaml"
 _LONGEST_TIMEOUT: Final = 3600
 _LONGEST_RETENTION: Final = 36_500
+_LARGEST_SYNC: Final = 1 << 40
 NAMES: Final = (
     "format",
     "durability",
@@ -27,6 +28,10 @@ NAMES: Final = (
     "decay",
     "relevance",
     "semantic",
+    "remote",
+    "ssh_key",
+    "sync_timeout_seconds",
+    "sync_limit_bytes",
     *REDACTION,
 )
 
@@ -43,6 +48,10 @@ class Settings:
     decay: Mapping[str, Value] = field(default_factory=dict)
     relevance: Mapping[str, Value] = field(default_factory=dict)
     semantic: bool = False
+    remote: str | None = None
+    ssh_key: Path | None = None
+    sync_timeout_seconds: float = 60.0
+    sync_limit_bytes: int = 536_870_912
     file: str = CONFIG
 
 
@@ -81,6 +90,10 @@ def load(store: Path) -> Settings:
         decay=decay,
         relevance=relevance,
         semantic=_switch(found, "semantic", file),
+        remote=_remote(found.get("remote"), file),
+        ssh_key=_ssh_key(found.get("ssh_key"), file),
+        sync_timeout_seconds=_number(found, "sync_timeout_seconds", 60.0, _LONGEST_TIMEOUT, file),
+        sync_limit_bytes=int(_number(found, "sync_limit_bytes", 536_870_912, _LARGEST_SYNC, file)),
         file=str(file),
     )
 
@@ -120,3 +133,32 @@ def _key_dir(value: Value, store: Path, file: Path) -> Path | None:
             hint="a folder elsewhere, which is not copied together with the store",
         )
     return place
+
+
+def _remote(value: Value, file: Path) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or "{session}" not in value:
+        raise InvalidError(
+            f"{file}: remote is an address with {{session}} in it, not {shown(value)}",
+            hint="such as git@host:memory/{session}.git",
+        )
+    if not value.startswith("~"):
+        return value
+    return str(_expanded(value, "remote", file))
+
+
+def _ssh_key(value: Value, file: Path) -> Path | None:
+    if value is None:
+        return None
+    place = _expanded(value, "ssh_key", file) if isinstance(value, str) else None
+    if place is None or not place.is_absolute():
+        raise InvalidError(f"{file}: ssh_key is the full path of a key file, not {shown(value)}")
+    return place
+
+
+def _expanded(text: str, name: str, file: Path) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise InvalidError(f"{file}: the {name} {shown(text)} begins with no known home") from None

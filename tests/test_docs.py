@@ -123,6 +123,8 @@ def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
     assert listed["semantic"] == ("on" if default.semantic else "off")
     assert listed["durability"] == ("durable" if default.durable else "relaxed")
     assert listed["lock_timeout_seconds"] == str(default.lock_timeout_seconds)
+    assert listed["sync_timeout_seconds"] == str(default.sync_timeout_seconds)
+    assert listed["sync_limit_bytes"] == str(default.sync_limit_bytes)
 
 
 @pytest.mark.parametrize("name", cli_reference.commands())
