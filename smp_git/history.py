@@ -13,7 +13,7 @@ from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId, Memory, MemoryId, Value, is_same
+from smp_git.memory import CommitId, MemoryId, Value, is_same
 from smp_git.snapshot import Snapshot
 from smp_git.when import format_time
 
@@ -176,22 +176,13 @@ def _fields(repository: Repository, path: str, blob: ObjectId | None) -> dict[st
         memory = document.decode(file, path)
     except InvalidFileError:
         return {"file": file.decode("utf-8", "replace")}
-    return {**fields_of(memory), "_title": memory.title}
-
-
-def fields_of(memory: Memory) -> dict[str, Value]:
-    """Return everything a memory says, by field, its main text under the kind's own name."""
-    mapping = document.mapping_of(memory)
-    kind = parse_id(memory.id).kind
-    if kind.suffix == "md":
-        mapping[kind.main] = memory.content
-    return mapping
+    return {**document.fields_of(memory), "_title": memory.title}
 
 
 def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
     """Return, for each field of a memory, the commit that gave it its present value."""
     path = parse_id(memory_id).path
-    now = fields_of(snapshot.get(memory_id))
+    now = document.fields_of(snapshot.get(memory_id))
     found: dict[str, Version] = {}
     agreeing = set(now)
     for version, blob in versions(snapshot, memory_id):

@@ -73,6 +73,8 @@ KINDS: Final[Mapping[str, Kind]] = {
 KIND_ORDER: Final = {name: place for place, name in enumerate(KINDS)}
 
 COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned", "source")
+# Values that lost in a merge; only a merge adds to them.
+CONTESTED: Final = "contested"
 _STRUCTURAL: Final = frozenset(
     ("id", "kind", "generation", "created_at", "updated_at", "agent", "tags", "links")
 )
@@ -344,11 +346,23 @@ def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
     return out
 
 
+def check_given(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
+    """Return the checked fields that a caller gives; None values are left out."""
+    if CONTESTED in fields:
+        raise InvalidError(
+            "contested holds the values that lost in a merge and cannot be set",
+            hint="smp resolve-conflict settles them",
+        )
+    return check_fields(kind, fields)
+
+
 def _is_field(name: object) -> bool:
     return isinstance(name, str) and _FIELD.fullmatch(name) is not None
 
 
 def _check_field(kind: Kind, name: str, value: Value) -> Value:
+    if name == CONTESTED:
+        return _contested(value)
     check = _CHECKS.get(name)
     if check is None or (name not in kind.fields and name not in COMMON_FIELDS):
         return value
@@ -422,6 +436,24 @@ def _resolution(name: str, value: Value) -> Value:
             _word(f"{name}.status", value["status"])
         return value
     raise InvalidError(f"{name} is a mapping with a status, not {shown(value)}")
+
+
+def _contested(value: Value) -> Value:
+    items = value if isinstance(value, list) else [None]
+    if all(map(_is_loss, items)):
+        return value
+    raise InvalidError(
+        "contested is a list of values that lost in a merge, each with field, at and replica",
+        hint="take the key out to keep the present values",
+    )
+
+
+def _is_loss(item: Value) -> bool:
+    return (
+        isinstance(item, dict)
+        and item.keys() <= {"field", "value", "at", "replica"}
+        and all(isinstance(item.get(name), str) for name in ("field", "at", "replica"))
+    )
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, Value], Value]]] = {

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from smp_git.errors import ConflictError
 from smp_git.format import document
 from smp_git.format.ids import parse_path
-from smp_git.history import fields_of
 from smp_git.memory import Value, is_same
 
 # Every write sets it, so that it says nothing about a conflict.
@@ -21,7 +20,7 @@ def reconciled(base: bytes, mine: bytes, theirs: bytes, path: str) -> bytes:
     and InvalidFileError if a version does not parse.
     """
     before, by_hand, later = (
-        fields_of(document.decode(file, path)) for file in (base, mine, theirs)
+        document.fields_of(document.decode(file, path)) for file in (base, mine, theirs)
     )
     changed = {
         name: later.get(name)

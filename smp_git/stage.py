@@ -26,7 +26,7 @@ from smp_git.memory import (
     Value,
     agent_name,
     aware,
-    check_fields,
+    check_given,
     check_tags,
     kind_named,
     says_same,
@@ -83,7 +83,7 @@ def draft(kind: str, text: str, *, agent: str, at: datetime | None = None, tags:
         agent=agent_name(agent),
         tags=check_tags(tags),
         links=document.check_links(links),
-        fields=MappingProxyType(check_fields(known, fields)),
+        fields=MappingProxyType(check_given(known, fields)),
         created_at=aware(at) if at else None,
     )
 
@@ -142,7 +142,7 @@ class Stage:
         kind = KINDS[old.kind]
         merged = {
             name: value
-            for name, value in {**old.fields, **check_fields(kind, fields)}.items()
+            for name, value in {**old.fields, **check_given(kind, fields)}.items()
             if name not in fields or fields[name] is not None
         }
         content = old.content if text is None else document.check_content(kind, text)
@@ -218,7 +218,7 @@ class Stage:
         kind = KINDS["state"]
         place = Id(kind, 0, "", name)
         old = self._known(place.text)
-        checked = MappingProxyType(check_fields(kind, fields))
+        checked = MappingProxyType(check_given(kind, fields))
         new = Memory(
             id=place.text,
             kind="state",
