@@ -1,0 +1,201 @@
+"""A scratch repository that sees a session's objects: what comes in stands there until it is checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from smp_git import incoming
+from smp_git.errors import StorageError, UntrustedError
+from smp_git.git import command, disk, packs, references, storage
+from smp_git.git.objects import Object
+from smp_git.git.packs import Packed
+from smp_git.git.repository import Repository
+from smp_git.git.storage import Written
+from smp_git.git.transport import TRAVELLING, Access, Limits, fetch
+
+_CONFIG: Final = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+	logallrefupdates = false
+[gc]
+	auto = 0
+"""
+_HAVE: Final = "refs/have/"
+_THEIRS: Final = "refs/theirs/"
+_REFS: Final = "refs/"
+# From here on a pack costs less than its objects would as files of their own.
+_PACK_FROM: Final = 64
+_MOST_REFERENCES: Final = 10_000
+# Read in this order, a pack is visible only once it is whole.
+_SUFFIXES: Final = (".pack", ".rev", ".idx")
+
+
+class Quarantine:
+    """What a remote sent, out of reach of the session until it is adopted.
+
+    Only inside a `with`; at its end nothing of it is left.
+    """
+
+    def __init__(self, session: Path) -> None:
+        self._session = session
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening, disk.reporting("what comes in"):
+            self.path = opening.enter_context(incoming.folder(self._session))
+            self.git = self.path / ".git"
+            _build(self.git, self._session)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+        if "repository" in self.__dict__:
+            self.repository.close()
+        self._open.__exit__(kind, error, trace)
+
+    @cached_property
+    def repository(self) -> Repository:
+        """What came in together with what the session has, for reading."""
+        return Repository(self.path)
+
+    def fetch(self, address: str, access: Access, limits: Limits) -> None:
+        """Fetch everything that travels from a remote."""
+        self._name_what_is_there()
+        specs = [f"+{each}*:{_THEIRS}{each.removeprefix(_REFS)}*" for each in TRAVELLING]
+        fetch(self.git, address, specs, access, limits)
+        if len(self.refs) > _MOST_REFERENCES:
+            raise UntrustedError(f"{address}: it has more than {_MOST_REFERENCES:,} references")
+
+    def _name_what_is_there(self) -> None:
+        """Let Git tell the remote what the session has, so that only the rest is sent."""
+        there = sorted(set(references.read(self._session).values()))
+        whole = [name for name in there if self.repository.has(name)]
+        rows = (f"{name} {_HAVE}{number:06d}\n" for number, name in enumerate(whole))
+        (self.git / "packed-refs").write_text("".join(rows))
+
+    @property
+    def refs(self) -> dict[str, str]:
+        """The references of the remote, by its own names."""
+        return {
+            _REFS + name.removeprefix(_THEIRS): value
+            for name, value in references.read(self.git).items()
+            if name.startswith(_THEIRS)
+        }
+
+    def new_objects(self) -> set[bytes]:
+        """Return the ids of what came in and is not in the session."""
+        session = set(_stored(self._session / "objects"))
+        return set(_stored(self.git / "objects")) - session
+
+    # Taking over
+
+    def adopt(self, names: Iterable[bytes] | None = None) -> None:
+        """Put objects that came in, or all, into the session; nothing names them yet.
+
+        The caller holds the session's lock. What is adopted is forced out, and stays
+        once a reference is published.
+        """
+        objects = self._session / "objects"
+        own = set(_stored(self.git / "objects"))
+        wanted = own if names is None else own & set(names)
+        with disk.reporting("what came in"), Written(objects) as written:
+            if len(wanted) >= _PACK_FROM:
+                wanted = self._moved_packs(wanted, written)
+            if len(wanted) >= _PACK_FROM:
+                self._packed(wanted, written)
+            else:
+                self._loose(wanted, written)
+            written.force()
+
+    def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
+        """Move the packs of which everything is wanted; return what is in none of them."""
+        target = self._session / "objects" / "pack"
+        for index in sorted((self.git / "objects" / "pack").glob("*.idx")):
+            names = set(packs.names(index))
+            if names <= wanted:
+                wanted = wanted - names
+                for suffix in _SUFFIXES:
+                    _move(index.with_suffix(suffix), target, written)
+        return wanted
+
+    def _packed(self, wanted: set[bytes], written: Written) -> None:
+        """Make one pack in the session of some objects."""
+        target = self._session / "objects" / "pack"
+        done = subprocess.run(  # noqa: S603 - our own arguments
+            command.arguments(self.git, "pack-objects", "-q", "--delta-base-offset", str(target / "pack")),
+            input=b"".join(name.hex().encode() + b"\n" for name in sorted(wanted)),
+            env=command.environment(),
+            capture_output=True,
+            check=False,
+        )  # fmt: skip
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise StorageError(f"cannot pack what came in: {said}")
+        stem = f"pack-{done.stdout.decode().strip()}"
+        for suffix in _SUFFIXES:
+            _keep(target / f"{stem}{suffix}", written)
+
+    def _loose(self, wanted: set[bytes], written: Written) -> None:
+        items = [Object(*self.repository.raw(name)) for name in sorted(wanted)]
+        if [item.id for item in items] != [name.hex() for name in sorted(wanted)]:
+            raise UntrustedError("what came in holds an object under the name of another")
+        storage.store(self._session / "objects", items, written)
+
+    def adopt_objects(self, objects: Iterable[Packed]) -> None:
+        """Put objects made from what came in into the session; nothing names them yet."""
+        folder = self._session / "objects"
+        items = list({item.name: item for item in objects}.values())
+        with disk.reporting("what came in"), Written(folder) as written:
+            if len(items) < _PACK_FROM:
+                storage.store(folder, [Object(item.type, item.data) for item in items], written)
+            else:
+                made = packs.pack(items)
+                for suffix, data in ((".pack", made.pack), (".idx", made.idx)):
+                    path = folder / "pack" / f"{made.name}{suffix}"
+                    disk.replace_file(path, data, self.git / "made", mode=0o400)
+                    _keep(path, written)
+            written.force()
+
+
+def sweep(session: Path) -> int:
+    """Remove what processes that are gone left in quarantine; return how many there were."""
+    return incoming.sweep(session)
+
+
+def _build(git: Path, session: Path) -> None:
+    for folder in ("objects/info", "objects/pack", "refs/heads"):
+        (git / folder).mkdir(mode=0o700, parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text(_CONFIG)
+    place = (session / "objects").resolve()
+    (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
+
+
+def _stored(objects: Path) -> Iterator[bytes]:
+    """Yield the id of everything in an object store."""
+    for index in (objects / "pack").glob("*.idx"):
+        yield from packs.names(index)
+    for name, _ in packs.loose(objects):
+        yield name
+
+
+def _move(path: Path, folder: Path, written: Written) -> None:
+    if not path.exists():
+        return
+    target = folder / path.name
+    path.chmod(0o400)
+    path.rename(target)
+    _keep(target, written)
+
+
+def _keep(path: Path, written: Written) -> None:
+    if path.exists():
+        written.keep(os.open(path, os.O_RDONLY), str(path.parent))
