@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from smp_git.format import lines
@@ -40,12 +40,12 @@ class Assembly(NamedTuple):
         return {item.id: item.data for item in self.objects if item.type == BLOB}
 
 
-def assemble(base: Snapshot, files: Mapping[str, bytes | None]) -> Assembly:
+def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Container[str] = ()) -> Assembly:  # fmt: skip
     """Return the tree of `base` with `files` set (None: removed).
 
     The index of every page with a changed memory follows from the files; a line whose
     memory did not change stays as it is. Raises InvalidFileError for a file that its
-    index line cannot be made from.
+    index line cannot be made from, unless it is among `unread`, which have none.
     """
     objects: list[Object] = []
     edits: dict[str, ObjectId | None] = {}
@@ -57,7 +57,7 @@ def assemble(base: Snapshot, files: Mapping[str, bytes | None]) -> Assembly:
             objects.append(blob)
         place = parse_path(path)
         if place is not None:
-            row = row_of(blob.data, path, blob.id) if blob else None
+            row = row_of(blob.data, path, blob.id) if blob and path not in unread else None
             rows.setdefault(place.page, {})[place.text] = row
     pages = {path: changed(base.page(path), path, below) for path, below in rows.items()}
     for path, page in pages.items():

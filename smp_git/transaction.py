@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +37,9 @@ from smp_git.when import format_time
 _MOST_MOVES: Final = 20
 # How often the time limit may pass while others do get the lock: they are slow, not stuck.
 _MOST_TURNS: Final = 6
+
+# Stands for a write that changes no checked-out file: whoever comes next is to repair.
+_UNSHOWN: Final = {"refs": None}
 
 _T = TypeVar("_T")
 
@@ -114,6 +117,13 @@ class Writer:
             repair(self.reader)
         return self.reader.snapshot()
 
+    def settle(self, *, remove: bool = False) -> None:
+        """Force out what the write-ahead line stands for, and empty it; the caller holds the lock.
+
+        With `remove` no byte of it is left.
+        """
+        self.reader.repository.redo.settle(remove=remove)
+
     # Writing
 
     def run(self, agent: str, work: Callable[[Stage], _T], *, reason: str | None = None, subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
@@ -159,25 +169,33 @@ class Writer:
             ),
         )
         taken = [change._replace(taken=stage.taken.get(change.path)) for change in made.changes]
-        left = self._publish(base, made._replace(changes=taken), commit)
-        return Change(commit=CommitId(commit.id), touches=touches, left=tuple(left))
-
-    def _publish(self, base: Snapshot, made: Assembly, commit: Object) -> list[str]:
-        reader = self.reader
         new = CommitId(commit.id)
+        shown = made._replace(changes=taken)
+        left = self.publish(self.reader.ref, base.id, new, shown, [*made.objects, commit])
+        return Change(commit=new, touches=touches, left=tuple(left))
+
+    def publish(self, ref: str, expected: CommitId, new: CommitId, made: Assembly, objects: Sequence[Object]) -> list[str]:  # fmt: skip
+        """Move a branch to a commit and check out what it changes; the caller holds the lock.
+
+        Returns the files that were left alone because a person had changed them. Raises
+        MovedError, with nothing changed, if the branch is not where it is expected.
+        """
+        reader = self.reader
+        is_shown = ref == MAIN and reader.repository.checked_out() == MAIN
         # Marked before anything is written, so that whoever comes next knows of it.
-        reader.local.mark_pending({change.path: change.old for change in made.changes})
+        changes = {change.path: change.old for change in made.changes}
+        reader.local.mark_pending(changes if is_shown else _UNSHOWN)
         try:
-            with reader.repository.store([*made.objects, commit]) as written:
+            with reader.repository.store(objects) as written:
                 self._keep_counters(written)
-                reader.repository.publish(reader.ref, base.id, new, written)
+                reader.repository.publish(ref, expected, new, written)
         except BaseException:
-            if reader.repository.head(reader.ref) != new:
+            if reader.repository.head(ref) != new:
                 reader.local.clear_pending()
             raise
         reader.know_pages(made.tree, made.pages)
         try:
-            left = self._check_out(made)
+            left = self._check_out(made) if is_shown else []
         except (OSError, SmpError):
             # The write stands; the next one brings the files up to date before it begins.
             return [change.path for change in made.changes]
@@ -186,8 +204,6 @@ class Writer:
 
     def _check_out(self, made: Assembly) -> list[str]:
         reader = self.reader
-        if reader.ref != MAIN or reader.repository.checked_out() != MAIN:
-            return []
         data = made.data()
         left = check_out(
             reader.path,

@@ -16,7 +16,7 @@ _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
 _LASTING: Final = (b"delete", b"purge")
 _SUBJECTS: Final = frozenset(
     b"batch;undo batch;rollback batch;delete batch;purge batch;edits by hand;create session;"
-    b"register replica;settings".split(b";")
+    b"register replica;merge;settings;mend indexes".split(b";")
 )
 _MENTION = re.compile(
     rb"^(?:Memory: |(?:[a-z]+ )?(?:turn|decision|finding|preference|learning|state|artifact) )"
@@ -24,6 +24,7 @@ _MENTION = re.compile(
     re.MULTILINE,
 )
 # What `git stash` makes its messages from: a branch, a commit, that commit's subject.
+_STASHED: Final = (b"WIP on", b"index on", b"untracked files on")
 _DERIVED = re.compile(rb"(WIP on|index on|untracked files on) (.+?): ([0-9a-f]{4,40})(?: .*)?")
 
 
@@ -41,7 +42,7 @@ def mentions(message: bytes) -> list[bytes]:
 
 def is_derived(message: bytes) -> bool:
     """Whether a message is one that `git stash` made from a commit."""
-    return _DERIVED.fullmatch(subject(message)) is not None
+    return message.startswith(_STASHED) and _DERIVED.fullmatch(subject(message)) is not None
 
 
 def subject(message: bytes) -> bytes:

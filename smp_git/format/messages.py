@@ -11,6 +11,8 @@ from smp_git.memory import MemoryId
 MOST_LINES: Final = 100
 BATCH: Final = "batch"
 CREATE: Final = "create session"
+MERGE: Final = "merge"
+MEND: Final = "mend indexes"
 TITLED: Final = ("", "edit")
 # These verbs outlive what they name: no trailer repeats the id.
 LASTING: Final = ("delete", "purge")

@@ -1,0 +1,68 @@
+"""Where two histories part: their merge bases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntFlag
+from heapq import heappop, heappush
+
+from smp_git.git.repository import Repository
+from smp_git.memory import CommitId
+
+
+class _Side(IntFlag):
+    LEFT = 1
+    RIGHT = 2
+    BOTH = 3
+    # An ancestor of a common one: common too, but no base.
+    BELOW = 4
+
+
+def merge_bases(repository: Repository, left: CommitId, right: CommitId) -> list[CommitId]:
+    """Return the common ancestors that no other one descends from, sorted; empty if unrelated."""
+    found = _common(repository, left, right)
+    if len(found) > 1:
+        found = independent(repository, found)
+    return sorted(found)
+
+
+def is_ancestor(repository: Repository, older: CommitId, newer: CommitId) -> bool:
+    """Whether `newer` is `older` or descends from it."""
+    return merge_bases(repository, older, newer) == [older]
+
+
+def independent(repository: Repository, commits: Iterable[CommitId]) -> list[CommitId]:
+    """Return the commits that are no ancestors of another one among them, sorted."""
+    names = set(commits)
+    return sorted(
+        name
+        for name in names
+        if not any(name in _common(repository, name, other) for other in names - {name})
+    )
+
+
+def _common(repository: Repository, left: CommitId, right: CommitId) -> list[CommitId]:
+    """Return the common ancestors met first, which clocks that run apart may make too many."""
+    seen: dict[CommitId, _Side] = {left: _Side.LEFT}
+    seen[right] = seen.get(right, _Side(0)) | _Side.RIGHT
+    queue: list[tuple[float, CommitId]] = []
+    found: dict[CommitId, None] = {}
+
+    def add(name: CommitId) -> None:
+        heappush(queue, (-repository.commit(name).time.timestamp(), name))
+
+    for name in seen:
+        add(name)
+    while any(not seen[name] & _Side.BELOW for _, name in queue):
+        _, name = heappop(queue)
+        sides = seen[name]
+        if sides & _Side.BOTH == _Side.BOTH:
+            if not sides & _Side.BELOW:
+                found[name] = None
+            sides |= _Side.BELOW
+        for parent in repository.commit(name).parents:
+            known = seen.get(parent, _Side(0))
+            if known | sides != known:
+                seen[parent] = known | sides
+                add(parent)
+    return [name for name in found if not seen[name] & _Side.BELOW]

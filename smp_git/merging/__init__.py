@@ -1,0 +1,1 @@
+"""Two histories of a session brought together, by memory and by field."""

@@ -1,0 +1,296 @@
+"""One memory brought together from three versions of its file, field by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+
+from smp_git.errors import InvalidFileError
+from smp_git.format import document
+from smp_git.format.ids import parse_id
+from smp_git.memory import (
+    CONTESTED,
+    MAX_FILE_BYTES,
+    Memory,
+    MemoryId,
+    Value,
+    is_same,
+    says_same,
+    title_of,
+)
+from smp_git.origins import stamp
+from smp_git.when import format_time
+
+_T = TypeVar("_T")
+
+# What has a rule of its own, so that it is never in dispute.
+_RULED: Final = frozenset(
+    ("id", "kind", "generation", "created_at", "updated_at", "tags", "links", CONTESTED)
+)
+
+
+class Conflict(NamedTuple):
+    """A field that both sides changed: the value that was kept, and those that lost.
+
+    `id` is a path for a file that is no memory. A removed field is None. The field is
+    `file` where one side could not be read or a file was taken as a whole.
+    """
+
+    id: MemoryId | str
+    field: str
+    kept: Value
+    others: tuple[Value, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {**self._asdict(), "others": list(self.others)}
+
+
+class Stamp(NamedTuple):
+    """Since when a field has its value, and which replica gave it; the greater wins."""
+
+    at: datetime
+    replica: str
+
+
+class Version(NamedTuple):
+    """One version of a memory's file, taken apart."""
+
+    file: bytes
+    memory: Memory
+    fields: Mapping[str, Value]
+
+
+class Joined(NamedTuple):
+    """A memory's file with what both sides said, and what lost."""
+
+    file: bytes
+    memory: Memory
+    lost: tuple[Conflict, ...] = ()
+
+
+Stamps = Callable[[str], tuple[Stamp, Stamp]]
+_Entry = dict[str, Value]
+
+
+def version(file: bytes | None, path: str) -> Version | None:
+    """Return a memory's file taken apart, or None if there is none or it cannot be read."""
+    if file is None:
+        return None
+    try:
+        memory = document.decode(file, path)
+    except InvalidFileError:
+        return None
+    return Version(file, memory, document.fields_of(memory))
+
+
+def disputed(base: Version | None, left: Version, right: Version) -> list[str]:
+    """Return the fields that both sides changed, each to another value, sorted."""
+    before = base.fields if base else {}
+    names = {*left.fields, *right.fields} - _RULED
+    return sorted(
+        name
+        for name in names
+        if not is_alike(left.fields, right.fields, name)
+        and not is_alike(left.fields, before, name)
+        and not is_alike(right.fields, before, name)
+    )
+
+
+def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) -> Joined:
+    """Return the memory with what each side changed since `base`.
+
+    Of two values of one field the one with the greater stamp stands and the other is
+    kept as contested. The same memory comes out with left and right swapped.
+    """
+    carrier, other = _ordered(base, left, right)
+    fields: dict[str, Value] = {}
+    lost: list[_Entry] = []
+    in_dispute = set(disputed(base, left, right))
+    for name in dict.fromkeys((*carrier.fields, *other.fields)):
+        if name in _RULED:
+            continue
+        if name in in_dispute:
+            fields[name], entry = _decided(name, left, right, *stamps(name))
+            lost.append(entry)
+        else:
+            is_others = base is not None and is_alike(carrier.fields, base.fields, name)
+            added = base is None and name not in carrier.fields
+            fields[name] = (other if is_others or added else carrier).fields.get(name)
+    plain = _rebuilt(base, carrier, other, fields)
+    held = _contested(base, left, right)
+    made = next(_fitting(carrier, plain, held, lost), None)
+    report = tuple(_reported(plain, lost, fields))
+    return made._replace(lost=report) if made else _taken_whole(base, left, right)
+
+
+def is_alike(left: Mapping[str, Value], right: Mapping[str, Value], name: str) -> bool:
+    """Whether a field has the same value in two memories, or is in neither."""
+    return (name in left) == (name in right) and is_same(left.get(name), right.get(name))
+
+
+def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:
+    """Return the side whose bytes are kept where they can be, and the other.
+
+    What a person wrote by hand goes before what the program can write again.
+    """
+
+    def rank(side: Version) -> tuple[bool, datetime, bytes]:
+        return _is_by_hand(base, side), stamp(side.memory), side.file
+
+    return (left, right) if rank(left) >= rank(right) else (right, left)
+
+
+def _is_by_hand(base: Version | None, side: Version) -> bool:
+    if base is None:
+        return document.encode(side.memory) != side.file
+    return document.edited(base.file, base.memory, side.memory) != side.file
+
+
+def _decided(name: str, left: Version, right: Version, ours: Stamp, theirs: Stamp) -> tuple[Value, _Entry]:  # fmt: skip
+    """Return the value that stands, and the entry of the one that lost."""
+    rows = [(ours, left.fields.get(name)), (theirs, right.fields.get(name))]
+    rows.sort(key=lambda row: (*row[0], _canonical(row[1])))
+    (since, value), (_, kept) = rows
+    entry: _Entry = {"field": name, "value": value, "at": format_time(since.at), "replica": since.replica}  # fmt: skip
+    return kept, entry
+
+
+def _canonical(value: Value) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _rebuilt(base: Version | None, carrier: Version, other: Version, fields: Mapping[str, Value]) -> Memory:  # fmt: skip
+    """Return the memory of merged fields, with what has rules of its own but for `contested`."""
+    mine, others, before = carrier.memory, other.memory, base.memory if base else None
+    kind = parse_id(mine.id).kind
+    said = {name: value for name, value in fields.items() if value is not None}
+    content = said.pop(kind.main, "")
+    agent = said.pop("agent", mine.agent)
+    updated = [at for at in (mine.updated_at, others.updated_at) if at is not None]
+    return replace(
+        mine,
+        agent=str(agent),
+        content=str(content),
+        title=title_of(str(content), said) or document.default_title(parse_id(mine.id)),
+        created_at=_earliest(before, mine, others),
+        updated_at=max(updated, default=None),
+        tags=_as_set(before.tags if before else (), mine.tags, others.tags),
+        links=_as_set(before.links if before else (), mine.links, others.links),
+        fields=MappingProxyType(said),
+    )
+
+
+def _earliest(base: Memory | None, left: Memory, right: Memory) -> datetime:
+    if base is not None and base.created_at in (left.created_at, right.created_at):
+        return left.created_at if right.created_at == base.created_at else right.created_at
+    return min(left.created_at, right.created_at)
+
+
+def _as_set(base: Sequence[_T], left: Sequence[_T], right: Sequence[_T]) -> tuple[_T, ...]:
+    """Return what is left of `base` on both sides, then what either added, sorted."""
+    if left in (base, right):
+        return tuple(right)
+    if right == base:
+        return tuple(left)
+    kept = [item for item in base if item in left and item in right]
+    added: list[Any] = [item for item in {*left, *right} if item not in base]
+    return (*kept, *sorted(added))
+
+
+# Contested values
+
+
+def entries(memory: Memory) -> list[_Entry]:
+    """Return the values that lost in earlier merges of a memory."""
+    found = memory.fields.get(CONTESTED)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _contested(base: Version | None, left: Version, right: Version) -> list[_Entry]:
+    """Return what is contested on either side, without what one of them has settled."""
+    before, ours, theirs = (
+        {_canonical(item): item for item in (entries(side.memory) if side else [])}
+        for side in (base, left, right)
+    )
+    return [
+        item
+        for name, item in {**ours, **theirs}.items()
+        if (name in ours and name in theirs) or name not in before
+    ]
+
+
+def _settled(found: Iterable[_Entry], memory: Memory) -> list[Value]:
+    """Return entries sorted, one for each value, without those whose value stands."""
+    present = document.fields_of(memory)
+    latest: dict[tuple[str, str], _Entry] = {}
+    for item in sorted(found, key=_place):
+        name = str(item["field"])
+        if "value" not in item:
+            latest[name, _canonical(item)] = item
+        elif not is_same(item["value"], present.get(name)):
+            latest[name, "=" + _canonical(item["value"])] = item
+    return [*sorted(latest.values(), key=_place)]
+
+
+def _place(item: _Entry) -> tuple[str, str, str, str]:
+    return str(item["field"]), str(item["at"]), str(item["replica"]), _canonical(item.get("value"))
+
+
+def _hollow(item: _Entry) -> _Entry:
+    return {name: value for name, value in item.items() if name != "value"}
+
+
+def _fitting(carrier: Version, plain: Memory, held: Sequence[_Entry], lost: Sequence[_Entry]) -> Iterator[Joined]:  # fmt: skip
+    """Yield the merged memory if it keeps within the limits, else without the losing values."""
+    hollow = [_hollow(item) for item in lost]
+    for found in ([*held, *lost], [*held, *hollow], [*map(_hollow, held), *hollow]):
+        made = _written(carrier, _with(plain, _settled(found, plain)))
+        if made is not None:
+            yield made
+
+
+def _with(memory: Memory, found: list[Value]) -> Memory:
+    rest = {name: value for name, value in memory.fields.items() if name != CONTESTED}
+    return replace(memory, fields=MappingProxyType({**rest, CONTESTED: found} if found else rest))
+
+
+def _written(carrier: Version, memory: Memory) -> Joined | None:
+    if says_same(memory, carrier.memory):
+        return Joined(carrier.file, carrier.memory)
+    file = document.edited(carrier.file, carrier.memory, memory)
+    if len(file) > MAX_FILE_BYTES:
+        return None
+    found = version(file, memory.path)
+    return Joined(file, found.memory) if found and says_same(found.memory, memory) else None
+
+
+def _reported(memory: Memory, lost: Iterable[_Entry], fields: Mapping[str, Value]) -> Iterator[Conflict]:  # fmt: skip
+    for item in lost:
+        name = str(item["field"])
+        yield Conflict(memory.id, name, fields.get(name), (item["value"],))
+
+
+def _taken_whole(base: Version | None, left: Version, right: Version) -> Joined:
+    """Return the newer side as it is: both together would exceed the limits."""
+    older, newer = sorted((left, right), key=lambda side: (stamp(side.memory), side.file))
+    names = sorted({*older.fields, *newer.fields} - _RULED)
+    before = base.fields if base else {}
+    lost = [
+        name
+        for name in names
+        if not is_alike(older.fields, newer.fields, name)
+        and not is_alike(older.fields, before, name)
+    ]
+    at = format_time(stamp(older.memory))
+    hollow: list[_Entry] = [{"field": name, "at": at, "replica": ""} for name in lost]
+    made = _written(newer, _with(newer.memory, _settled(hollow, newer.memory)))
+    report = tuple(
+        Conflict(newer.memory.id, name, newer.fields.get(name), (older.fields.get(name),))
+        for name in lost
+    )
+    return (made or Joined(newer.file, newer.memory))._replace(lost=report)
