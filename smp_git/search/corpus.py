@@ -1,18 +1,19 @@
-"""All documents in one order, and how much each word tells about them."""
+"""All documents in one order, and how often each says a word."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from itertools import accumulate, chain, pairwise, repeat
-from math import log
+from math import floor, frexp, log, log1p
 from operator import add, eq, mul, sub
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
-from smp_git.search.pruning import Impacts
+from smp_git.search import planes
+from smp_git.search.planes import Planes
 from smp_git.search.questions import Pattern
 from smp_git.search.segments import LENT_WORDS, Segment, Term
 
@@ -27,12 +28,120 @@ _OWN: Final = 10
 _NEIGHBOURS: Final = ((1, 4), (2, 2))
 _SHARES: Final = tuple((sign * step, share) for step, share in _NEIGHBOURS for sign in (-1, 1))
 _PAUSE_SECONDS: Final = 6 * 3600
-# Some 30 MB; a word takes about a millisecond to compute again.
-_KEPT_IMPACTS: Final = 400_000
+_NORM_BASE: Final = _OWN * _SATURATION * (1 - _LENGTH_WEIGHT)
+_NORM_SLOPE: Final = _OWN * _SATURATION * _LENGTH_WEIGHT
+_LEAST: Final = _LENGTH_FLOOR * _OWN
+# How many counts are kept, per document: some 10 MB for ten thousand documents.
+_KEPT_COUNTS: Final = 20
 _DAY_SECONDS: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
+# The unit of sums in planes, a power of two: a thousandth of a rare word's weight.
+_UNIT_BITS: Final = 9
+UNIT: Final = 2.0**-_UNIT_BITS
+# Shares of a word's weight are kept in eight bits, and so are the weights themselves.
+_BITS: Final = 8
+# The mean length may grow by so much before shares are computed anew.
+_MEAN_STEP: Final = 1 / 64
+# How far the eight bits of shares and of weights, and the step, may fall short together.
+_SHORT: Final = 2.0**-_BITS + _MEAN_STEP / 4 + 2.0 ** (1 - _BITS) + 1e-6
+
+# A word is asked for as such and as a name, in one corpus and among several.
+_KEPT_WEIGHTS: Final = 4
+
 T = TypeVar("T")
+
+
+class Scale(NamedTuple):
+    """What a word's value depends on besides the document: how many there are, how long."""
+
+    documents: int
+    mean: float
+
+    @classmethod
+    def of(cls, corpora: Iterable[Corpus]) -> Self:
+        """Return the scale of several corpora taken as one."""
+        known = list(corpora)
+        documents = sum(len(each.ids) for each in known)
+        return cls(documents, max(1, sum(each.length for each in known)) / max(1, documents))
+
+    @property
+    def step(self) -> int:
+        """The mean length, in steps of its logarithm."""
+        return floor(log(self.mean) / log1p(_MEAN_STEP) - 1e-9)
+
+    def rarity(self, holders: int) -> float:
+        """Return the weight of a word that so many documents hold."""
+        return log(1 + (self.documents - holders + 0.5) / (holders + 0.5))
+
+    def norm(self, length: int) -> float:
+        """Return the count that earns a text of `length` half of a word's weight.
+
+        Both are in tenths.
+        """
+        return _NORM_BASE + _NORM_SLOPE / self.mean * max(length, _LEAST)
+
+    def norms(self, lengths: Iterable[int]) -> list[float]:
+        """Return the norm of each length."""
+        base, slope, least = _NORM_BASE, _NORM_SLOPE / self.mean, _LEAST
+        return [base + slope * (length if length > least else least) for length in lengths]
+
+    def value(self, weight: float, count: int, length: int) -> float:
+        """Return what a word said `count` times adds to a text of `length` words."""
+        return weight * (count * _OWN) / (count * _OWN + self.norm(length * _OWN))
+
+
+class Word:
+    """How often each document says a word or matches a pattern, in tenths.
+
+    `holders` documents do so themselves; others may be lent it.
+    """
+
+    __slots__ = ("_members", "_shares", "_step", "_values", "counts", "holders")
+
+    def __init__(self, counts: Mapping[int, int], holders: int) -> None:
+        self.counts = counts
+        self.holders = holders
+        self._members: int | None = None
+        self._step: int | None = None
+        self._shares: Planes = []
+        self._values: dict[tuple[int, int], Planes] = {}
+
+    def members(self, size: int) -> int:
+        """Return the places of the documents, of which there are `size`, as a set."""
+        if self._members is None:
+            self._members = planes.members_of(self.counts, size)
+        return self._members
+
+    def values(self, weight: float, scale: Scale, lengths: Sequence[int]) -> Planes:
+        """Return what the word adds to each sum, rounded down, in units of `UNIT`."""
+        step = scale.step
+        if step != self._step:
+            self._step, self._shares, self._values = step, self._shared(step, lengths), {}
+        share, exponent = frexp(weight)
+        factor = int(share * (1 << _BITS))
+        known = self._values.get((factor, exponent))
+        if known is None:
+            drop = 2 * _BITS - exponent - _UNIT_BITS
+            known = [0] * -drop + planes.times(self._shares, factor, max(0, drop))
+            if len(self._values) >= _KEPT_WEIGHTS:
+                self._values.clear()
+            self._values[factor, exponent] = known
+        return known
+
+    def _shared(self, step: int, lengths: Sequence[int]) -> Planes:
+        slope = _NORM_SLOPE / (1 + _MEAN_STEP) ** step
+        shares = bytearray(len(lengths))
+        for place, count in self.counts.items():
+            length = lengths[place]
+            norm = _NORM_BASE + slope * (length if length > _LEAST else _LEAST)
+            shares[place] = int((count << _BITS) / (count + norm))
+        return planes.spread(bytes(shares))
+
+
+def shortfall(weights: Iterable[float]) -> float:
+    """Return by how much the sums of so many rounded values may fall short."""
+    return sum(weight * _SHORT + UNIT for weight in weights)
 
 
 class Corpus:
@@ -51,16 +160,10 @@ class Corpus:
         self.ids = self._column(lambda segment: segment.ids)
         self._seconds = self._column(lambda segment: segment.seconds)
         self._sittings = self._numbered_sittings()
-        lengths = self._weighted_lengths()
-        mean = max(1, sum(lengths)) / max(1, len(lengths))
-        self._norm_base = _OWN * _SATURATION * (1 - _LENGTH_WEIGHT)
-        self._norm_slope = _OWN * _SATURATION * _LENGTH_WEIGHT / mean
-        base, slope, floor = self._norm_base, self._norm_slope, _LENGTH_FLOOR * _OWN
-        # As `_norm` has it; ten thousand calls would take longer than all else here.
-        self._norms = [base + slope * (n if n > floor else floor) for n in lengths]
-        self._impacts: dict[tuple[Term, bool], Impacts] = {}
-        self._kept_impacts = 0
-        self._spoken: dict[frozenset[str], Set[int]] = {}
+        self.lengths = self._weighted_lengths()
+        self.length = sum(self.lengths)
+        self._words: dict[tuple[Term, bool] | Pattern, Word] = {}
+        self._kept = 0
 
     @cached_property
     def digests(self) -> list[bytes]:
@@ -68,11 +171,19 @@ class Corpus:
         return self._column(lambda segment: segment.digests)
 
     @cached_property
-    def days(self) -> list[int]:
-        """The day of each document, as its ordinal in the calendar."""
-        return [_EPOCH + seconds // _DAY_SECONDS for seconds in self._seconds]
+    def days(self) -> Mapping[int, list[int]]:
+        """The places of the documents of each day, by its ordinal in the calendar."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for place, seconds in enumerate(self._seconds):
+            found[_EPOCH + seconds // _DAY_SECONDS].append(place)
+        return found
 
-    @cached_property
+    def on(self, days: Iterable[int]) -> int:
+        """Return the places of the documents of some days, as a set."""
+        places = chain.from_iterable(self.days.get(day, ()) for day in days)
+        return planes.members_of(places, len(self.ids))
+
+    @property
     def years(self) -> range:
         """The years from the first document to the last."""
         if not self._seconds:
@@ -82,64 +193,63 @@ class Corpus:
         return range(first, last + 1)
 
     @cached_property
-    def voices(self) -> Mapping[tuple[str, str], list[int]]:
-        """The places of each pair of speaker and role."""
+    def voices(self) -> Mapping[tuple[str, str], int]:
+        """The places of each pair of speaker and role, as a set."""
         found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for place, voice in enumerate(self._column(lambda segment: segment.voices)):
             found[voice].append(place)
-        return found
+        return {voice: planes.members_of(at, len(self.ids)) for voice, at in found.items()}
 
-    def spoken(self, voices: frozenset[str]) -> Set[int]:
-        """Return the places of the documents by these speakers, or in these roles."""
-        known = self._spoken.get(voices)
-        if known is None:
-            named = [at for voice, at in self.voices.items() if not voices.isdisjoint(voice)]
-            known = self._spoken[voices] = frozenset().union(*named)
-        return known
+    def spoken(self, names: frozenset[str]) -> int:
+        """Return the places of the documents by these speakers, or in these roles, as a set."""
+        members = 0
+        for voice, at in self.voices.items():
+            if not names.isdisjoint(voice):
+                members |= at
+        return members
 
     @cached_property
     def place_of(self) -> Mapping[str, int]:
         """The place of each document, by id."""
         return {name: place for place, name in enumerate(self.ids)}
 
-    def word(self, term: Term, *, lending: bool) -> Impacts:
-        """Return what a word adds to the scores, with or without what neighbours lend."""
-        known = self._impacts.get((term, lending))
+    def word(self, term: Term, *, lending: bool) -> Word:
+        """Return how often documents say a word, with or without what neighbours lend."""
+        return self._known((term, lending), lambda: self._word(term, lending=lending))
+
+    def pattern(self, pattern: Pattern) -> Word:
+        """Return how often documents hold a phrase or a prefix."""
+        return self._known(pattern, lambda: self._matched(pattern))
+
+    def rarity(self, term: Term) -> int:
+        """Return how many documents hold a word."""
+        return sum(segment.frequency(term) for segment in self._segments)
+
+    def own_count(self, term: Term, place: int) -> int:
+        """Return how often a document says a word itself, in tenths."""
+        number = bisect_right(self._firsts, self._order[place]) - 1
+        slot = self._order[place] - self._firsts[number]
+        return _OWN * self._segments[number].count(term, slot)
+
+    def _known(self, key: tuple[Term, bool] | Pattern, make: Callable[[], Word]) -> Word:
+        known = self._words.get(key)
         if known is None:
-            known = self._word(term, lending=lending)
-            self._kept_impacts += len(known.values)
-            while self._kept_impacts > _KEPT_IMPACTS and self._impacts:
-                oldest = self._impacts.pop(next(iter(self._impacts)))
-                self._kept_impacts -= len(oldest.values)
-            self._impacts[term, lending] = known
+            known = make()
+            self._kept += len(known.counts)
+            while self._kept > _KEPT_COUNTS * len(self.ids) and self._words:
+                self._kept -= len(self._words.pop(next(iter(self._words))).counts)
+            self._words[key] = known
         return known
 
-    def pattern(self, pattern: Pattern) -> Impacts:
-        """Return what a phrase or prefix adds to the documents that hold it."""
+    def _matched(self, pattern: Pattern) -> Word:
         counts = {
             places[slot]: _OWN * count
             for places, segment in zip(self._places, self._segments, strict=True)
             for slot, count in segment.occurrences(pattern).items()
         }
-        return self._impacts_of(counts, self._weight(len(counts)))
+        return Word(counts, len(counts))
 
-    def rarity(self, term: Term) -> int:
-        """Return a number that is smaller the rarer a word is, faster than its weight."""
-        return sum(segment.frequency(term) for segment in self._segments)
-
-    def own_value(self, term: Term, place: int) -> float:
-        """Return what a word adds to one score when nothing is lent."""
-        number = bisect_right(self._firsts, self._order[place]) - 1
-        slot = self._order[place] - self._firsts[number]
-        count = self._segments[number].count(term, slot)
-        weight = self.word(term, lending=True).weight
-        return weight * count * _OWN / (count * _OWN + self._norms[place])
-
-    def value(self, weight: float, count: int, length: int) -> float:
-        """Return what a word said `count` times adds to a text of `length` words."""
-        return weight * count * _OWN / (count * _OWN + self._norm(length * _OWN))
-
-    def _word(self, term: Term, *, lending: bool) -> Impacts:
+    def _word(self, term: Term, *, lending: bool) -> Word:
         at: list[int] = []
         counts: list[int] = []
         lenders: list[int] = []
@@ -151,10 +261,10 @@ class Corpus:
             lenders += map(places.__getitem__, lent.slots)
             heads += lent.counts
         found = dict(zip(at, map(_OWN.__mul__, counts), strict=True))
-        weight = self._weight(len(found))
+        holders = len(found)
         if lending:
             self._lend(found, zip(lenders, heads, strict=True))
-        return self._impacts_of(found, weight)
+        return Word(found, holders)
 
     def _lend(self, counts: dict[int, int], lent: Iterable[tuple[int, int]]) -> None:
         """Add to `counts` what the documents in `lent` give their neighbours."""
@@ -165,15 +275,6 @@ class Corpus:
                 neighbour = place + step
                 if sittings[neighbour] == sitting:
                     counts[neighbour] = counts.get(neighbour, 0) + share * head
-
-    def _weight(self, documents: int) -> float:
-        rest = len(self.ids) - documents
-        return log(1 + (rest + 0.5) / (documents + 0.5))
-
-    def _impacts_of(self, counts: Mapping[int, int], weight: float) -> Impacts:
-        norms = self._norms
-        values = {place: weight * n / (n + norms[place]) for place, n in counts.items()}
-        return Impacts(weight, max(values.values(), default=0.0), values)
 
     def _column(self, column: Callable[[Segment], Iterable[T]]) -> list[T]:
         """Return what each segment says of its documents, in the order of the corpus."""
@@ -214,10 +315,3 @@ class Corpus:
             after = map(mul, shares, chain(heads[step:], repeat(0, step)))
             lengths = list(map(add, map(add, lengths, before), after))
         return lengths
-
-    def _norm(self, length: int) -> float:
-        """Return the count that earns a text of `length` half of a word's weight.
-
-        Both are in tenths.
-        """
-        return self._norm_base + self._norm_slope * max(length, _LENGTH_FLOOR * _OWN)

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
+from math import ceil
 from typing import Final, NamedTuple
 
-from smp_git.search.corpus import Corpus
+from smp_git.search import planes
+from smp_git.search.corpus import UNIT, Corpus, Scale, Word, shortfall
 from smp_git.search.dates import named_days
 from smp_git.search.documents import Hit
-from smp_git.search.pruning import Weighted, best_sums
+from smp_git.search.planes import Sums
 from smp_git.search.questions import Question, parse
 from smp_git.search.segments import Term, term
 from smp_git.search.words import STOP_WORDS, words
@@ -36,7 +38,7 @@ _USER: Final = "user"
 
 
 class _Asked(NamedTuple):
-    """What a question comes to in a corpus; `fetches` if its day or name alone finds."""
+    """What a question comes to among documents; `fetches` if its day or name alone finds."""
 
     question: Question
     voices: frozenset[str]
@@ -59,18 +61,47 @@ class Steps(NamedTuple):
     final: float
 
 
-class _Scores(NamedTuple):
-    """The steps of all documents, by place."""
+class _Counted(NamedTuple):
+    """A word in one corpus, how much it counts in the question, and how rare it is in all."""
 
-    words: list[float]
-    matched: list[float]
-    dated: list[float]
-    spoken: list[float]
-    final: list[float]
+    word: Word
+    weight: float
+    rarity: float
 
-    def at(self, place: int) -> Steps:
-        """Return the steps of one document."""
-        return Steps(*(step[place] for step in self))
+
+class _Part(NamedTuple):
+    """What is asked of one of the corpora; `named` are the documents of who is named."""
+
+    corpus: Corpus
+    terms: Collection[Term]
+    words: list[_Counted]
+    patterns: list[_Counted]
+    named: int
+
+    def sums(self, scale: Scale) -> Sums:
+        """Return the sums of words and patterns, in units, each a little short."""
+        lengths, size = self.corpus.lengths, len(self.corpus.ids)
+        found: planes.Planes = []
+        members = 0
+        for word, weight, rarity in (*self.words, *self.patterns):
+            if word.counts:
+                found = planes.plus(found, word.values(weight * rarity, scale, lengths))
+                members |= word.members(size)
+        return Sums(found, members)
+
+
+class Place(NamedTuple):
+    """A document: which corpus, and where in it."""
+
+    corpus: int
+    place: int
+
+
+class _Found(NamedTuple):
+    """The best places in order, each with its score, and the best score of all."""
+
+    places: list[tuple[Place, Steps]]
+    best: float
 
 
 def search(
@@ -91,21 +122,48 @@ def search(
     documents come in meaning. Without `prune` all documents are scored, which changes
     nothing but the time. Without `explain` the hits have no parts.
     """
-    asked = _asked(corpus, parse(question), now)
-    if prune and likeness is None and _can_prune(asked, limit, allowed):
-        found = _pruned(corpus, asked, limit)
+    found = search_all(
+        [corpus],
+        question,
+        limit=limit,
+        allowed=[allowed],
+        now=now,
+        likeness=None if likeness is None else [likeness],
+        prune=prune,
+        explain=explain,
+    )
+    return [hit for _, hit in found]
+
+
+def search_all(
+    corpora: Sequence[Corpus],
+    question: str,
+    *,
+    limit: int,
+    allowed: Sequence[Collection[str] | None],
+    now: datetime | None = None,
+    likeness: Sequence[Sequence[float]] | None = None,
+    prune: bool = True,
+    explain: bool = True,
+) -> list[tuple[int, Hit]]:
+    """Return the best answers of several corpora, each with the number of its corpus.
+
+    They score as in one corpus of all documents, but for what neighbours lend.
+    """
+    scale = Scale.of(corpora)
+    asked = _asked(corpora, parse(question), now)
+    parts = _parts(corpora, asked, scale)
+    filters = [
+        None if ids is None else _members(corpus, ids)
+        for corpus, ids in zip(corpora, allowed, strict=True)
+    ]
+    if prune and likeness is None:
+        found = _pruned(parts, asked, scale, limit, filters)
     else:
-        scores = _exhaustive(corpus, asked, likeness)
-        places = _best_places(corpus, scores.final, limit, allowed)
-        best = max(scores.final, default=0.0)
-        found = _Found([(place, scores.at(place)) for place in places], best)
-    if explain:
-        return [
-            _hit(corpus, asked.terms, place, found.best, steps) for place, steps in found.places
-        ]
+        found = _exhaustive(parts, asked, scale, limit, filters, likeness)
     return [
-        Hit(id=corpus.ids[place], score=steps.final / found.best, parts={})
-        for place, steps in found.places
+        (at.corpus, _hit(parts[at.corpus], at.place, found.best, steps, scale if explain else None))
+        for at, steps in found.places
     ]
 
 
@@ -133,15 +191,21 @@ def _shares(corpus: Corpus, text: str, limit: int) -> dict[int, float]:
     """Return how much of `text` is said at the `limit` best places, and perhaps at others."""
     said = words(text)
     counts = Counter(term(word) for word in said if word not in STOP_WORDS)
-    terms = _rarest(corpus, list(counts)[:_MOST_SIMILAR_WORDS], _MOST_SIMILAR_TERMS)
-    asked = []
+    terms = _rarest([corpus], list(counts)[:_MOST_SIMILAR_WORDS], _MOST_SIMILAR_TERMS)
+    scale = Scale.of([corpus])
+    asked: list[_Counted] = []
     whole = 0.0
     for each in terms:
-        impacts = corpus.word(each, lending=False)
-        share = corpus.value(1.0, counts[each], len(said))
-        whole += share * corpus.value(impacts.weight, counts[each], len(said))
-        asked.append(Weighted(impacts, share))
-    return {at: min(1.0, score / whole) for at, score in best_sums(asked, limit).items()}
+        word = corpus.word(each, lending=False)
+        rarity = scale.rarity(word.holders)
+        share = scale.value(1.0, counts[each], len(said))
+        whole += share * scale.value(rarity, counts[each], len(said))
+        asked.append(_Counted(word, share, rarity))
+    part = _Part(corpus, terms, asked, [], 0)
+    sums = [part.sums(scale)]
+    (likely,) = _likely(sums, _slack(asked), limit)
+    found = {at: _sum(asked, at, scale.norm(corpus.lengths[at])) for at in likely}
+    return {at: min(1.0, score / whole) for at, score in found.items()}
 
 
 def _joined(shares: Mapping[int, float], likeness: Sequence[float]) -> dict[int, float]:
@@ -160,22 +224,25 @@ def _similar_hit(name: str, share: float, score: float) -> Hit:
     return Hit(id=name, score=score, parts={"words": by_words, "meaning": score - by_words})
 
 
-def _asked(corpus: Corpus, question: Question, now: datetime | None) -> _Asked:
-    voices = _named_voices(corpus, question)
-    terms = _weighted_terms(corpus, question, voices)
+# What is asked
+
+
+def _asked(corpora: Sequence[Corpus], question: Question, now: datetime | None) -> _Asked:
+    voices = _named_voices(corpora, question)
+    terms = _weighted_terms(corpora, question, voices)
     only_names = bool(terms) and max(terms.values()) < 1 and not question.patterns
     return _Asked(
         question=question,
         voices=voices,
         terms=terms,
-        days=_asked_days(corpus, question, now),
-        names_only=only_names and bool(corpus.spoken(voices)),
+        days=_asked_days(corpora, question, now),
+        names_only=only_names and any(corpus.spoken(voices) for corpus in corpora),
     )
 
 
-def _named_voices(corpus: Corpus, asked: Question) -> frozenset[str]:
+def _named_voices(corpora: Iterable[Corpus], asked: Question) -> frozenset[str]:
     """Return the speakers and roles that the question names."""
-    known = {name for voice in corpus.voices for name in voice if name}
+    known = {name for corpus in corpora for voice in corpus.voices for name in voice if name}
     named = {name for name in known if _is_named(name, asked)}
     return frozenset(named | ({_USER} if asked.is_first_person else set()))
 
@@ -190,129 +257,275 @@ def _is_named(name: str, asked: Question) -> bool:
     return said.issuperset(parts) or not asked.capitals.isdisjoint(parts)
 
 
-def _weighted_terms(corpus: Corpus, asked: Question, voices: Iterable[str]) -> dict[Term, float]:
+def _weighted_terms(
+    corpora: Sequence[Corpus], asked: Question, voices: Iterable[str]
+) -> dict[Term, float]:
     """Return the words to search by, each with its weight."""
     names = {word for name in voices for word in words(name)}
     weights: dict[Term, float] = {}
     for word in asked.words:
         weights.setdefault(term(word), _NAME_WEIGHT if word in names else 1.0)
-    return {each: weights[each] for each in _rarest(corpus, list(weights), _MOST_TERMS)}
+    return {each: weights[each] for each in _rarest(corpora, list(weights), _MOST_TERMS)}
 
 
-def _rarest(corpus: Corpus, terms: Sequence[Term], limit: int) -> list[Term]:
+def _rarest(corpora: Sequence[Corpus], terms: Sequence[Term], limit: int) -> list[Term]:
     """Return the `limit` rarest of `terms`, in the order in which they came."""
     if len(terms) <= limit:
         return list(terms)
-    rarest = set(sorted(terms, key=lambda each: (corpus.rarity(each), each))[:limit])
+    held = {each: sum(corpus.rarity(each) for corpus in corpora) for each in terms}
+    rarest = set(sorted(terms, key=lambda each: (held[each], each))[:limit])
     return [each for each in terms if each in rarest]
 
 
-def _asked_days(corpus: Corpus, asked: Question, now: datetime | None) -> frozenset[int]:
+def _asked_days(corpora: Sequence[Corpus], asked: Question, now: datetime | None) -> frozenset[int]:
     """Return the days of documents that the question names."""
-    named = named_days(asked.text, corpus.years, now)
+    ranges = [corpus.years for corpus in corpora if corpus.years] or [range(0)]
+    years = range(min(each.start for each in ranges), max(each.stop for each in ranges))
+    named = named_days(asked.text, years, now)
     return frozenset(
         day
-        for day in set(corpus.days if named else ())
+        for corpus in (corpora if named else ())
+        for day in corpus.days
         if any(first.toordinal() <= day <= last.toordinal() for first, last in named)
     )
 
 
-class _Found(NamedTuple):
-    """The best places in order, each with its score, and the best score of all."""
-
-    places: list[tuple[int, Steps]]
-    best: float
-
-
-def _can_prune(asked: _Asked, limit: int, allowed: Collection[str] | None) -> bool:
-    """Return whether only words and speakers count: anything else may raise any document."""
-    return allowed is None and limit > 0 and not asked.question.patterns and not asked.fetches
-
-
-def _pruned(corpus: Corpus, asked: _Asked, limit: int) -> _Found:
-    """Return what `_exhaustive` returns, without scoring what cannot be among the best."""
-    spoken = corpus.spoken(asked.voices)
-    weighted = [
-        Weighted(corpus.word(each, lending=True), weight) for each, weight in asked.terms.items()
-    ]
-    sums = best_sums(weighted, limit, spoken, _SPEAKER_BOOST)
-    final = {place: s * _SPEAKER_BOOST if place in spoken else s for place, s in sums.items()}
-    found = sorted(final, key=lambda place: (-final[place], corpus.ids[place]))[:limit]
-    steps = [Steps(*[sums[place]] * 3, *[final[place]] * 2) for place in found]
-    return _Found(list(zip(found, steps, strict=True)), steps[0].final if steps else 0.0)
+def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: Scale) -> list[_Part]:
+    """Return what is asked of each corpus, words being as rare as in all of them."""
+    plain = asked.question.patterns
+    said = [[corpus.word(each, lending=True) for corpus in corpora] for each in asked.terms]
+    matched = [[corpus.pattern(each) for corpus in corpora] for each in plain]
+    rows = [*said, *matched]
+    weights = [*asked.terms.values(), *(1.0 for _ in plain)]
+    rarities = [scale.rarity(sum(word.holders for word in row)) for row in rows]
+    parts = []
+    for number, corpus in enumerate(corpora):
+        counted = [
+            _Counted(row[number], weight, rarity)
+            for row, weight, rarity in zip(rows, weights, rarities, strict=True)
+        ]
+        named = corpus.spoken(asked.voices) if asked.voices else 0
+        parts.append(_Part(corpus, asked.terms, counted[: len(said)], counted[len(said) :], named))
+    return parts
 
 
-def _exhaustive(corpus: Corpus, asked: _Asked, likeness: Sequence[float] | None) -> _Scores:
-    """Return the scores of all documents."""
-    by_words = [0.0] * len(corpus.ids)
-    for each, weight in asked.terms.items():
-        Weighted(corpus.word(each, lending=True), weight).add_to(by_words)
-    matched = by_words
-    if asked.question.patterns:
-        matched = by_words.copy()
-        for pattern in asked.question.patterns:
-            Weighted(corpus.pattern(pattern), 1.0).add_to(matched)
-    fetched = _FETCHED * max(matched, default=0.0) or 1.0
-    dated = _dated(corpus, asked.days, matched, fetched)
-    spoken = _spoken(corpus, dated, asked.voices, fetched if asked.names_only else 0.0)
-    return _Scores(by_words, matched, dated, spoken, _meant(spoken, likeness))
+def _members(corpus: Corpus, ids: Collection[str]) -> int:
+    place_of = corpus.place_of
+    return planes.members_of((place_of[name] for name in ids if name in place_of), len(place_of))
 
 
-def _meant(scores: list[float], likeness: Sequence[float] | None) -> list[float]:
-    """Return the scores with those of documents of like meaning raised."""
-    most = max(likeness or (), default=0.0)
-    if likeness is None or most <= 0:
-        return scores
-    unit = _MEANING_WEIGHT * (max(scores) or 1.0) / most
-    return [
-        score + unit * cosine if cosine > 0 and (score or cosine >= _LIKE) else score
-        for score, cosine in zip(scores, likeness, strict=True)
-    ]
+# Scoring only what can be among the best
 
 
-def _dated(
-    corpus: Corpus, days: frozenset[int], scores: list[float], fetched: float
-) -> list[float]:
-    """Return the scores with those of the named days raised."""
-    if not days:
-        return scores
-    return [
-        score * _DATE_BOOST + fetched if day in days else score
-        for score, day in zip(scores, corpus.days, strict=True)
-    ]
-
-
-def _spoken(
-    corpus: Corpus, scores: list[float], voices: frozenset[str], fetched: float
-) -> list[float]:
-    """Return the scores with those of the named speakers and roles raised."""
-    spoken = corpus.spoken(voices)
-    if not spoken:
-        return scores
-    raised = scores.copy()
-    for place in spoken:
-        raised[place] = scores[place] * _SPEAKER_BOOST + fetched
-    return raised
-
-
-def _best_places(
-    corpus: Corpus,
-    scores: Sequence[float],
+def _pruned(
+    parts: Sequence[_Part],
+    asked: _Asked,
+    scale: Scale,
     limit: int,
-    allowed: Collection[str] | None,
-) -> list[int]:
-    """Return the places of the highest scores above 0, equal ones by id."""
-    if allowed is None:
-        least = min(nlargest(limit, scores), default=0.0)
-        found = [at for at, score in enumerate(scores) if score >= least and score]
-    else:
-        places = {corpus.place_of[name] for name in allowed if name in corpus.place_of}
-        found = [place for place in places if scores[place]]
-    return sorted(found, key=lambda place: (-scores[place], corpus.ids[place]))[: max(limit, 0)]
+    filters: Sequence[int | None],
+) -> _Found:
+    """Return what `_exhaustive` returns, without scoring what cannot be among the best."""
+    every = [part.sums(scale) for part in parts]
+    slack = _slack((*parts[0].words, *parts[0].patterns)) if parts else 0.0
+    fetched = 0.0
+    if asked.fetches:
+        best = max((steps.matched for _, steps in _scored(parts, asked, scale, 0.0, _likely(every, slack, 1))), default=0.0)  # fmt: skip
+        fetched = _FETCHED * best or 1.0
+    if asked.days:
+        every = [_dated(part, sums, asked.days, fetched) for part, sums in zip(parts, every, strict=True)]  # fmt: skip
+        slack = slack * _DATE_BOOST + 2 * UNIT
+    if asked.voices:
+        every = [_spoken(part, sums, fetched if asked.names_only else 0.0) for part, sums in zip(parts, every, strict=True)]  # fmt: skip
+        slack = slack * _SPEAKER_BOOST + UNIT
+    seen = [
+        sums if members is None else Sums(sums.planes, sums.members & members)
+        for sums, members in zip(every, filters, strict=True)
+    ]
+    found = _best(parts, _scored(parts, asked, scale, fetched, _likely(seen, slack, limit)), limit)
+    if all(members is None for members in filters):
+        return _Found(found, found[0][1].final if found else 0.0)
+    first = _scored(parts, asked, scale, fetched, _likely(every, slack, 1))
+    return _Found(found, max((steps.final for _, steps in first), default=0.0))
 
 
-def _hit(corpus: Corpus, terms: dict[Term, float], place: int, best: float, steps: Steps) -> Hit:
-    own = sum(weight * corpus.own_value(each, place) for each, weight in terms.items())
+def _slack(counted: Iterable[_Counted]) -> float:
+    return shortfall(weight * rarity for _, weight, rarity in counted)
+
+
+def _dated(part: _Part, sums: Sums, days: Iterable[int], fetched: float) -> Sums:
+    """Return the sums with those of the named days raised."""
+    meant = part.corpus.on(days)
+    halves = planes.within(sums.planes[1:], meant)
+    raised = planes.plus(planes.plus(sums.planes, halves), planes.same(int(fetched / UNIT), meant))
+    return Sums(raised, sums.members | meant)
+
+
+def _spoken(part: _Part, sums: Sums, fetched: float) -> Sums:
+    """Return the sums with those of the named speakers and roles raised."""
+    raised = planes.doubled(sums.planes, part.named)
+    if not fetched:
+        return Sums(raised, sums.members)
+    return Sums(
+        planes.plus(raised, planes.same(int(fetched / UNIT), part.named)),
+        sums.members | part.named,
+    )
+
+
+def _likely(every: Sequence[Sums], slack: float, limit: int) -> list[list[int]]:
+    """Return the places that can be among the best `limit`, if sums fall short by `slack`."""
+    if limit < 1:
+        return [[] for _ in every]
+    # One more for what a number loses that is rounded a last time.
+    needed = planes.bar(every, limit) - ceil(slack / UNIT) - 1
+    return [list(planes.places_of(planes.reaching(sums, needed))) for sums in every]
+
+
+def _scored(
+    parts: Sequence[_Part],
+    asked: _Asked,
+    scale: Scale,
+    fetched: float,
+    places: Iterable[Iterable[int]],
+) -> list[tuple[Place, Steps]]:
+    """Return the scores at some places of each corpus."""
+    out = []
+    for number, (part, likely) in enumerate(zip(parts, places, strict=True)):
+        lengths = part.corpus.lengths
+        meant = part.corpus.on(asked.days) if asked.days else 0
+        for place in likely:
+            norm = scale.norm(lengths[place])
+            words = _sum(part.words, place, norm)
+            matched = _sum(part.patterns, place, norm, words) if part.patterns else words
+            dated = matched * _DATE_BOOST + fetched if meant >> place & 1 else matched
+            spoken = dated
+            if part.named >> place & 1:
+                spoken = dated * _SPEAKER_BOOST + (fetched if asked.names_only else 0.0)
+            out.append((Place(number, place), Steps(words, matched, dated, spoken, spoken)))
+    return out
+
+
+def _sum(counted: Iterable[_Counted], place: int, norm: float, start: float = 0.0) -> float:
+    total = start
+    for word, weight, rarity in counted:
+        count = word.counts.get(place)
+        if count:
+            total += weight * (rarity * count / (count + norm))
+    return total
+
+
+def _best(
+    parts: Sequence[_Part], scored: Iterable[tuple[Place, Steps]], limit: int
+) -> list[tuple[Place, Steps]]:
+    """Return the best, equal ones in the order of their corpora and by id."""
+    found = [
+        (-steps.final, at.corpus, parts[at.corpus].corpus.ids[at.place], at, steps)
+        for at, steps in scored
+        if steps.final
+    ]
+    found.sort()
+    return [(at, steps) for *_, at, steps in found[: max(limit, 0)]]
+
+
+# Scoring all
+
+
+def _exhaustive(
+    parts: Sequence[_Part],
+    asked: _Asked,
+    scale: Scale,
+    limit: int,
+    filters: Sequence[int | None],
+    likeness: Sequence[Sequence[float]] | None,
+) -> _Found:
+    """Return the best places, all documents being scored."""
+    summed = [_all_sums(part, scale) for part in parts]
+    most = max((max(matched, default=0.0) for _, matched in summed), default=0.0)
+    fetched = _FETCHED * most or 1.0
+    raised = [
+        _raised(part, asked, matched, fetched)
+        for part, (_, matched) in zip(parts, summed, strict=True)
+    ]
+    final = _meant([spoken for _, spoken in raised], likeness)
+    best = max((max(scores, default=0.0) for scores in final), default=0.0)
+    out = []
+    for number, (scores, members) in enumerate(zip(final, filters, strict=True)):
+        words, matched = summed[number]
+        dated, spoken = raised[number]
+        for at in _highest(scores, limit, members):
+            steps = Steps(words[at], matched[at], dated[at], spoken[at], scores[at])
+            out.append((Place(number, at), steps))
+    return _Found(_best(parts, out, limit), best)
+
+
+def _all_sums(part: _Part, scale: Scale) -> tuple[list[float], list[float]]:
+    """Return the sums of words, and those of words and patterns, by place."""
+    norms = scale.norms(part.corpus.lengths)
+    by_words = [0.0] * len(norms)
+    for each in part.words:
+        _add(by_words, each, norms)
+    matched = by_words
+    if part.patterns:
+        matched = by_words.copy()
+        for each in part.patterns:
+            _add(matched, each, norms)
+    return by_words, matched
+
+
+def _add(sums: list[float], counted: _Counted, norms: Sequence[float]) -> None:
+    word, weight, rarity = counted
+    for place, count in word.counts.items():
+        sums[place] += weight * (rarity * count / (count + norms[place]))
+
+
+def _raised(
+    part: _Part, asked: _Asked, scores: list[float], fetched: float
+) -> tuple[list[float], list[float]]:
+    """Return the scores with those of the named days raised, then of who is named."""
+    dated = scores
+    if asked.days:
+        dated = scores.copy()
+        for place in planes.places_of(part.corpus.on(asked.days)):
+            dated[place] = scores[place] * _DATE_BOOST + fetched
+    spoken = dated
+    if part.named:
+        spoken = dated.copy()
+        for place in planes.places_of(part.named):
+            spoken[place] = dated[place] * _SPEAKER_BOOST + (fetched if asked.names_only else 0.0)
+    return dated, spoken
+
+
+def _meant(
+    every: list[list[float]], likeness: Sequence[Sequence[float]] | None
+) -> list[list[float]]:
+    """Return the scores with those of documents of like meaning raised."""
+    most = max((max(cosines, default=0.0) for cosines in likeness or ()), default=0.0)
+    if likeness is None or most <= 0:
+        return every
+    best = max((max(scores, default=0.0) for scores in every), default=0.0)
+    unit = _MEANING_WEIGHT * (best or 1.0) / most
+    return [
+        [
+            score + unit * cosine if cosine > 0 and (score or cosine >= _LIKE) else score
+            for score, cosine in zip(scores, cosines, strict=True)
+        ]
+        for scores, cosines in zip(every, likeness, strict=True)
+    ]
+
+
+def _highest(scores: Sequence[float], limit: int, members: int | None) -> list[int]:
+    """Return the places of at least the highest `limit` scores above 0."""
+    if members is not None:
+        return [place for place in planes.places_of(members) if scores[place]]
+    least = min(nlargest(limit, scores), default=0.0)
+    return [at for at, score in enumerate(scores) if score >= least and score]
+
+
+def _hit(part: _Part, place: int, best: float, steps: Steps, scale: Scale | None) -> Hit:
+    """Return what is found at a place; with a scale, what its score is the sum of."""
+    name = part.corpus.ids[place]
+    if scale is None:
+        return Hit(id=name, score=steps.final / best, parts={})
+    own = _own(part, scale, place)
     parts = {
         "words": own,
         "neighbours": steps.words - own,
@@ -322,7 +535,17 @@ def _hit(corpus: Corpus, terms: dict[Term, float], place: int, best: float, step
         "meaning": steps.final - steps.spoken,
     }
     return Hit(
-        id=corpus.ids[place],
+        id=name,
         score=steps.final / best,
         parts={name: value / best for name, value in parts.items() if value > 1e-12 * best},
     )
+
+
+def _own(part: _Part, scale: Scale, place: int) -> float:
+    """Return what words add to a score when nothing is lent."""
+    norm = scale.norm(part.corpus.lengths[place])
+    total = 0.0
+    for each, (_, weight, rarity) in zip(part.terms, part.words, strict=True):
+        count = part.corpus.own_count(each, place)
+        total += weight * (rarity * count / (count + norm))
+    return total

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
+from operator import add, mul
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.search import SearchCache, ranking
+from smp_git.search import SearchCache, planes, ranking
 from smp_git.search.corpus import Corpus
-from smp_git.search.pruning import Impacts, Weighted, best_sums
+from smp_git.search.planes import Sums
 from smp_git.search.segments import Segment, encode
 from tests.search.strategies import page_states, questions, sentences
 from tests.search.support import Pages, follow
@@ -100,25 +102,55 @@ def test_pruned_equals_exhaustive(pages: Pages, question: str, limit: int) -> No
     assert ranking.search(corpus, question, limit=limit) == expected
 
 
-impacts = st.dictionaries(st.integers(0, 30), st.floats(0.01, 8), max_size=20).map(
-    lambda values: Impacts(9.0, max(values.values(), default=0.0), values)
-)
+numbers = st.lists(st.integers(0, 255), max_size=40)
 
 
-@given(
-    st.lists(st.builds(Weighted, impacts, st.sampled_from([1.0, 0.3])), max_size=6),
-    st.integers(1, 4),
-    st.frozensets(st.integers(0, 30)),
-)
-def test_best_sums_hold_every_place_that_is_among_the_best(
-    words: list[Weighted], limit: int, raised: frozenset[int]
+def values(sums: planes.Planes, size: int) -> list[int]:
+    return [
+        sum((plane >> place & 1) << bit for bit, plane in enumerate(sums)) for place in range(size)
+    ]
+
+
+@given(numbers, numbers, st.integers(0, 300), st.integers(0, 6), st.integers(0, 2**40 - 1))
+def test_planes_reckon_like_numbers(
+    left: list[int], right: list[int], factor: int, drop: int, members: int
 ) -> None:
-    sums = [0.0] * 31
-    for word in words:
-        word.add_to(sums)
-    finals = {at: 2 * s if at in raised else s for at, s in enumerate(sums) if s}
-    found = best_sums(words, limit, raised, 2.0)
+    size = max(len(left), len(right))
+    one, other = planes.spread(bytes(left)), planes.spread(bytes(right))
+    left, right = left + [0] * (size - len(left)), right + [0] * (size - len(right))
+    inside = [members >> place & 1 for place in range(size)]
 
-    bar = min(sorted(finals.values())[-limit:], default=0.0)
-    assert {at for at, final in finals.items() if final >= bar} <= found.keys()
-    assert all(found[at] == sums[at] for at in found)
+    assert values(planes.plus(one, other), size) == list(map(add, left, right))
+    assert values(planes.times(one, factor, drop), size) == [n * factor >> drop for n in left]
+    assert values(planes.within(one, members), size) == list(map(mul, left, inside))
+    assert values(planes.doubled(one, members), size) == [n << i for n, i in zip(left, inside, strict=True)]  # fmt: skip
+    assert values(planes.same(factor, members), size) == [factor * i for i in inside]
+
+
+@given(st.lists(numbers, max_size=3), st.integers(1, 50), st.integers(0, 300))
+def test_the_bar_is_what_so_many_reach(rows: list[list[int]], count: int, number: int) -> None:
+    every = [Sums(planes.spread(bytes(row)), (1 << len(row)) - 1) for row in rows]
+    ordered = sorted((n for row in rows for n in row), reverse=True)
+
+    assert planes.bar(every, count) == (ordered[count - 1] if count <= len(ordered) else 0)
+    for row, sums in zip(rows, every, strict=True):
+        reached = planes.reaching(sums, number)
+        assert list(planes.places_of(reached)) == [at for at, n in enumerate(row) if n >= number]
+        assert planes.members_of(planes.places_of(reached), len(row)) == reached
+
+
+@given(page_states(), questions, st.integers(1, 5), st.integers(1, 3))
+def test_several_corpora_score_as_one(pages: Pages, question: str, limit: int, count: int) -> None:
+    # Sittings are not spread, so that neighbours lend the same.
+    documents = sorted((d for page in pages.values() for d in page), key=lambda d: d.id)
+    kinds = [[replace(d, kind="decision") for d in documents[n::count]] for n in range(count)]
+    one = Corpus([Segment(encode([d for part in kinds for d in part]))])
+    several = [Corpus([Segment(encode(part))]) for part in kinds]
+    expected = {hit.id: hit for hit in ranking.search(one, question, limit=100)}
+    found = ranking.search_all(several, question, limit=limit, allowed=[None] * count)
+
+    assert all(expected[hit.id] == hit for _, hit in found)
+    scores = sorted((hit.score for hit in expected.values()), reverse=True)
+    assert [hit.score for _, hit in found] == scores[:limit]
+    slow = ranking.search_all(several, question, limit=limit, allowed=[None] * count, prune=False)
+    assert slow == found
