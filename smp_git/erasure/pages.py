@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.format.ids import INDEX, parse_id
@@ -14,9 +14,10 @@ INDEX_NAME: Final = INDEX.encode()
 
 _ID_SIZE: Final = 20
 # From so many names on, taking a tree apart is cheaper than searching it for each.
-_MANY: Final = 24
+MANY: Final = 8
 
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
+_PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
 _GENERATION = re.compile(rb"^[\"']?generation[\"']?[ \t]*:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 _JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _JSON_GEN = re.compile(rb'"gen"\s*:\s*(\d{1,7})(?=\s*[,}])')
@@ -53,6 +54,17 @@ def entries(tree: bytes) -> list[Entry]:
     return [Entry(*each) for each in _ENTRY.findall(tree)]
 
 
+def pieces(tree: bytes) -> list[bytes]:
+    """Return the entries of a raw tree as they stand in it."""
+    return _PIECE.findall(tree)
+
+
+def entry(piece: bytes) -> Entry:
+    """Return one entry taken apart."""
+    mode, _, rest = piece[: -_ID_SIZE - 1].partition(b" ")
+    return Entry(mode, rest, piece[-_ID_SIZE:])
+
+
 class Place(NamedTuple):
     """Where an entry stands in a raw tree: its start, its id's start, its end."""
 
@@ -73,11 +85,8 @@ def folder_at(tree: bytes, name: bytes) -> Place | None:
     return Place(start, start + len(head), start + len(head) + _ID_SIZE)
 
 
-def folders_at(tree: bytes, names: frozenset[bytes]) -> Iterator[tuple[bytes, Place]]:
-    """Yield where folders stand in a raw tree, in its order."""
-    if len(names) > _MANY:
-        yield from (pair for pair in _places(tree) if pair[0] in names)
-        return
+def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, Place]]:
+    """Yield where some folders stand in a raw tree."""
     for name in sorted(names):
         place = folder_at(tree, name)
         if place is not None:
@@ -119,6 +128,12 @@ class Item(NamedTuple):
     text: bytes
     id: bytes
     generation: int
+
+
+def plain_lines(index: bytes) -> list[bytes] | None:
+    """Return the lines of an index if each is one item, else None."""
+    lines = index.split(b"\n")
+    return lines if lines.pop() == b"" else None
 
 
 def items(index: bytes) -> tuple[bytes, list[Item]]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.erasure import guards, pages
+from smp_git.erasure.ahead import Ahead
 from smp_git.erasure.graves import named
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
@@ -33,7 +34,9 @@ class Plan:
         self.known = self._effective() | more
         # Every generation that is there goes: the tombstone names the highest found.
         everything = Tombstones(tombstone(each, purged=True) for each in ids)
-        self.rewriter = Rewriter(self.repository.raw, self.known | everything)
+        ahead = Ahead(self.repository)
+        self.rewriter = Rewriter(ahead.read, self.known | everything)
+        self.rewriter.prepare(self.history, ahead)
         self.result = self.rewriter.rewritten(self.history)
 
     def close(self) -> None:

@@ -7,14 +7,17 @@ import re
 from binascii import hexlify, unhexlify
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 from smp_git.erasure import pages, wording
-from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry, Item
+from smp_git.erasure.ahead import Ahead
+from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
 from smp_git.format.ids import PAGE_SIZE, parse_path
 from smp_git.format.tombstones import ALL_GENERATIONS, Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.memory import KINDS
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
@@ -26,6 +29,8 @@ _SIGNED: Final = re.compile(rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^
 _TAG_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL)  # fmt: skip
 _HEX = re.compile(rb"[0-9a-f]+")
 _HEX_LENGTH: Final = 40
+_STATES: Final = KINDS["state"].folder
+_ID_SIZE: Final = 20
 
 # An object's type and bytes.
 Read = Callable[[bytes], tuple[bytes, bytes]]
@@ -45,6 +50,8 @@ class Gone(NamedTuple):
     id: bytes
     generation: int
 
+
+_UNSEEN: Final = Gone("", b"", 0)
 
 # What goes from a tree: versions of files, and index items with their page.
 Loss = tuple[Gone | tuple[str, bytes], ...]
@@ -125,14 +132,27 @@ class Rewriter:
         self._stash: set[bytes] = set()
         self._kept: set[bytes] = set()
         self._origins: dict[bytes, bytes] = {}
+        # What was found of entries and lines, which return from commit to commit.
+        self._swapped: dict[str, tuple[dict[bytes, bytes], dict[bytes, Loss]]] = {}
+        self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}
+        self._lines: dict[bytes, bool] = {}
+        self._last_loss: dict[str, Loss] = {}
 
     # History
 
+    def prepare(self, history: History, ahead: Ahead) -> None:
+        """Rewrite the commits of a history as they are read ahead, in bulk."""
+        self._note_stashes(history)
+        tips = [tip for ref, tip in history.refs.items() if not _role(ref)]
+        beside = [tip for ref, tip in history.refs.items() if _role(ref)]
+        for block in ahead.blocks((*tips, *history.stashed), beside, self._wanted):
+            for name in block:
+                if name not in self.steps:
+                    self._commit(name, "")
+
     def rewritten(self, history: History) -> History:
         """Return a history rewritten; may be called again as it grows."""
-        newest = (history.refs[STASH],) if STASH in history.refs else ()
-        for tip in (*history.stashed, *newest):
-            self._note_stash(tip)
+        self._note_stashes(history)
         plain = {ref: tip for ref, tip in history.refs.items() if not ref.startswith(NOTES)}
         refs: dict[str, bytes] = {}
         for ref, tip in sorted(plain.items()):
@@ -145,9 +165,8 @@ class Rewriter:
 
     def _tip(self, ref: str, tip: bytes) -> bytes:
         kind, _ = self.read(tip)
-        role = NOTES if ref.startswith(NOTES) else ACCESS if ref.startswith(ACCESS) else ""
         if kind == COMMIT:
-            return self._commit(tip, role).new
+            return self._commit(tip, _role(ref)).new
         return self._tag(tip)[0] if kind == TAG else tip
 
     def _replacements(self, refs: dict[str, bytes]) -> dict[str, bytes]:
@@ -161,6 +180,11 @@ class Rewriter:
             elif not step.dropped:
                 out[REPLACE + step.new.hex()] = tip
         return out
+
+    def _note_stashes(self, history: History) -> None:
+        newest = (history.refs[STASH],) if STASH in history.refs else ()
+        for tip in (*history.stashed, *newest):
+            self._note_stash(tip)
 
     def _note_stash(self, tip: bytes) -> None:
         kind, data = self.read(tip)
@@ -217,12 +241,12 @@ class Rewriter:
         tree, loss = self._root(raw.tree, role)
         before = [self.steps[each] for each in raw.parents]
         touches = any(each.loss is not loss and each.loss != loss for each in before) if before else bool(loss)  # fmt: skip
-        parents = tuple(each.new for each in before)
-        message = self._message(name, raw, tree, before, touches=touches)
+        parents = tuple([each.new for each in before])
+        message = self._message(name, raw, tree, touches=touches)
         if (tree, parents, message) == (raw.tree, raw.parents, raw.message):
             return Step(name, name, raw.tree, tree, loss, dropped=False, touches=touches)
         self.replaced.add(name)
-        if name not in self._stash:
+        if len(parents) > 1 and name not in self._stash:
             parents = tuple(dict.fromkeys(parents))
         if name not in self._kept and len(parents) == 1 and self._is_empty(raw, tree, before):
             return Step(name, parents[0], raw.tree, tree, loss, dropped=True, touches=touches)
@@ -234,7 +258,7 @@ class Rewriter:
             return False
         return len(before) > 1 or raw.tree != before[0].old_tree
 
-    def _message(self, name: bytes, raw: Raw, tree: bytes, before: list[Step], *, touches: bool) -> bytes:  # fmt: skip
+    def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
         message = raw.message
         if touches or any(map(self._limit, wording.mentions(message))):
             message = wording.without(message, partial(self._is_gone, tree), touches=touches)
@@ -295,7 +319,7 @@ class Rewriter:
                 losses.append(edited.loss)
             if edited.id != data[place.id : place.end]:
                 edits.append((place.id if edited.id else place.start, place.end, edited.id))
-        return Edited(self._spliced("", tree, data, edits), _joined(losses))
+        return Edited(self._spliced("", tree, data, edits), self._joined("", losses))
 
     def _folder(self, folder: str, tree: bytes, wanted: frozenset[bytes]) -> Edited:
         """Return the folder of a kind rewritten."""
@@ -307,6 +331,8 @@ class Rewriter:
 
     def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
         data = self.read(tree)[1]
+        if len(wanted) > pages.MANY:
+            return self._edit_pages(wanted, folder, tree, data)
         edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
         for name, place in pages.folders_at(data, wanted):
@@ -315,13 +341,48 @@ class Rewriter:
                 losses.append(edited.loss)
             if edited.id != data[place.id : place.end]:
                 edits.append((place.id if edited.id else place.start, place.end, edited.id))
-        return Edited(self._spliced(folder, tree, data, edits), _joined(losses))
+        return Edited(self._spliced(folder, tree, data, edits), self._joined(folder, losses))
+
+    def _edit_pages(self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes) -> Edited:  # fmt: skip
+        """Return a folder of which many pages are wanted: only entries never seen are looked at."""
+        swapped, lost = self._swapped.setdefault(folder, ({}, {}))
+        pieces = pages.pieces(data)
+        for piece in pieces:
+            if piece not in swapped:
+                entry = pages.entry(piece)
+                swapped[piece] = piece
+                if entry.mode == FOLDER and entry.name in wanted:
+                    edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
+                    swapped[piece] = b"" if edited.id is None else piece[:-_ID_SIZE] + edited.id
+                    if edited.loss:
+                        lost[piece] = edited.loss
+        whole = b"".join([swapped[piece] for piece in pieces])
+        loss = self._joined(folder, [lost[piece] for piece in pieces if piece in lost])
+        if whole == data:
+            return Edited(tree, loss)
+        self.replaced.add(tree)
+        return Edited(self._make(TREE, whole, folder) if whole else None, loss)
+
+    def _joined(self, role: str, losses: list[Loss]) -> Loss:
+        """Return losses as one, the same object as last time if it is equal."""
+        if len(losses) == 1:
+            return losses[0]
+        loss = tuple(chain.from_iterable(losses))
+        last = self._last_loss.get(role, NOTHING)
+        if loss == last:
+            return last
+        self._last_loss[role] = loss
+        return loss
 
     def _spliced(self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]) -> bytes | None:  # fmt: skip
         """Return the id of a tree with some stretches replaced, None if nothing is left."""
         if not edits:
             return tree
         self.replaced.add(tree)
+        if len(edits) == 1:
+            start, end, new = edits[0]
+            whole = data[:start] + (new or b"") + data[end:]
+            return self._make(TREE, whole, role) if whole else None
         parts, at = [], 0
         for start, end, new in sorted(edits, key=lambda edit: edit[0]):
             parts += [data[at:start], new or b""]
@@ -336,25 +397,33 @@ class Rewriter:
         return found
 
     def _edit_page(self, page: str, tree: bytes) -> Edited:
-        old = pages.entries(self.read(tree)[1])
-        kept: list[Entry] = []
+        seen = self._gone_entries.setdefault(page, {})
+        old = pages.pieces(self.read(tree)[1])
+        kept: list[bytes] = []
         loss: list[Gone | tuple[str, bytes]] = []
-        index: Entry | None = None
-        for entry in old:
-            if entry.name == INDEX_NAME and entry.mode != FOLDER:
-                index = entry
-            gone = self._gone(page, entry)
+        index = -1
+        for piece in old:
+            gone = seen.get(piece, _UNSEEN)
+            if gone is _UNSEEN:
+                entry = pages.entry(piece)
+                if entry.name == INDEX_NAME and entry.mode != FOLDER:
+                    index, gone = len(kept), None
+                else:
+                    gone = seen[piece] = self._gone(page, entry)
             if gone is None:
-                kept.append(entry)
+                kept.append(piece)
             else:
                 loss.append(gone)
-                self.replaced.add(entry.id)
-        if index is not None:
-            kept = self._with_index(page, index, kept, loss)
+                self.replaced.add(gone.id)
+        if index >= 0:
+            self._edit_index(page, kept, index, loss)
         return Edited(self._tree(page, tree, old, kept), tuple(loss))
 
     def _gone(self, page: str, entry: Entry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
+        stem = entry.name.rpartition(b".")[0]
+        if not self._limit(b"state-" + stem if page == _STATES else stem):
+            return None
         path = f"{page}/{entry.name.decode('utf-8', 'surrogateescape')}"
         place = parse_path(path)
         limit = self._limit(place.text.encode()) if place is not None else 0
@@ -366,41 +435,64 @@ class Rewriter:
             number = pages.generation(file, has_front_matter=path.endswith(".md"))
         return Gone(path, entry.id, number) if number <= limit else None
 
-    def _with_index(self, page: str, index: Entry, kept: list[Entry], loss: list[Gone | tuple[str, bytes]]) -> list[Entry]:  # fmt: skip
-        head, items = pages.items(self.read(index.id)[1])
-        left = [item for item in items if item.generation > self._limit(item.id)]
-        if len(left) == len(items) and (left or not loss):
-            return kept
-        loss += sorted((page, item.text) for item in items if item not in left)
-        self.replaced.add(index.id)
-        if not left:
-            return [entry for entry in kept if entry is not index]
-        new = self._index(page, head, left)
-        return [entry._replace(id=new) if entry is index else entry for entry in kept]
+    def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]]) -> None:  # fmt: skip
+        """Bring the index among the entries that are kept up to date."""
+        name = kept[place][-_ID_SIZE:]
+        data = self.read(name)[1]
+        found = self._lines_without(data)
+        left, gone = found if found is not None else self._items_without(data)
+        if not gone and (left or not loss):
+            return
+        loss += sorted((page, text) for text in gone)
+        self.replaced.add(name)
+        if left:
+            kept[place] = kept[place][:-_ID_SIZE] + self._make(BLOB, left, f"{page}/")
+        else:
+            del kept[place]
 
-    def _index(self, page: str, head: bytes, items: list[Item]) -> bytes:
-        data = head + b"".join(item.text for item in items)
-        return self._make(BLOB, data, f"{page}/")
+    def _lines_without(self, index: bytes) -> tuple[bytes, list[bytes]] | None:
+        """Return what is left of an index and what goes, None if a line is not one item."""
+        lines = pages.plain_lines(index)
+        if lines is None:
+            return None
+        seen = self._lines
+        for line in lines:
+            if line not in seen:
+                if not line.startswith(b"-"):
+                    return None
+                item = pages.item(line + b"\n")
+                seen[line] = item.generation <= self._limit(item.id)
+        gone = [line for line in lines if seen[line]]
+        if not gone:
+            return index, gone
+        kept = [line for line in lines if not seen[line]]
+        return b"\n".join((*kept, b"")) if kept else b"", [line + b"\n" for line in gone]
 
-    def _tree(self, role: str, tree: bytes, old: list[Entry], kept: list[Entry]) -> bytes | None:
+    def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
+        head, items = pages.items(index)
+        left = [item.text for item in items if item.generation > self._limit(item.id)]
+        gone = [item.text for item in items if item.generation <= self._limit(item.id)]
+        return b"".join((head, *left)) if left else b"", gone
+
+    def _tree(self, role: str, tree: bytes, old: list[bytes], kept: list[bytes]) -> bytes | None:
         """Return the id of the tree of what is kept, None if that is nothing."""
         if kept == old:
             return tree
         self.replaced.add(tree)
-        return self._make(TREE, pages.joined(kept), role) if kept else None
+        return self._make(TREE, b"".join(kept), role) if kept else None
 
     def _access(self, tree: bytes) -> bytes | None:
         """Return the tree of access counts without those of gone memories."""
-        old = pages.entries(self.read(tree)[1])
-        kept: list[Entry] = []
-        for entry in old:
-            kind, data = self.read(entry.id)
+        old = pages.pieces(self.read(tree)[1])
+        kept: list[bytes] = []
+        for piece in old:
+            kind, data = self.read(piece[-_ID_SIZE:])
             left = pages.without_counts(data, self._limit) if kind == BLOB else data
             if left == data:
-                kept.append(entry)
+                kept.append(piece)
                 continue
-            self.replaced.add(entry.id)
-            kept.append(entry._replace(id=self._make(BLOB, left, None)))
+            self.replaced.add(piece[-_ID_SIZE:])
+            kept.append(piece[:-_ID_SIZE] + self._make(BLOB, left, None))
         return self._tree(ACCESS, tree, old, kept)
 
     # Tags and notes
@@ -520,15 +612,16 @@ class Rewriter:
         return name
 
 
-def _joined(losses: list[Loss]) -> Loss:
-    if len(losses) == 1:
-        return losses[0]
-    return tuple(item for each in losses for item in each)
+def _role(ref: str) -> str:
+    """Return what the trees of a reference hold, nothing for the files of a session."""
+    return NOTES if ref.startswith(NOTES) else ACCESS if ref.startswith(ACCESS) else ""
 
 
 def _written(tree: bytes, parents: tuple[bytes, ...], rest: bytes, message: bytes) -> bytes:
-    lines = [b"tree " + hexlify(tree), *(b"parent " + hexlify(each) for each in parents)]
-    return b"\n".join((*lines, _SIGNED.sub(b"", rest))) + b"\n" + message
+    if b"gpgsig" in rest or b"mergetag" in rest:
+        rest = _SIGNED.sub(b"", rest)
+    named = b"".join([b"parent %s\n" % hexlify(each) for each in parents])
+    return b"tree %s\n%s%s\n%s" % (hexlify(tree), named, rest, message)
 
 
 def _like(path: bytes, key: bytes) -> bytes:

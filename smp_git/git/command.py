@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from binascii import unhexlify
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -68,13 +69,47 @@ def pack_objects(git: Path, names: list[bytes]) -> bool:
 
 def reachable(git: Path, tips: set[bytes]) -> set[bytes] | None:
     """Return everything that some commits and tags reach, None if the command cannot say."""
+    asked = b"".join(tip.hex().encode() + b"\n" for tip in tips)
+    done = _asked(git, asked, "rev-list", "--objects", "--no-object-names", "--stdin")
+    return None if done is None else set(map(unhexlify, done.split()))
+
+
+def history(git: Path, tips: Iterable[bytes], beside: Iterable[bytes]) -> list[bytes]:
+    """Return the commits that `tips` reach and those `beside` do not, parents first.
+
+    Nothing is returned where the command cannot say.
+    """
+    asked = [f"{tip.hex()}\n" for tip in tips] + [f"^{tip.hex()}\n" for tip in beside]
+    done = _asked(git, "".join(asked).encode(), "rev-list", "--topo-order", "--reverse", "--stdin")
+    return list(map(unhexlify, done.split())) if done is not None else []
+
+
+def objects(git: Path, names: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+    """Return the type and bytes of many objects, of those that can be read."""
+    asked = b"".join(name.hex().encode() + b"\n" for name in names)
+    data = _asked(git, asked, "cat-file", "--batch", "--buffer") or b""
+    found: dict[bytes, tuple[bytes, bytes]] = {}
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        head = data[at:end].split(b" ")
+        at = end + 1
+        if len(head) == 3:  # noqa: PLR2004 - id, type, size; else it says what is missing
+            stop = at + int(head[2])
+            found[unhexlify(head[0])] = head[1], data[at:stop]
+            at = stop + 1
+    return found
+
+
+def _asked(git: Path, text: bytes, *rest: str) -> bytes | None:
+    """Return what a command answers to a text, None if it fails or is not there."""
     if program() is None:
         return None
     done = subprocess.run(  # noqa: S603 - our own arguments
-        arguments(git, "rev-list", "--objects", "--no-object-names", "--stdin"),
-        input=b"".join(tip.hex().encode() + b"\n" for tip in tips),
+        arguments(git, *rest),
+        input=text,
         env=environment(),
         capture_output=True,
         check=False,
     )
-    return None if done.returncode else set(map(unhexlify, done.stdout.split()))
+    return None if done.returncode else done.stdout

@@ -119,3 +119,10 @@ def test_only_commits_from_the_first_that_holds_it_are_rewritten() -> None:
     tip = raw_commit(after.read(new.refs["refs/heads/main"])[1])
     assert tip.parents == (first,)
     assert tip.rest == raw_commit(objects.read(third)[1]).rest
+
+
+@given(made=histories(), gone=graves)
+def test_tombstones_of_many_other_pages_change_nothing(made: tuple[Objects, History], gone: Tombstones) -> None:  # fmt: skip
+    elsewhere = Tombstones(tombstone(f"{prefix}-{number:04d}") for prefix in ("DEC", "turn") for number in range(250, 5_000, 100))  # fmt: skip
+
+    assert rewritten(*made, gone | elsewhere)[1] == rewritten(*made, gone)[1]
