@@ -227,11 +227,16 @@ class Repository:
     def beyond(self, tips: Iterable[CommitId], known: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and `known` ones do not."""
         walker = self._repo.walk(None)
-        for tip in tips:
-            walker.push(pygit2.Oid(hex=tip))
-        for tip in known:
-            walker.hide(pygit2.Oid(hex=tip))
-        return [CommitId(str(found.id)) for found in walker]
+        wanted, hidden = list(tips), list(known)
+
+        def walked() -> list[CommitId]:
+            for tip in wanted:
+                walker.push(pygit2.Oid(hex=tip))
+            for tip in hidden:
+                walker.hide(pygit2.Oid(hex=tip))
+            return [CommitId(str(found.id)) for found in walker]
+
+        return _guarded(wanted[0] if wanted else "", walked)
 
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
