@@ -1,0 +1,170 @@
+"""What a remote sent, looked through before anything of it is used."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from smp_git.access import FILE as COUNTS
+from smp_git.access import PREFIX as ACCESS
+from smp_git.errors import DamagedError, UntrustedError, shown
+from smp_git.format.tombstones import Tombstones
+from smp_git.git.objects import BLOB, COMMIT
+from smp_git.git.raw import Objects
+from smp_git.git.repository import Repository
+from smp_git.memory import MAX_FILE_BYTES, CommitId
+from smp_git.sync import headers
+from smp_git.sync.structure import FILE, Bounds, Structure
+from smp_git.sync.tips import Tips
+
+_HEADS: Final = "refs/heads/"
+_TAGS: Final = "refs/tags/"
+_TAG: Final = b"tag"
+_REPLICA = re.compile(r"[a-z][a-z0-9]{3}")
+_LONGEST_NAME: Final = 200
+_DEEPEST_TAG: Final = 5
+_ID = re.compile(r"[0-9a-f]{40}")
+
+
+class Inspected(NamedTuple):
+    """What is known of a remote's content that is sound.
+
+    `lying` are the pages, by branch, whose index does not say what their files say;
+    `executable` the files, by branch, of which a person made programs.
+    """
+
+    uid: str
+    session: str
+    commits: int
+    tombstones: Tombstones
+    lying: Mapping[str, tuple[str, ...]]
+    executable: Mapping[str, tuple[str, ...]]
+
+
+def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
+    """Look through everything that references of a remote reach and `known` commits do not.
+
+    Raises UntrustedError, naming the commit and the path, for the first thing that a
+    session does not hold.
+    """
+    try:
+        return _Inspection(repository, refs, bounds).run(list(known))
+    except DamagedError as error:
+        raise UntrustedError(f"what the remote sent is not whole: {error.message}") from error
+    except RecursionError:
+        raise UntrustedError("what the remote sent is nested too deep") from None
+
+
+class _Inspection:
+    """One inspection; remembers what it has seen."""
+
+    def __init__(self, repository: Repository, refs: Mapping[str, str], bounds: Bounds) -> None:
+        self._repository = repository
+        self._objects = Objects(repository.git)
+        self._bounds = bounds
+        self._structure = Structure(self._objects, bounds)
+        _check_references(refs, bounds)
+        self._heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(_HEADS)}
+        self._tags = {ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(_TAGS)}  # fmt: skip
+        self._counts = {ref: tip for ref, tip in refs.items() if ref.startswith(ACCESS)}
+
+    def run(self, known: list[CommitId]) -> Inspected:
+        new = self._new(known)
+        boundary = {parent for _, found in new.values() for parent in found.parents} - {
+            name for name, _ in new.values()
+        }
+        # A tip that is known already is the state to compare with as well.
+        standing = {bytes.fromhex(tip) for tip in self._heads.values()} - {name for name, _ in new.values()}  # fmt: skip
+        self._structure.trust(self._root(name) for name in sorted(boundary | standing))
+        for text, (_, found) in new.items():
+            self._structure.check(found.tree, text)
+        for ref, tip in self._counts.items():
+            self._check_counts(ref, bytes.fromhex(tip))
+        tips = Tips(self._objects, self._structure, self._bounds)
+        for ref, tip in sorted(self._heads.items()):
+            tips.look(ref, self._root(bytes.fromhex(tip)))
+        return Inspected(
+            tips.uid, tips.session, len(new), tips.tombstones, dict(tips.lying), dict(tips.executable)
+        )  # fmt: skip
+
+    def _new(self, known: list[CommitId]) -> dict[str, tuple[bytes, headers.Commit]]:
+        tips = {*self._heads.values(), *self._tags.values()}
+        for tip in tips:
+            self._check_type(tip)
+        names = self._repository.beyond(tips, known) if tips else []
+        if len(names) > self._bounds.commits:
+            raise UntrustedError(f"{len(names):,} commits are more than a session has")
+        return {name: (bytes.fromhex(name), self._commit(name)) for name in names}
+
+    def _check_type(self, tip: str) -> None:
+        kind, _ = self._objects.header(bytes.fromhex(tip))
+        if kind != COMMIT:
+            raise UntrustedError(f"a branch or tag names a {kind.decode()}, not a commit")
+
+    def _commit(self, name: str) -> headers.Commit:
+        where = f"commit {name[:12]}"
+        return headers.commit(self._read(bytes.fromhex(name), COMMIT, where), where)
+
+    def _read(self, name: bytes, wanted: bytes, where: str) -> bytes:
+        kind, size = self._objects.header(name)
+        if kind != wanted:
+            raise UntrustedError(f"{where}: a {kind.decode()}, not a {wanted.decode()}")
+        if size > headers.LARGEST:
+            raise UntrustedError(f"{where}: {size:,} bytes; the limit is {headers.LARGEST:,}")
+        return self._objects.read(name)[1]
+
+    def _root(self, name: bytes) -> bytes:
+        return bytes.fromhex(self._objects.read(name)[1][5:45].decode())
+
+    def _peeled(self, ref: str, tip: str) -> CommitId:
+        """Return the commit that a tag names at last."""
+        name = bytes.fromhex(tip)
+        for _ in range(_DEEPEST_TAG):
+            kind, _ = self._objects.header(name)
+            if kind != _TAG:
+                return CommitId(name.hex())
+            where = f"tag {shown(ref.removeprefix(_TAGS))}"
+            name = headers.tag(self._read(name, _TAG, where), where).target
+        raise UntrustedError(f"{ref}: a tag of a tag, more than {_DEEPEST_TAG} times")
+
+    def _check_counts(self, ref: str, tip: bytes) -> None:
+        """Check the access counts of a replica: one commit without parents, one file."""
+        found = headers.commit(self._read(tip, COMMIT, ref), ref)
+        rows = self._structure.rows(found.tree, ref)
+        if found.parents or [(mode, name) for mode, name, _ in rows] != [(FILE, COUNTS.encode())]:
+            raise UntrustedError(f"{ref}: more than the counts of a replica")
+        kind, size = self._objects.header(rows[0][2])
+        if kind != BLOB or size > MAX_FILE_BYTES:
+            raise UntrustedError(f"{ref}: counts of {size:,} bytes")
+        try:
+            counts = json.loads(self._objects.read(rows[0][2])[1])
+        except ValueError:
+            counts = None
+        if not isinstance(counts, dict) or not all(map(_is_count, counts.values())):
+            raise UntrustedError(f"{ref}: its counts cannot be read")
+
+
+def _is_count(value: object) -> bool:
+    if not isinstance(value, list) or len(value) != 2:  # noqa: PLR2004 - how often, when last
+        return False
+    return type(value[0]) is int and isinstance(value[1], str)
+
+
+def _check_references(refs: Mapping[str, str], bounds: Bounds) -> None:
+    """Check the names that a remote gives its references: ours will have the same."""
+    if len(refs) > bounds.references:
+        raise UntrustedError(f"{len(refs):,} references are more than a session has")
+    for ref, tip in refs.items():
+        parts = ref.split("/")
+        name = "/".join(parts[2:])
+        is_odd = len(ref) > _LONGEST_NAME or not ref.isprintable() or any(part.startswith("-") for part in parts)  # fmt: skip
+        if is_odd or name in ("", "HEAD") or _ID.fullmatch(name) or not _ID.fullmatch(tip):
+            raise UntrustedError(f"{shown(ref)} is no name for a branch or tag")
+        if ref.startswith(ACCESS):
+            is_known = _REPLICA.fullmatch(ref.removeprefix(ACCESS)) is not None
+        else:
+            is_known = ref.startswith((_HEADS, _TAGS))
+        if not is_known:
+            raise UntrustedError(f"{shown(ref)} is no reference of a session")

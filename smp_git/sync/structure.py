@@ -1,0 +1,291 @@
+"""What the trees of a session may hold, and how much."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from smp_git.errors import DamagedError, UntrustedError, shown
+from smp_git.format.ids import INDEX, is_page, parse_path
+from smp_git.git import layout
+from smp_git.git.objects import BLOB, TREE, object_id
+from smp_git.git.raw import Objects
+from smp_git.memory import KINDS, MAX_FILE_BYTES
+
+FOLDER: Final = b"40000"
+FILE: Final = b"100644"
+PROGRAM: Final = b"100755"
+_FILES: Final = (FILE, PROGRAM)
+_MODES: Final = {b"120000": "a link", b"160000": "a repository in the repository"}
+
+_ROW = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
+# The spaces, NULs and ids of a row.
+_ROW_OVERHEAD: Final = 22
+_TAG_FILE = re.compile(r"[a-z][a-z0-9]{3}\.yaml")
+_ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
+_DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+
+REPLICAS: Final = "replicas"
+METADATA: Final = "metadata.yaml"
+TOMBSTONES: Final = "tombstones.yaml"
+ATTRIBUTES: Final = ".gitattributes"
+IGNORED: Final = ".gitignore"
+_KINDS: Final = frozenset(kind.folder for kind in KINDS.values())
+_STATES: Final = KINDS["state"].folder
+_OWN_FOLDERS: Final = _KINDS | {REPLICAS}
+_OWN_FILES: Final = frozenset((METADATA, TOMBSTONES, ATTRIBUTES, IGNORED))
+# What makes Git take a folder for a repository and read its configuration.
+_REPOSITORY: Final = frozenset(("head", "objects", "refs"))
+_SMALL_BYTES: Final = 1 << 20
+# Every version that a session was ever made with: history keeps them.
+_KNOWN_ATTRIBUTES: Final = frozenset(
+    bytes.fromhex(object_id(BLOB, text))
+    for text in (layout.TRACKED[ATTRIBUTES], b"* -text -merge\nindex.yaml -text -merge -diff\n")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much may come in at once, far above what sessions hold."""
+
+    commits: int = 500_000
+    trees: int = 2_000_000
+    files: int = 5_000_000
+    total_bytes: int = 256 << 30
+    tip_bytes: int = 256 << 20
+    folder_entries: int = 20_000
+    other_entries: int = 1_000
+    depth: int = 6
+    references: int = 10_000
+    tombstoned: int = 2_000_000
+
+
+class Row(NamedTuple):
+    """One entry of a tree."""
+
+    mode: bytes
+    name: bytes
+    id: bytes
+
+
+Rows = frozenset[tuple[bytes, bytes, bytes]]
+NONE: Final[Rows] = frozenset()
+
+
+class Structure:
+    """Checks trees, each at each place once; what trusted trees hold is not looked at again."""
+
+    def __init__(self, objects: Objects, bounds: Bounds) -> None:
+        self._objects = objects
+        self._bounds = bounds
+        self._trusted: dict[str, list[bytes]] = {}
+        self._trusted_rows: dict[str, Rows] = {}
+        self._seen: dict[str, set[tuple[bytes, bytes, bytes]]] = {}
+        self._roots: set[bytes] = set()
+        self._names: set[tuple[bytes, ...]] = set()
+        self._trees = self._files = self._bytes = 0
+
+    def trust(self, roots: Iterable[bytes]) -> None:
+        """Take the trees at `roots` as checked; before the first check."""
+        self._trusted[""] = list(dict.fromkeys(roots))
+
+    def trusted(self, path: str) -> Rows:
+        """Return the rows that trusted trees have at a place."""
+        found = self._trusted_rows.get(path)
+        if found is None:
+            rows: set[tuple[bytes, bytes, bytes]] = set()
+            for tree in self._trusted.get(path, ()):
+                rows.update(self.rows(tree, path))
+            found = self._trusted_rows[path] = frozenset(rows)
+            above = f"{path}/" if path else ""
+            for mode, name, tree in rows:
+                if mode == FOLDER:
+                    place = above + name.decode("utf-8", "surrogateescape")
+                    self._trusted.setdefault(place, []).append(tree)
+        return found
+
+    def rows(self, tree: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
+        """Return the rows of a tree; raise UntrustedError if it is none."""
+        kind, size = self._objects.header(tree)
+        if kind != TREE or size > self._bounds.folder_entries * 300:
+            raise UntrustedError(f"{where or 'its top folder'}: not a folder of a sensible size")
+        data = self._objects.read(tree)[1]
+        rows = _ROW.findall(data)
+        if sum([len(mode) + len(name) for mode, name, _ in rows]) + _ROW_OVERHEAD * len(rows) != len(data):  # fmt: skip
+            raise UntrustedError(f"{where or 'its top folder'}: a folder that cannot be read")
+        self._trees += 1
+        self._count(len(data))
+        return rows
+
+    def check(self, root: bytes, commit: str) -> None:
+        """Check the tree of a commit; raise UntrustedError naming what may not be there."""
+        if root in self._roots:
+            return
+        self._roots.add(root)
+        try:
+            self._check(root, "", 0)
+        except UntrustedError as error:
+            raise UntrustedError(
+                f"commit {commit[:12]}: {error.message}", hint=error.hint
+            ) from None
+
+    def _check(self, tree: bytes, path: str, depth: int) -> None:
+        rows = self.rows(tree, path)
+        if len(rows) > self._bounds.folder_entries:
+            raise UntrustedError(f"{path}: {len(rows):,} entries in one folder")
+        _check_order(rows, path)
+        known = self._known(path)
+        fresh = [row for row in rows if row not in known]
+        if not fresh:
+            return
+        part = path.partition("/")[0]
+        if part not in _KINDS:
+            self._check_names(tuple([name for _, name, _ in rows]), path)
+        for mode, name, child in fresh:
+            self._check_row(path, Row(mode, name, child), depth)
+        known.update(fresh)
+
+    def _known(self, path: str) -> set[tuple[bytes, bytes, bytes]]:
+        known = self._seen.get(path)
+        if known is None:
+            known = self._seen[path] = set(self.trusted(path))
+        return known
+
+    def _check_names(self, found: tuple[bytes, ...], path: str) -> None:
+        """Check names that may be anything against each other."""
+        if found in self._names:
+            return
+        self._names.add(found)
+        if len(found) > self._bounds.other_entries:
+            raise UntrustedError(f"{_in(path)}{len(found):,} entries in one folder")
+        names = Counter(_folded(_text(name, path)) for name in found)
+        if len(names) != len(found):
+            twice = names.most_common(1)[0][0]
+            raise UntrustedError(f"{_in(path)}two names that some systems take for one: {shown(twice)}")  # fmt: skip
+        if names.keys() >= _REPOSITORY:
+            raise UntrustedError(f"{_in(path)}a repository in the repository")
+
+    def _check_row(self, path: str, row: Row, depth: int) -> None:
+        name = _text(row.name, path)
+        place = f"{path}/{name}" if path else name
+        if row.mode == FOLDER:
+            _check_folder(path, name, place)
+            if depth >= self._bounds.depth:
+                raise UntrustedError(f"{shown(place)}: folders deeper than {self._bounds.depth}")
+            self._check(row.id, place, depth + 1)
+        elif row.mode in _FILES:
+            self._check_size(row.id, place, _largest(path, name, place, row.id))
+        else:
+            what = _MODES.get(row.mode, f"a mode of {row.mode.decode()}")
+            raise UntrustedError(f"{shown(place)}: {what}")
+
+    def _check_size(self, name: bytes, place: str, largest: int) -> None:
+        try:
+            kind, size = self._objects.header(name)
+        except DamagedError:
+            raise UntrustedError(f"{place}: its content is missing") from None
+        if kind != BLOB:
+            raise UntrustedError(f"{place}: a {kind.decode()} in the place of a file")
+        if size > largest:
+            raise UntrustedError(f"{place}: {size:,} bytes; the limit is {largest:,}")
+        self._files += 1
+        self._count(size)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        bounds = self._bounds
+        if self._trees > bounds.trees or self._files > bounds.files or self._bytes > bounds.total_bytes:  # fmt: skip
+            raise UntrustedError("more than a session can be: too many folders, files or bytes")
+
+
+def _in(path: str) -> str:
+    return f"{path}: " if path else ""
+
+
+def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
+    """Check that a tree is sorted as Git sorts, and names nothing twice."""
+    places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
+    # A folder and a file of one name stand at different places.
+    if places != sorted(places) or len({name for _, name, _ in rows}) != len(rows):
+        raise UntrustedError(f"{_in(path)}entries out of order, or twice")
+
+
+def _text(name: bytes, path: str) -> str:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        raise UntrustedError(f"{_in(path)}a name that is not UTF-8: {shown(name)}") from None
+    if not text.isprintable():
+        raise UntrustedError(f"{_in(path)}a name with control characters: {shown(text)}")
+    return text
+
+
+def _folded(name: str) -> str:
+    """Return a name as file systems that know the least differences see it."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())
+
+
+def _check_folder(path: str, name: str, place: str) -> None:
+    """Check that a folder may stand at a place."""
+    part = path.partition("/")[0]
+    if not path:
+        if name in _OWN_FILES:
+            raise UntrustedError(f"{place}: a folder in the place of a file")
+        if name not in _OWN_FOLDERS:
+            _check_plain(name, place)
+    elif part in _KINDS:
+        if path == _STATES or "/" in path or not is_page(name):
+            raise UntrustedError(f"{shown(place)}: no folder belongs there")
+    elif part == REPLICAS:
+        raise UntrustedError(f"{shown(place)}: no folder belongs there")
+    else:
+        _check_plain(name, place)
+
+
+def _largest(path: str, name: str, place: str, blob: bytes) -> int:
+    """Return how large a file may be at a place; raise UntrustedError if none may be there."""
+    part = path.partition("/")[0]
+    if not path:
+        return _largest_on_top(name, blob)
+    if part in _KINDS:
+        is_index = name == INDEX and ("/" in path or path == _STATES)
+        if not is_index and parse_path(place) is None:
+            raise UntrustedError(f"{shown(place)}: no memory belongs at this path")
+        return MAX_FILE_BYTES
+    if part == REPLICAS:
+        if path != REPLICAS or not _TAG_FILE.fullmatch(name):
+            raise UntrustedError(f"{shown(place)}: no replica belongs at this path")
+        return _SMALL_BYTES
+    _check_plain(name, place)
+    return MAX_FILE_BYTES
+
+
+def _largest_on_top(name: str, blob: bytes) -> int:
+    if name in _OWN_FOLDERS:
+        raise UntrustedError(f"{name}: a file in the place of a folder")
+    if name == ATTRIBUTES and blob not in _KNOWN_ATTRIBUTES:
+        raise UntrustedError(
+            f"{name}: attributes that a session does not have",
+            hint="Git's filters and merge drivers are set there",
+        )
+    if name in _OWN_FILES:
+        return _SMALL_BYTES
+    _check_plain(name, name)
+    return MAX_FILE_BYTES
+
+
+def _check_plain(name: str, place: str) -> None:
+    """Check a name that is not ours: it must mean the same everywhere, and nothing to a tool."""
+    odd = _ODD.search(name) or _DEVICE.fullmatch(name) or unicodedata.normalize("NFC", name) != name
+    folded = _folded(name)
+    if odd or folded in _OWN_FOLDERS | _OWN_FILES or folded.startswith("git~"):
+        raise UntrustedError(f"{shown(place)}: a name that a session does not have")
+
+
+def children(rows: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Row]:
+    """Return the rows of a checked tree by name."""
+    return {name.decode(): Row(mode, name, child) for mode, name, child in rows}
