@@ -67,7 +67,7 @@ class Scale(NamedTuple):
 
     @property
     def step(self) -> int:
-        """The mean length, in steps of its logarithm."""
+        """The mean length, in steps of its logarithm, so that it seldom changes."""
         return floor(log(self.mean) / log1p(_MEAN_STEP) - 1e-9)
 
     def rarity(self, holders: int) -> float:
@@ -130,12 +130,18 @@ class Word:
         return known
 
     def _shared(self, step: int, lengths: Sequence[int]) -> Planes:
-        slope = _NORM_SLOPE / (1 + _MEAN_STEP) ** step
+        """Return the shares of the word's weight that documents get, in eight bits."""
+        base, slope, least = _NORM_BASE, _NORM_SLOPE / (1 + _MEAN_STEP) ** step, _LEAST
+        one = 1 << _BITS
+        held = [
+            int(one * count / (count + base + slope * (length if length > least else least)))
+            for count, length in zip(
+                self.counts.values(), map(lengths.__getitem__, self.counts), strict=True
+            )
+        ]
         shares = bytearray(len(lengths))
-        for place, count in self.counts.items():
-            length = lengths[place]
-            norm = _NORM_BASE + slope * (length if length > _LEAST else _LEAST)
-            shares[place] = int((count << _BITS) / (count + norm))
+        for place, share in zip(self.counts, held, strict=True):
+            shares[place] = share
         return planes.spread(bytes(shares))
 
 
@@ -183,7 +189,7 @@ class Corpus:
         places = chain.from_iterable(self.days.get(day, ()) for day in days)
         return planes.members_of(places, len(self.ids))
 
-    @property
+    @cached_property
     def years(self) -> range:
         """The years from the first document to the last."""
         if not self._seconds:

@@ -51,14 +51,7 @@ class _Asked(NamedTuple):
         return bool(self.days) or self.names_only
 
 
-class Steps(NamedTuple):
-    """The score of one document, step by step: each step holds the one before."""
-
-    words: float
-    matched: float
-    dated: float
-    spoken: float
-    final: float
+_NOTHING_ELSE: Final = _Asked(parse(""), frozenset(), {}, frozenset(), names_only=False)
 
 
 class _Counted(NamedTuple):
@@ -78,30 +71,40 @@ class _Part(NamedTuple):
     patterns: list[_Counted]
     named: int
 
-    def sums(self, scale: Scale) -> Sums:
+    @property
+    def everyone(self) -> int:
+        """All documents."""
+        return (1 << len(self.corpus.ids)) - 1
+
+    def sums(self, scale: Scale) -> planes.Planes:
         """Return the sums of words and patterns, in units, each a little short."""
-        lengths, size = self.corpus.lengths, len(self.corpus.ids)
+        lengths = self.corpus.lengths
         found: planes.Planes = []
-        members = 0
         for word, weight, rarity in (*self.words, *self.patterns):
             if word.counts:
                 found = planes.plus(found, word.values(weight * rarity, scale, lengths))
-                members |= word.members(size)
-        return Sums(found, members)
+        return found
 
-
-class Place(NamedTuple):
-    """A document: which corpus, and where in it."""
-
-    corpus: int
-    place: int
+    def touched(self, asked: _Asked) -> int:
+        """Return the documents that get a score at all."""
+        size = len(self.corpus.ids)
+        members = self.named if asked.names_only else 0
+        if asked.days:
+            members |= self.corpus.on(asked.days)
+        for word, _, _ in (*self.words, *self.patterns):
+            members |= word.members(size)
+        return members
 
 
 class _Found(NamedTuple):
-    """The best places in order, each with its score, and the best score of all."""
+    """The best in order: score, number of the corpus, place; and the best score of all.
 
-    places: list[tuple[Place, Steps]]
+    `fetched` is what a named day or a name alone adds.
+    """
+
+    places: list[tuple[float, int, int]]
     best: float
+    fetched: float
 
 
 def search(
@@ -161,10 +164,11 @@ def search_all(
         found = _pruned(parts, asked, scale, limit, filters)
     else:
         found = _exhaustive(parts, asked, scale, limit, filters, likeness)
+    best = found.best
     return [
-        (at.corpus, _hit(parts[at.corpus], at.place, found.best, steps, scale if explain else None))
-        for at, steps in found.places
-    ]
+        (number, Hit(parts[number].corpus.ids[at], score / best, _explained(parts[number], asked, scale, at, found, score) if explain else {}))
+        for score, number, at in found.places
+    ]  # fmt: skip
 
 
 def similar(
@@ -201,11 +205,10 @@ def _shares(corpus: Corpus, text: str, limit: int) -> dict[int, float]:
         share = scale.value(1.0, counts[each], len(said))
         whole += share * scale.value(rarity, counts[each], len(said))
         asked.append(_Counted(word, share, rarity))
-    part = _Part(corpus, terms, asked, [], 0)
-    sums = [part.sums(scale)]
-    (likely,) = _likely(sums, _slack(asked), limit)
-    found = {at: _sum(asked, at, scale.norm(corpus.lengths[at])) for at in likely}
-    return {at: min(1.0, score / whole) for at, score in found.items()}
+    parts = [_Part(corpus, terms, asked, [], 0)]
+    search = _Pruned(parts, _NOTHING_ELSE, scale)
+    likely = search.likely([None], limit)
+    return {at: min(1.0, score / whole) for score, _, at in search.scored(likely) if score}
 
 
 def _joined(shares: Mapping[int, float], likeness: Sequence[float]) -> dict[int, float]:
@@ -325,105 +328,132 @@ def _pruned(
     filters: Sequence[int | None],
 ) -> _Found:
     """Return what `_exhaustive` returns, without scoring what cannot be among the best."""
-    every = [part.sums(scale) for part in parts]
-    slack = _slack((*parts[0].words, *parts[0].patterns)) if parts else 0.0
-    fetched = 0.0
+    search = _Pruned(parts, asked, scale)
     if asked.fetches:
-        best = max((steps.matched for _, steps in _scored(parts, asked, scale, 0.0, _likely(every, slack, 1))), default=0.0)  # fmt: skip
-        fetched = _FETCHED * best or 1.0
-    if asked.days:
-        every = [_dated(part, sums, asked.days, fetched) for part, sums in zip(parts, every, strict=True)]  # fmt: skip
-        slack = slack * _DATE_BOOST + 2 * UNIT
-    if asked.voices:
-        every = [_spoken(part, sums, fetched if asked.names_only else 0.0) for part, sums in zip(parts, every, strict=True)]  # fmt: skip
-        slack = slack * _SPEAKER_BOOST + UNIT
-    seen = [
-        sums if members is None else Sums(sums.planes, sums.members & members)
-        for sums, members in zip(every, filters, strict=True)
-    ]
-    found = _best(parts, _scored(parts, asked, scale, fetched, _likely(seen, slack, limit)), limit)
-    if all(members is None for members in filters):
-        return _Found(found, found[0][1].final if found else 0.0)
-    first = _scored(parts, asked, scale, fetched, _likely(every, slack, 1))
-    return _Found(found, max((steps.final for _, steps in first), default=0.0))
+        search.fetch()
+    search.lift()
+    found = _best(parts, search.scored(search.likely(filters, limit)), limit)
+    if any(members is not None for members in filters):
+        first = search.scored(search.likely([None] * len(parts), 1))
+        return _Found(found, max((score for score, *_ in first), default=0.0), search.fetched)
+    return _Found(found, found[0][0] if found else 0.0, search.fetched)
 
 
-def _slack(counted: Iterable[_Counted]) -> float:
-    return shortfall(weight * rarity for _, weight, rarity in counted)
+class _Pruned:
+    """The sums of all documents in units, each short by no more than `slack`."""
+
+    def __init__(self, parts: Sequence[_Part], asked: _Asked, scale: Scale) -> None:
+        self._parts = parts
+        self._asked = asked
+        self._scale = scale
+        self._sums = [part.sums(scale) for part in parts]
+        self._slack = shortfall(
+            weight * rarity
+            for part in parts[:1]
+            for _, weight, rarity in (*part.words, *part.patterns)
+        )
+        self._is_lifted = False
+        self.fetched = 0.0
+
+    def fetch(self) -> None:
+        """Find out what a named day, or a name alone, adds."""
+        first = self.scored(self.likely([None] * len(self._parts), 1))
+        self.fetched = _FETCHED * max((score for score, *_ in first), default=0.0) or 1.0
+
+    def lift(self) -> None:
+        """Raise the sums of the named days, then those of who is named."""
+        asked = self._asked
+        self._is_lifted = True
+        if asked.days:
+            self._sums = list(map(self._dated, self._parts, self._sums))
+            self._slack = self._slack * _DATE_BOOST + 2 * UNIT
+        if asked.voices:
+            self._sums = list(map(self._spoken, self._parts, self._sums))
+            self._slack = self._slack * _SPEAKER_BOOST + UNIT
+
+    def _dated(self, part: _Part, sums: planes.Planes) -> planes.Planes:
+        meant = part.corpus.on(self._asked.days)
+        halves = planes.within(sums[1:], meant)
+        added = planes.same(int(self.fetched / UNIT), meant)
+        return planes.plus(planes.plus(sums, halves), added)
+
+    def _spoken(self, part: _Part, sums: planes.Planes) -> planes.Planes:
+        raised = planes.doubled(sums, part.named)
+        if not self._asked.names_only:
+            return raised
+        return planes.plus(raised, planes.same(int(self.fetched / UNIT), part.named))
+
+    def likely(self, filters: Sequence[int | None], limit: int) -> list[Iterable[int]]:
+        """Return the places that can be among the best `limit`, corpus by corpus."""
+        if limit < 1:
+            return [() for _ in self._parts]
+        every = [
+            Sums(sums, part.everyone if members is None else members)
+            for sums, part, members in zip(self._sums, self._parts, filters, strict=True)
+        ]
+        # One more for what a number loses that is rounded a last time.
+        needed = planes.bar(every, limit) - ceil(self._slack / UNIT) - 1
+        if needed <= 0:
+            every = [
+                Sums(sums, members & part.touched(self._asked))
+                for (sums, members), part in zip(every, self._parts, strict=True)
+            ]
+        return [planes.places_of(planes.reaching(sums, needed)) for sums in every]
+
+    def scored(self, places: Iterable[Iterable[int]]) -> list[tuple[float, int, int]]:
+        """Return the scores at some places of each corpus, with its number and the place."""
+        return [
+            (score, number, at)
+            for number, (part, likely) in enumerate(zip(self._parts, places, strict=True))
+            for score, at in self._scored(part, list(likely))
+        ]
+
+    def _scored(self, part: _Part, places: list[int]) -> Iterable[tuple[float, int]]:
+        norms = self._scale.norms(map(part.corpus.lengths.__getitem__, places))
+        counted = [(each.word.counts.get, each.weight, each.rarity) for each in (*part.words, *part.patterns)]  # fmt: skip
+        scores: list[float] = []
+        for place, norm in zip(places, norms, strict=True):
+            total = 0.0
+            for count_at, weight, rarity in counted:
+                count = count_at(place)
+                if count:
+                    total += weight * (rarity * count / (count + norm))
+            scores.append(total)
+        if self._is_lifted and (part.named or self._asked.days):
+            lifted = _Lifted(part, self._asked, self.fetched)
+            scores = [lifted.spoken(at, lifted.dated(at, score)) for at, score in zip(places, scores, strict=True)]  # fmt: skip
+        return zip(scores, places, strict=True)
 
 
-def _dated(part: _Part, sums: Sums, days: Iterable[int], fetched: float) -> Sums:
-    """Return the sums with those of the named days raised."""
-    meant = part.corpus.on(days)
-    halves = planes.within(sums.planes[1:], meant)
-    raised = planes.plus(planes.plus(sums.planes, halves), planes.same(int(fetched / UNIT), meant))
-    return Sums(raised, sums.members | meant)
+class _Lifted:
+    """How the score of a document rises if it is of a named day, or by who is named."""
 
+    def __init__(self, part: _Part, asked: _Asked, fetched: float) -> None:
+        self._meant = part.corpus.on(asked.days) if asked.days else 0
+        self._named = part.named
+        self._fetched = fetched
+        self._fetched_by_name = fetched if asked.names_only else 0.0
 
-def _spoken(part: _Part, sums: Sums, fetched: float) -> Sums:
-    """Return the sums with those of the named speakers and roles raised."""
-    raised = planes.doubled(sums.planes, part.named)
-    if not fetched:
-        return Sums(raised, sums.members)
-    return Sums(
-        planes.plus(raised, planes.same(int(fetched / UNIT), part.named)),
-        sums.members | part.named,
-    )
+    def dated(self, place: int, score: float) -> float:
+        """Return a score with what a named day adds."""
+        return score * _DATE_BOOST + self._fetched if self._meant >> place & 1 else score
 
-
-def _likely(every: Sequence[Sums], slack: float, limit: int) -> list[list[int]]:
-    """Return the places that can be among the best `limit`, if sums fall short by `slack`."""
-    if limit < 1:
-        return [[] for _ in every]
-    # One more for what a number loses that is rounded a last time.
-    needed = planes.bar(every, limit) - ceil(slack / UNIT) - 1
-    return [list(planes.places_of(planes.reaching(sums, needed))) for sums in every]
-
-
-def _scored(
-    parts: Sequence[_Part],
-    asked: _Asked,
-    scale: Scale,
-    fetched: float,
-    places: Iterable[Iterable[int]],
-) -> list[tuple[Place, Steps]]:
-    """Return the scores at some places of each corpus."""
-    out = []
-    for number, (part, likely) in enumerate(zip(parts, places, strict=True)):
-        lengths = part.corpus.lengths
-        meant = part.corpus.on(asked.days) if asked.days else 0
-        for place in likely:
-            norm = scale.norm(lengths[place])
-            words = _sum(part.words, place, norm)
-            matched = _sum(part.patterns, place, norm, words) if part.patterns else words
-            dated = matched * _DATE_BOOST + fetched if meant >> place & 1 else matched
-            spoken = dated
-            if part.named >> place & 1:
-                spoken = dated * _SPEAKER_BOOST + (fetched if asked.names_only else 0.0)
-            out.append((Place(number, place), Steps(words, matched, dated, spoken, spoken)))
-    return out
-
-
-def _sum(counted: Iterable[_Counted], place: int, norm: float, start: float = 0.0) -> float:
-    total = start
-    for word, weight, rarity in counted:
-        count = word.counts.get(place)
-        if count:
-            total += weight * (rarity * count / (count + norm))
-    return total
+    def spoken(self, place: int, score: float) -> float:
+        """Return a score with what a named speaker adds."""
+        if self._named >> place & 1:
+            return score * _SPEAKER_BOOST + self._fetched_by_name
+        return score
 
 
 def _best(
-    parts: Sequence[_Part], scored: Iterable[tuple[Place, Steps]], limit: int
-) -> list[tuple[Place, Steps]]:
+    parts: Sequence[_Part], scored: Iterable[tuple[float, int, int]], limit: int
+) -> list[tuple[float, int, int]]:
     """Return the best, equal ones in the order of their corpora and by id."""
     found = [
-        (-steps.final, at.corpus, parts[at.corpus].corpus.ids[at.place], at, steps)
-        for at, steps in scored
-        if steps.final
+        (-score, number, parts[number].corpus.ids[at], at) for score, number, at in scored if score
     ]
     found.sort()
-    return [(at, steps) for *_, at, steps in found[: max(limit, 0)]]
+    return [(-score, number, at) for score, number, _, at in found[: max(limit, 0)]]
 
 
 # Scoring all
@@ -439,59 +469,36 @@ def _exhaustive(
 ) -> _Found:
     """Return the best places, all documents being scored."""
     summed = [_all_sums(part, scale) for part in parts]
-    most = max((max(matched, default=0.0) for _, matched in summed), default=0.0)
-    fetched = _FETCHED * most or 1.0
-    raised = [
-        _raised(part, asked, matched, fetched)
-        for part, (_, matched) in zip(parts, summed, strict=True)
-    ]
-    final = _meant([spoken for _, spoken in raised], likeness)
+    fetched = 0.0
+    if asked.fetches:
+        fetched = _FETCHED * max((max(sums, default=0.0) for sums in summed), default=0.0) or 1.0
+    raised = [_raised(part, asked, sums, fetched) for part, sums in zip(parts, summed, strict=True)]
+    final = _meant(raised, likeness)
     best = max((max(scores, default=0.0) for scores in final), default=0.0)
-    out = []
-    for number, (scores, members) in enumerate(zip(final, filters, strict=True)):
-        words, matched = summed[number]
-        dated, spoken = raised[number]
-        for at in _highest(scores, limit, members):
-            steps = Steps(words[at], matched[at], dated[at], spoken[at], scores[at])
-            out.append((Place(number, at), steps))
-    return _Found(_best(parts, out, limit), best)
+    out = [
+        (scores[at], number, at)
+        for number, (scores, members) in enumerate(zip(final, filters, strict=True))
+        for at in _highest(scores, limit, members)
+    ]
+    return _Found(_best(parts, out, limit), best, fetched)
 
 
-def _all_sums(part: _Part, scale: Scale) -> tuple[list[float], list[float]]:
-    """Return the sums of words, and those of words and patterns, by place."""
+def _all_sums(part: _Part, scale: Scale) -> list[float]:
+    """Return the sums of words and patterns, by place."""
     norms = scale.norms(part.corpus.lengths)
-    by_words = [0.0] * len(norms)
-    for each in part.words:
-        _add(by_words, each, norms)
-    matched = by_words
-    if part.patterns:
-        matched = by_words.copy()
-        for each in part.patterns:
-            _add(matched, each, norms)
-    return by_words, matched
+    sums = [0.0] * len(norms)
+    for word, weight, rarity in (*part.words, *part.patterns):
+        for place, count in word.counts.items():
+            sums[place] += weight * (rarity * count / (count + norms[place]))
+    return sums
 
 
-def _add(sums: list[float], counted: _Counted, norms: Sequence[float]) -> None:
-    word, weight, rarity = counted
-    for place, count in word.counts.items():
-        sums[place] += weight * (rarity * count / (count + norms[place]))
-
-
-def _raised(
-    part: _Part, asked: _Asked, scores: list[float], fetched: float
-) -> tuple[list[float], list[float]]:
-    """Return the scores with those of the named days raised, then of who is named."""
-    dated = scores
-    if asked.days:
-        dated = scores.copy()
-        for place in planes.places_of(part.corpus.on(asked.days)):
-            dated[place] = scores[place] * _DATE_BOOST + fetched
-    spoken = dated
-    if part.named:
-        spoken = dated.copy()
-        for place in planes.places_of(part.named):
-            spoken[place] = dated[place] * _SPEAKER_BOOST + (fetched if asked.names_only else 0.0)
-    return dated, spoken
+def _raised(part: _Part, asked: _Asked, sums: list[float], fetched: float) -> list[float]:
+    """Return the sums with those of the named days raised, then of who is named."""
+    if not asked.days and not part.named:
+        return sums
+    lifted = _Lifted(part, asked, fetched)
+    return [lifted.spoken(at, lifted.dated(at, score)) for at, score in enumerate(sums)]
 
 
 def _meant(
@@ -520,30 +527,41 @@ def _highest(scores: Sequence[float], limit: int, members: int | None) -> list[i
     return [at for at, score in enumerate(scores) if score >= least and score]
 
 
-def _hit(part: _Part, place: int, best: float, steps: Steps, scale: Scale | None) -> Hit:
-    """Return what is found at a place; with a scale, what its score is the sum of."""
-    name = part.corpus.ids[place]
-    if scale is None:
-        return Hit(id=name, score=steps.final / best, parts={})
-    own = _own(part, scale, place)
+# Why
+
+
+def _explained(part: _Part, asked: _Asked, scale: Scale, place: int, found: _Found, final: float) -> Mapping[str, float]:  # fmt: skip
+    """Return what the score of a document is the sum of."""
+    norm = scale.norm(part.corpus.lengths[place])
+    by_words = _sum(part.words, place, norm, 0.0)
+    matched = _sum(part.patterns, place, norm, by_words)
+    lifted = _Lifted(part, asked, found.fetched)
+    dated = lifted.dated(place, matched)
+    spoken = lifted.spoken(place, dated)
+    own = _own(part, place, norm)
     parts = {
         "words": own,
-        "neighbours": steps.words - own,
-        "phrases": steps.matched - steps.words,
-        "dates": steps.dated - steps.matched,
-        "speaker": steps.spoken - steps.dated,
-        "meaning": steps.final - steps.spoken,
+        "neighbours": by_words - own,
+        "phrases": matched - by_words,
+        "dates": dated - matched,
+        "speaker": spoken - dated,
+        "meaning": final - spoken,
     }
-    return Hit(
-        id=name,
-        score=steps.final / best,
-        parts={name: value / best for name, value in parts.items() if value > 1e-12 * best},
-    )
+    best = found.best
+    return {name: value / best for name, value in parts.items() if value > 1e-12 * best}
 
 
-def _own(part: _Part, scale: Scale, place: int) -> float:
+def _sum(counted: Iterable[_Counted], place: int, norm: float, start: float) -> float:
+    total = start
+    for word, weight, rarity in counted:
+        count = word.counts.get(place)
+        if count:
+            total += weight * (rarity * count / (count + norm))
+    return total
+
+
+def _own(part: _Part, place: int, norm: float) -> float:
     """Return what words add to a score when nothing is lent."""
-    norm = scale.norm(part.corpus.lengths[place])
     total = 0.0
     for each, (_, weight, rarity) in zip(part.terms, part.words, strict=True):
         count = part.corpus.own_count(each, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from dataclasses import replace
 from operator import add, mul
@@ -16,7 +17,7 @@ from smp_git.search.corpus import Corpus
 from smp_git.search.planes import Sums
 from smp_git.search.segments import Segment, encode
 from tests.search.strategies import page_states, questions, sentences
-from tests.search.support import Pages, follow
+from tests.search.support import Pages, a_document, follow
 
 states = st.lists(page_states(), min_size=1, max_size=4)
 
@@ -154,3 +155,27 @@ def test_several_corpora_score_as_one(pages: Pages, question: str, limit: int, c
     assert [hit.score for _, hit in found] == scores[:limit]
     slow = ranking.search_all(several, question, limit=limit, allowed=[None] * count, prune=False)
     assert slow == found
+
+
+def test_pruned_equals_exhaustive_in_a_large_corpus() -> None:
+    rng = random.Random(3)
+    vocabulary = [f"w{int(rng.paretovariate(0.7)) % 400}" for _ in range(500)]
+    turns = [
+        a_document(
+            number,
+            " ".join(rng.choices(vocabulary, k=rng.randrange(1, 120))),
+            speaker=rng.choice(["Ana", "Bo", "Cy"]),
+            kind=rng.choice(["turn", "decision"]),
+            at=f"2023-{rng.randrange(1, 13):02}-{rng.randrange(1, 28):02}T00:00:00Z",
+        )
+        for number in range(1_000)
+    ]
+    corpus = Corpus([Segment(encode(turns[at : at + 100])) for at in range(0, 1_000, 100)])
+    for _ in range(100):
+        extras = [each for each in ("Ana", "in May 2023", "w1*") if rng.random() < 0.3]
+        question = " ".join([*rng.choices(vocabulary, k=rng.randrange(1, 7)), *extras])
+        some = {turn.id for turn in rng.sample(turns, 300)} if rng.random() < 0.5 else None
+        limit = rng.choice([1, 3, 10, 50, 200])
+        expected = ranking.search(corpus, question, limit=limit, allowed=some, prune=False)
+
+        assert ranking.search(corpus, question, limit=limit, allowed=some) == expected
