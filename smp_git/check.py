@@ -35,7 +35,8 @@ def check(reader: Reader) -> tuple[Problem, ...]:
     except DamagedError as error:
         return (Problem(code=error.code, path="", message=error.message),)
     if not found and reader.repository.checked_out() == MAIN:
-        found += [*_checked_out(reader, snapshot), *_git_index(reader, snapshot)]
+        main = reader.main()
+        found += [*_checked_out(reader, main), *_git_index(reader, main)]
     return tuple(found)
 
 

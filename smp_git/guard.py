@@ -27,12 +27,12 @@ def before_commit(writer: Writer, index_file: Path) -> bool:
     the commit must then not go on. This is what `smp hook pre-commit` does with
     `$GIT_INDEX_FILE`.
     """
-    with writer.holding("refreshing the index of a commit") as snapshot:
+    with writer.holding("refreshing the index of a commit"):
         repository = writer.reader.repository
-        if writer.reader.ref != MAIN or repository.checked_out() != MAIN:
+        if repository.checked_out() != MAIN:
             return True
         own = index_file.resolve() == (repository.git / "index").resolve()
-        return staging.refresh(repository, snapshot.tree, None if own else index_file)
+        return staging.refresh(repository, writer.reader.main().tree, None if own else index_file)
 
 
 def problems(reader: Reader) -> list[str]:
@@ -41,7 +41,7 @@ def problems(reader: Reader) -> list[str]:
     A removal is explained by a tombstone or by a line of the commit's message; it is
     mended when the memory stands again.
     """
-    snapshot = reader.snapshot()
+    snapshot = reader.main()
     seen, known = reader.local.vetted()
     known = known | {commit.id: _removed(snapshot, commit) for commit in _since(snapshot, seen)}
     found = {name: ids for name, ids in known.items() if ids}

@@ -12,12 +12,18 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from smp_git import index
-from smp_git.errors import DamagedError, InvalidError, InvalidFileError, MemoryNotFoundError
+from smp_git.errors import (
+    DamagedError,
+    InvalidError,
+    InvalidFileError,
+    MemoryNotFoundError,
+    NotFoundError,
+)
 from smp_git.format import document, tombstones
 from smp_git.format.ids import Id, is_page, parse_id, short_id, sort_key
 from smp_git.format.lines import Entry
 from smp_git.format.tombstones import Tombstones
-from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
+from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import Page
 from smp_git.local import Local
@@ -103,7 +109,7 @@ class Snapshot:
         self._cache = pages
         self.repository = pages.repository
         self.id = commit_id
-        self._newest: dict[str, list[tuple[str, ObjectId]]] = {}
+        self._newest: dict[str, list[tuple[str, Child]]] = {}
 
     @cached_property
     def commit(self) -> Commit:
@@ -145,12 +151,16 @@ class Snapshot:
 
     def newest_pages(self, kind: str) -> Iterator[Page]:
         """Yield the pages of a numbered kind, the highest numbers first."""
-        ordered = self._newest.get(kind)
+        folder = kind_named(kind).folder
+        ordered = self._newest.get(folder)
         if ordered is None:
-            ids = self.page_ids(kind).items()
-            ordered = self._newest[kind] = sorted(ids, key=_page_number, reverse=True)
-        for path, tree_id in ordered:
-            yield self._cache.page(path, tree_id)
+            tree_id = self.repository.folder(self.tree, folder)
+            found = self.repository.tree(tree_id).items() if tree_id else ()
+            # Names of pages are as long as their numbers are high.
+            ordered = self._newest[folder] = sorted(found, key=_length_and_name, reverse=True)
+        for name, child in ordered:
+            if child.mode == FOLDER_MODE and is_page(name):
+                yield self._cache.page(f"{folder}/{name}", child.id)
 
     def preferences(self, subject: Subject) -> list[MemoryId]:
         """Return the preferences about a subject that are not superseded, sorted like ids."""
@@ -250,8 +260,8 @@ class Snapshot:
         return 0
 
 
-def _page_number(page: tuple[str, ObjectId]) -> int:
-    return int(page[0].rpartition("/")[2])
+def _length_and_name(entry: tuple[str, Child]) -> tuple[int, str]:
+    return len(entry[0]), entry[0]
 
 
 class Reader:
@@ -282,15 +292,26 @@ class Reader:
             self._open()
             old.close()
 
+    def bind(self, ref: str) -> None:
+        """Make this a handle on another branch."""
+        self.ref = ref
+        self._latest = None
+
+    def main(self) -> Snapshot:
+        """Return the branch whose files stand in the folder, as it is now."""
+        here = self.snapshot()
+        head = None if self.ref == MAIN else self.repository.head(MAIN)
+        return self.at(head) if head else here
+
     def snapshot(self) -> Snapshot:
         """Return the session as it is now."""
         if self.local.epoch() != self._epoch:
             self.reopen()
         head = self.repository.head(self.ref)
         if head is None:
-            raise DamagedError(
-                f"session {self.path.name} has no branch {self.ref.removeprefix('refs/heads/')}"
-            )
+            branch = self.ref.removeprefix("refs/heads/")
+            missing = DamagedError if self.ref == MAIN else NotFoundError
+            raise missing(f"session {self.path.name} has no branch {branch}", hint="smp branch lists them")  # fmt: skip
         latest = self._latest
         if latest is None or latest.id != head:
             latest = self._latest = Snapshot(self._pages, head)

@@ -18,6 +18,7 @@ from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.memory import (
+    CONTESTED,
     KINDS,
     Kind,
     Link,
@@ -26,6 +27,7 @@ from smp_git.memory import (
     Value,
     agent_name,
     aware,
+    check_fields,
     check_given,
     check_tags,
     kind_named,
@@ -102,6 +104,8 @@ class Stage:
         self._number = number
         self.memories: dict[MemoryId, Memory] = {}
         self.files: dict[str, bytes | None] = {}
+        # The memories whose files are as the program writes them, by path.
+        self.written: dict[str, Memory] = {}
         self.taken: dict[str, ObjectId] = {}
         self.touches: dict[MemoryId, Touch] = {}
         self.started_from: dict[MemoryId, ObjectId | None] = {}
@@ -212,6 +216,25 @@ class Stage:
             raise MemoryNotFoundError(f"{old.id} has no link {relation}:{target}")
         return self.edit(old.id, links=kept, verb="unlink")
 
+    def settle(self, memory_id: str, said: Mapping[str, Value], contested: list[Value]) -> Memory:
+        """Stage what stands after a merge: fields set (None: removed), and what is left to settle."""
+        old = self.get(memory_id)
+        kind, place = KINDS[old.kind], parse_id(old.id)
+        rest = dict(said)
+        content = rest.pop(kind.main, old.content) or ""
+        agent = rest.pop("agent", old.agent)
+        fields = {**old.fields, **rest, CONTESTED: contested or None}
+        checked = check_fields(kind, fields)
+        new = replace(
+            old,
+            agent=agent_name(agent),
+            content=document.check_content(kind, content),
+            title=title_of(str(content), checked) or document.default_title(place),
+            fields=MappingProxyType(checked),
+            updated_at=max(self.now, old.created_at),
+        )
+        return self._put(new, "resolve", old)
+
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Stage the state of an agent; it replaces the one before."""
         name = agent_name(agent)
@@ -256,6 +279,7 @@ class Stage:
         self._start(place.text)
         memory = document.decode(data, path) if data is not None else None
         self.files[path] = data
+        self.written.pop(path, None)
         self.touches[place.text] = Touch(verb, place.kind.name, place.text, memory.title if memory else "")  # fmt: skip
 
     def adopt(self, other: Stage) -> None:
@@ -270,6 +294,7 @@ class Stage:
             )
         self.memories.update(other.memories)
         self.files.update(other.files)
+        self.written.update(other.written)
         self.touches.update(other.touches)
         self.taken.update(other.taken)
         self.started_from.update(other.started_from)
@@ -288,6 +313,10 @@ class Stage:
         data = document.edited(before, old, memory) if before and old else document.encode(memory)
         self.files[memory.path] = document.fitting(data, memory.id)
         stored = self.memories[memory.id] = replace(memory, size_bytes=len(data))
+        if before and old:
+            self.written.pop(memory.path, None)
+        else:
+            self.written[memory.path] = stored
         subject = _subject(memory)
         if subject is not None:
             self._preferences.setdefault(subject, {})[memory.id] = None
@@ -365,5 +394,8 @@ def _words(title: str) -> frozenset[str]:
 
 
 def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
+    # Fewer words than that cannot be enough in common.
+    if len(left) < _ALIKE * len(right) or len(right) < _ALIKE * len(left):
+        return False
     both = len(left & right)
     return both >= 3 and both >= _ALIKE * len(left | right)  # noqa: PLR2004 - fewer words say too little

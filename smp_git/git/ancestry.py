@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
+from smp_git.git.objects import Commit
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId
 
@@ -66,3 +68,21 @@ def _common(repository: Repository, left: CommitId, right: CommitId) -> list[Com
                 seen[parent] = known | sides
                 add(parent)
     return [name for name in found if not seen[name] & _Side.BELOW]
+
+
+def only_in(repository: Repository, tip: CommitId, others: Iterable[CommitId]) -> list[Commit]:
+    """Return the commits that `tip` has and none of the others, newest first."""
+    seen: dict[CommitId, _Side] = dict.fromkeys(others, _Side.RIGHT)
+    seen[tip] = seen.get(tip, _Side(0)) | _Side.LEFT
+    queue = [(-repository.commit(name).time.timestamp(), name) for name in seen]
+    heapify(queue)
+    while any(not seen[name] & _Side.RIGHT for _, name in queue):
+        name = heappop(queue)[1]
+        for parent in repository.commit(name).parents:
+            known = seen.get(parent, _Side(0))
+            if known | seen[name] != known:
+                seen[parent] = known | seen[name]
+                heappush(queue, (-repository.commit(parent).time.timestamp(), parent))
+    wanted = sum(sides == _Side.LEFT for sides in seen.values())
+    found = (commit for commit in repository.walk(tip) if seen.get(commit.id) == _Side.LEFT)
+    return list(islice(found, wanted))

@@ -11,7 +11,7 @@ from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
 from smp_git.memory import MemoryId, aware
 from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
-from smp_git.recovery.record import Record
+from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.site import Site
 from smp_git.when import parse_duration, parse_time
 
@@ -65,7 +65,7 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
             raise RefusedError(
                 f"{name} is not deleted", hint="delete it for good with smp delete and --purge"
             )
-        if not known.limit(name):
+        if not known.limit(name) and not copies_of(site, [name]):
             raise MemoryNotFoundError(f"no memory {name} was deleted", hint="smp trash lists them")
     return names
 
@@ -85,7 +85,11 @@ def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) 
     """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
     site.sweep()
     head = site.reader.snapshot()
-    gone = [i.id for r in records for i in r.items if not i.restored_at and head.blob(i.id) is None]
+    # What only a dropped branch held was never deleted, and may stand on another.
+    deletions = [record for record in records if record.action != DROPPED]
+    gone = [
+        i.id for r in deletions for i in r.items if not i.restored_at and head.blob(i.id) is None
+    ]
     ids = tuple(dict.fromkeys(gone))
     _publish(site, ids, now, by)
     for record in records:
@@ -108,6 +112,6 @@ def follow(site: Site) -> int:
 
 def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> None:
     known = site.tombstones()
-    left = [name for name in ids if not known.is_purged(name)]
+    left = [name for name in ids if known.limit(name) and not known.is_purged(name)]
     if left:
         erase(site.writer, left, purge=True, by=by, now=now)

@@ -14,6 +14,8 @@ from smp_git.memory import MemoryId, Value
 from smp_git.when import format_time, parse_time
 
 FILE: Final = "record.yaml"
+# The action of a branch that was dropped: its memories may stand on another.
+DROPPED: Final = "drop_branch"
 # The word that the record uses for a kind, where it is not the kind's own name.
 _TYPES: Final = {"turn": "conversation_turn", "state": "agent_state"}
 

@@ -16,7 +16,7 @@ from smp_git.errors import (
 from smp_git.format import document
 from smp_git.format.ids import parse_id
 from smp_git.memory import CommitId, MemoryId
-from smp_git.recovery.record import Record
+from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.stage import Stage
@@ -92,7 +92,9 @@ def _record_of(site: Site, name: MemoryId, now: datetime) -> Record:
     if site.tombstones().is_purged(name):
         raise RefusedError(f"{name} was purged, which is final")
     held = [record for record in site.trash.records(readable=True) if _holds(record, name)]
-    if site.reader.snapshot().blob(name) is not None and not _was_interrupted(site, name):
+    is_there = site.reader.snapshot().blob(name) is not None
+    of_a_branch = held and held[-1].action == DROPPED
+    if is_there and not of_a_branch and not _was_interrupted(site, name):
         raise AlreadyExistsError(f"{name} is not deleted")
     if not held:
         raise MemoryNotFoundError(f"no copy of {name} is kept", hint="smp trash lists what is kept")
