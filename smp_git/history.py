@@ -14,6 +14,7 @@ from smp_git.format.messages import Touch
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId, MemoryId, Value, is_same
+from smp_git.origins import origins
 from smp_git.snapshot import Snapshot
 from smp_git.when import format_time
 
@@ -183,18 +184,12 @@ def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
     """Return, for each field of a memory, the commit that gave it its present value."""
     path = parse_id(memory_id).path
     now = document.fields_of(snapshot.get(memory_id))
-    found: dict[str, Version] = {}
-    agreeing = set(now)
-    for version, blob in versions(snapshot, memory_id):
-        then = _fields(snapshot.repository, path, blob) or {}
-        agreeing = {name for name in agreeing if name in then and is_same(then[name], now[name])}
-        if not agreeing:
-            break
-        found.update(dict.fromkeys(agreeing, version))
+    found = origins(snapshot.repository, {snapshot.id: {path: now}})
+    told = {name: version_of(origin.commit) for (_, name), origin in found.items()}
     return tuple(
-        BlamedField(name, value, found[name].commit, found[name].at, found[name].agent)
+        BlamedField(name, value, told[name].commit, told[name].at, told[name].agent)
         for name, value in now.items()
-        if name in found and name not in ("id", "kind")
+        if name in told and name not in ("id", "kind")
     )
 
 
