@@ -41,6 +41,8 @@ _OWN_FILES: Final = frozenset((METADATA, TOMBSTONES, ATTRIBUTES, IGNORED))
 # What makes Git take a folder for a repository and read its configuration.
 _REPOSITORY: Final = frozenset(("head", "objects", "refs"))
 _SMALL_BYTES: Final = 1 << 20
+# File systems end at 255.
+_LONGEST_NAME: Final = 200
 # Every version that a session was ever made with: history keeps them.
 _KNOWN_ATTRIBUTES: Final = frozenset(
     bytes.fromhex(object_id(BLOB, text))
@@ -219,6 +221,8 @@ def _text(name: bytes, path: str) -> str:
         text = name.decode()
     except UnicodeDecodeError:
         raise UntrustedError(f"{_in(path)}a name that is not UTF-8: {shown(name)}") from None
+    if len(name) > _LONGEST_NAME:
+        raise UntrustedError(f"{_in(path)}a name of {len(name):,} bytes: {shown(text)}")
     if not text.isprintable():
         raise UntrustedError(f"{_in(path)}a name with control characters: {shown(text)}")
     return text

@@ -1,0 +1,184 @@
+"""What a remote may send, and what is refused before anything of it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smp_git import Session
+from smp_git.errors import SyncError, UntrustedError
+from smp_git.git import references
+from smp_git.git.transport import Access, Limits
+from smp_git.memory import CommitId
+from smp_git.sync.inspection import Inspected, inspect
+from smp_git.sync.quarantine import Quarantine
+from smp_git.sync.structure import Bounds
+from tests.sync.hostile import CASES, FILE, FOLDER, MEMORY, Forge
+
+Way = Callable[[Forge, Quarantine], dict[str, str]]
+_BOUNDS = Bounds()
+
+
+@pytest.fixture
+def forge(session: Session, tmp_path: Path) -> Forge:
+    session.add("finding", "the login page has no limit of tries", severity="high")
+    session.add("turn", "let us look", role="user")
+    return Forge(tmp_path / "remote.git", session.path)
+
+
+def _own(session: Session) -> list[CommitId]:
+    return [CommitId(references.read(session.path / ".git")["refs/heads/main"])]
+
+
+def _fetched(forge: Forge, held: Quarantine) -> dict[str, str]:
+    held.fetch(str(forge.place), Access(), Limits())
+    return held.refs
+
+
+def _given(forge: Forge, held: Quarantine) -> dict[str, str]:
+    """Put what the remote has into quarantine as it is, past Git's own checks."""
+    shutil.copytree(forge.place / "objects", held.git / "objects", dirs_exist_ok=True)
+    return references.read(forge.place)
+
+
+def _arrived(way: Way, forge: Forge, held: Quarantine, session: Session) -> None:
+    inspect(held.repository, way(forge, held), _own(session))
+
+
+def _inspected(forge: Forge, session: Session, bounds: Bounds = _BOUNDS) -> Inspected:
+    with Quarantine(session.path / ".git") as held:
+        return inspect(held.repository, _given(forge, held), _own(session), bounds)
+
+
+def _state(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and ".git/syncing" not in str(path)
+    }
+
+
+@pytest.mark.parametrize("way", [_fetched, _given], ids=["fetched", "past Git"])
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_what_a_session_does_not_hold_is_refused(name: str, way: Way, forge: Forge, session: Session, tmp_path: Path) -> None:  # fmt: skip
+    CASES[name](forge)
+    session.close()
+    before, outside = _state(session.path), sorted(path.name for path in tmp_path.iterdir())
+
+    with Quarantine(session.path / ".git") as held:
+        kept = held.path
+        with pytest.raises(UntrustedError if way is _given else SyncError) as caught:
+            _arrived(way, forge, held, session)
+
+    assert "Traceback" not in caught.value.message
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) < 1000
+    assert not kept.exists()
+    assert _state(session.path) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == outside
+    assert not Path("/tmp/pwned").exists()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CASES) >= 100
+
+
+def test_what_is_sound_is_taken(forge: Forge, session: Session) -> None:
+    forge.page(MEMORY.format(id="FIND-0009", text="a text"))
+
+    found = _inspected(forge, session)
+
+    assert found.uid == session.metadata.uid
+    assert found.session == "shop"
+    assert found.commits == 1
+
+
+def test_index_that_lies_is_named(forge: Forge, session: Session) -> None:
+    line = '- {"id":"FIND-0009","blob":"%s","at":"2026-01-11T14:40:00Z","agent":"eve","title":"../../etc/passwd","size":1}\n'
+    text = MEMORY.format(id="FIND-0009", text="a text")
+    forge.page(text, index=line % forge.blob(text) + line % ("12" * 20) * 10_000)
+
+    assert _inspected(forge, session).lying == {"refs/heads/main": ("findings/000",)}
+
+
+def test_index_that_is_missing_is_named(forge: Forge, session: Session) -> None:
+    page = forge.tree([(FILE, b"FIND-0009.yaml", forge.blob(MEMORY.format(id="FIND-0009", text="x")))])  # fmt: skip
+    forge.pushed((FOLDER, b"findings", forge.tree([(FOLDER, b"000", page)])))
+
+    assert _inspected(forge, session).lying == {"refs/heads/main": ("findings/000",)}
+
+
+def test_index_of_others_is_as_ours(forge: Forge, session: Session) -> None:
+    page = forge.rows(forge.rows(forge.root[b"findings"].id.hex())[0][2].hex())
+    forge.pushed((FILE, b"notes.md", forge.blob(b"notes")))
+
+    assert len(page) == 2
+    assert _inspected(forge, session).lying == {}
+
+
+def test_program_that_a_person_made_of_a_file_is_taken_and_named(
+    forge: Forge, session: Session
+) -> None:
+    forge.pushed((b"100755", b"notes.md", forge.blob(b"notes")))
+
+    assert _inspected(forge, session).executable == {"refs/heads/main": ("notes.md",)}
+
+
+@pytest.mark.parametrize(
+    "name", ["Überblick.md", "notes of 2026 (draft).txt", "a+b=c.md", "CONTRIBUTING", "日本.md"]
+)
+def test_notes_of_a_person_are_taken(name: str, forge: Forge, session: Session) -> None:
+    forge.pushed((FOLDER, b"notes", forge.tree([(FILE, name.encode(), forge.blob(b"x"))])))
+
+    assert _inspected(forge, session).commits == 1
+
+
+def test_tombstones_of_all_branches_are_read(forge: Forge, session: Session) -> None:
+    line = '- {"id":"%s","generation":1,"purged":false,"rule":1}\n'
+    forge.file(b"tombstones.yaml", line % "DEC-0007")
+    other = forge.top((FILE, b"tombstones.yaml", forge.blob(line % "DEC-0009")))
+    forge.branch(forge.commit(other), "refs/heads/other")
+
+    found = _inspected(forge, session).tombstones
+
+    assert [each.text for each in found.items] == ["DEC-0007", "DEC-0009"]
+
+
+def test_signed_commit_is_taken(forge: Forge, session: Session) -> None:
+    more = b"gpgsig -----BEGIN PGP SIGNATURE-----\n \n abc=\n -----END PGP SIGNATURE-----\n"
+    forge.branch(forge.commit(forge.top(), more=more))
+
+    assert _inspected(forge, session).commits == 1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "what"),
+    [
+        (Bounds(commits=2), "commits"),
+        (Bounds(trees=2), "too many"),
+        (Bounds(files=2), "too many"),
+        (Bounds(total_bytes=1000), "too many"),
+        (Bounds(references=0), "references"),
+    ],
+    ids=["commits", "folders", "files", "bytes", "references"],
+)
+def test_more_than_the_bounds_is_refused(bounds: Bounds, what: str, forge: Forge, session: Session) -> None:  # fmt: skip
+    tip = forge.head
+    for number in range(4):
+        notes = forge.tree([(FILE, b"x.md", forge.blob(b"%d" % number))])
+        tip = forge.commit(forge.top((FOLDER, b"notes", notes)), tip)
+    forge.branch(tip)
+
+    with pytest.raises(UntrustedError, match=what):
+        _inspected(forge, session, bounds)
+
+
+def test_what_is_known_is_not_looked_at_again(forge: Forge, session: Session) -> None:
+    found = _inspected(forge, session, Bounds(commits=0, files=0, references=10))
+
+    assert found.commits == 0
+    assert found.uid == session.metadata.uid
