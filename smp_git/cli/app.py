@@ -36,6 +36,7 @@ def _common() -> list[TyperOption]:
     """Return the options that every command takes, before or after its name."""
     return [
         _option("-s", "--session", name="session", text="Session, or the beginning of its id [env: SMP_SESSION]", metavar="ID"),
+        _option("--branch", name="branch", text="Branch to work on [env: SMP_BRANCH]", metavar="NAME"),
         _option("--root", name="root", text="Folder of the store [env: SMP_ROOT]", metavar="DIR"),
         _option("-C", name="folder", text="Run as if started in this folder", metavar="DIR"),
         _option("--json", name="json", text="Print one JSON object instead of text", is_flag=True, default=False),
@@ -46,7 +47,8 @@ _ORDER = (
     "demo", "init", "new", "use", "sessions", "info", "add", "show", "list", "edit", "resolve",
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
-    "blame", "undo", "rollback", "path", "commit", "check",
+    "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",
+    "conflicts", "resolve-conflict",
 )  # fmt: skip
 
 

@@ -29,14 +29,34 @@ def store_of(ctx: typer.Context) -> Store:
 
 
 def session_of(ctx: typer.Context) -> Session:
+    """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
+    session = main_of(ctx)
+    given = setting(ctx, "branch", "SMP_BRANCH")
+    branch = given or _chosen_branch(store_of(ctx), session.id)
+    if not branch:
+        return session
+    try:
+        session.switch(branch)
+    except NotFoundError as error:
+        session.close()
+        hint = error.hint if given else "it was chosen in this terminal; smp switch main goes back"
+        raise NotFoundError(error.message, hint=hint) from None
+    return session
+
+
+def main_of(ctx: typer.Context) -> Session:
     """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
     store = store_of(ctx)
+    return store.session(_name_of(ctx, store))
+
+
+def _name_of(ctx: typer.Context, store: Store) -> str:
     named = setting(ctx, "session", "SMP_SESSION") or current(store)
     if named:
-        return store.session(named)
+        return named
     known = store.sessions()
     if len(known) == 1:
-        return store.session(known[0])
+        return known[0]
     if not known:
         raise NotFoundError(f"the store at {store.path} has no session", hint="smp new makes one")
     raise NotFoundError(
@@ -45,20 +65,34 @@ def session_of(ctx: typer.Context) -> Session:
     )
 
 
-def make_current(store: Store, session_id: str) -> None:
-    """Let commands of this terminal mean this session."""
+def make_current(store: Store, session_id: str, branch: str = "") -> None:
+    """Let commands of this terminal mean this session, and a branch of it."""
     place = store.path / ".current"
     place.mkdir(mode=0o700, exist_ok=True)
-    (place / _terminal()).write_text(f"{session_id}\n")
+    (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
 
 
 def current(store: Store) -> str | None:
     """Return the session that this terminal's commands mean, or None."""
     try:
-        name = (store.path / ".current" / _terminal()).read_text().strip()
-        return store.find_session(name)
-    except (OSError, SessionNotFoundError):
+        return store.find_session(_chosen(store)[0])
+    except SessionNotFoundError:
         return None
+
+
+def _chosen_branch(store: Store, session_id: str) -> str | None:
+    """Return the branch of a session that this terminal's commands mean, or None."""
+    session, branch = _chosen(store)
+    return branch or None if session == session_id else None
+
+
+def _chosen(store: Store) -> tuple[str, str]:
+    """Return the session and the branch that were chosen in this terminal, empty if none were."""
+    try:
+        lines = (store.path / ".current" / _terminal()).read_text().split("\n")
+    except OSError:
+        return "", ""
+    return lines[0], lines[1] if lines[1:] else ""
 
 
 def _terminal() -> str:

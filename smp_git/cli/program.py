@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from smp_git.cli import ask, bisect, erase, hook, read, sessions, show_demo, write
+from smp_git.cli import ask, bisect, branch, erase, hook, read, sessions, show_demo, sync, write
 from smp_git.cli.app import app
 
-__all__ = ["app", "ask", "bisect", "erase", "hook", "read", "sessions", "show_demo", "write"]
+__all__ = [
+    "app",
+    "ask",
+    "bisect",
+    "branch",
+    "erase",
+    "hook",
+    "read",
+    "sessions",
+    "show_demo",
+    "sync",
+    "write",
+]

@@ -13,6 +13,8 @@ ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path"), "read"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain"), "ask"),
+    **dict.fromkeys(("branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "branch"),
+    **dict.fromkeys(("hook", "hooks"), "hook"),
     **dict.fromkeys(("new", "use", "info", "sessions"), "sessions"),
 }  # fmt: skip
 

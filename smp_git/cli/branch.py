@@ -1,0 +1,160 @@
+"""Commands that try something aside: branches, merges, tags, contested values."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from smp_git.branching import Branch, Contested
+from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.place import main_of, make_current, session_of, store_of
+from smp_git.cli.values import fields_from
+from smp_git.cli.write import Agent, Id
+from smp_git.errors import InvalidError
+from smp_git.when import format_time
+
+if TYPE_CHECKING:
+    from smp_git.merging.commit import MergeResult
+    from smp_git.recovery.branches import Dropped
+
+BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
+
+
+def _by(ctx: typer.Context, given: str | None) -> str | None:
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
+@command(example="smp branch try/redis")
+def branch(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The branch to make, or to drop")] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="With --drop: keep no copy")] = False,
+    agent: Agent = None,
+) -> None:  # fmt: skip
+    """List the branches, make one, or drop one
+
+    A new branch begins where the current one stands. Work on it with --branch NAME, or
+    choose it for this terminal with smp switch; the folder of the session shows main.
+    """
+    if (drop or discard) and (name is None or not drop):
+        raise InvalidError("--drop asks for a branch, and --discard for --drop")
+    with session_of(ctx) as session:
+        if name is None:
+            found = session.branches()
+            value: dict[str, object] = {"branches": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+            return emit(ctx, value, lambda: "\n".join(map(_branch, found)))
+        if drop:
+            gone = session.drop_branch(name, discard=discard, by=_by(ctx, agent))
+            return emit(ctx, gone.as_json(), lambda: _dropped(gone))
+        session.branch(name).close()
+        made = next(each for each in session.branches() if each.name == name)
+    return emit(ctx, made.as_json(), made.name)
+
+
+def _branch(found: Branch) -> str:
+    mark = "*" if found.is_current else " "
+    return f"{mark} {found.name}  {found.commit[:9]}  {format_time(found.written_at)}"
+
+
+def _dropped(gone: Dropped) -> str:
+    lines = [f"dropped {gone.name} at {gone.commit[:9]}"]
+    if gone.ids:
+        lines.append(f"can be restored: {', '.join(gone.ids)}")
+    return "\n".join(lines)
+
+
+@command(example="smp switch try/redis")
+def switch(ctx: typer.Context, name: BranchName) -> None:
+    """Choose the branch that this terminal's commands mean
+
+    Only this terminal is concerned; the folder of the session shows main.
+    """
+    with main_of(ctx) as session:
+        session.switch(name)
+        make_current(store_of(ctx), session.id, "" if name == "main" else name)
+    emit(ctx, {"branch": name}, name)
+
+
+@command(example="smp merge try/redis")
+def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
+    """Bring another branch into the current one
+
+    Different fields of one memory merge. Of two values of one field the newer stands,
+    and smp conflicts shows the other.
+    """
+    with session_of(ctx) as session:
+        result = session.merge(name, agent=_by(ctx, agent))
+        folder = session.path
+    emit(ctx, result.as_json(), lambda: _merged(result))
+    for path in result.left:
+        note(f"{folder / path} has an uncommitted edit and was left as it is; smp commit brings both together")  # fmt: skip
+
+
+def _merged(result: MergeResult) -> str:
+    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in result.touches]
+    lines += [
+        f"contested {each.id}: {each.field}, {_value(each.kept)} stands"
+        for each in result.contested
+    ]
+    return "\n".join(lines) or "nothing to do"
+
+
+@command(example="smp tag before-launch")
+def tag(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag to make")] = None,
+    at: Annotated[str, typer.Option("--at", metavar="REV|TIME", help="What it names")] = "HEAD",
+) -> None:
+    """List the tags, or name a commit
+
+    A tag stands wherever a revision does: smp show DEC-42 --at before-launch.
+    """
+    with session_of(ctx) as session:
+        if name is None:
+            found = session.tags()
+            value: dict[str, object] = {"tags": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+            return emit(ctx, value, lambda: "\n".join(f"{each.name}  {each.commit[:9]}" for each in found))  # fmt: skip
+        made = session.tag(name, at)
+    return emit(ctx, made.as_json(), made.name)
+
+
+@command(example="smp conflicts")
+def conflicts(ctx: typer.Context) -> None:
+    """List the values that lost in merges and are not settled yet"""
+    with session_of(ctx) as session:
+        found = session.conflicts()
+    value: dict[str, object] = {"conflicts": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+    emit(ctx, value, lambda: "\n".join(map(_conflict, found)) or "nothing is contested")
+
+
+def _conflict(found: Contested) -> str:
+    lost = "a value in the history" if found.in_history else _value(found.value)
+    return f"{found.id}  {found.field}: {_value(found.kept)} stands, not {lost} of {found.replica or 'a person'}, {found.at}"  # fmt: skip
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "(none)"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@command("resolve-conflict", example="smp resolve-conflict DEC-42 --field impact --take k3fq")
+def resolve_conflict(
+    ctx: typer.Context,
+    memory: Id,
+    field: Annotated[str | None, typer.Option("-f", "--field", help="Only this field")] = None,
+    take: Annotated[str | None, typer.Option(metavar="REPLICA", help="Let the value of this replica stand")] = None,
+    value: Annotated[str | None, typer.Option(help="Let this value stand; one that is JSON is taken as such")] = None,
+    agent: Agent = None,
+) -> None:  # fmt: skip
+    """Settle what is contested in a memory
+
+    The value that stands goes on standing, unless another is chosen.
+    """
+    given = fields_from([f"value={value}"])["value"] if value is not None else None
+    with session_of(ctx) as session:
+        made = session.resolve_conflict(memory, field, take=take, value=given, agent=_by(ctx, agent))  # fmt: skip
+    emit(ctx, made.as_json(), made.id)
