@@ -37,12 +37,13 @@ REDACTING: Final = "-redact"
 
 
 class Home(NamedTuple):
-    """The store that a session stands in, as far as its deletions need it."""
+    """The store that a session stands in, as far as its deletions and remotes need it."""
 
     store: Path
     settings: Settings
     keys: Callable[[], Path | None]
     anonymize: Callable[..., Anonymized]
+    surroundings: Callable[[], Mapping[str, str]]
 
 
 class Criteria(TypedDict, total=False):
@@ -206,7 +207,11 @@ class Deletions(Questions):
         home = self._at_home()
         name, uid = self._reader.path.name, self._uid()
         trash = Trash(home.store, home.keys(), home.settings.retention, name, uid)
-        return Site(writer=self._writer, trash=trash, rules=self._rules)
+        return Site(writer=self._deleting(), trash=trash, rules=self._rules)
+
+    def _deleting(self) -> Writer:
+        """Return the writer of deletions, which concern the whole session."""
+        return self._writer
 
     def _at_home(self) -> Home:
         if self._home is None:

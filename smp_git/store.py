@@ -33,9 +33,9 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.removals import Removals
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
+from smp_git.sharing import Sharing
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the clock of the program; tests pass their own
 
 
-class Store(Removals):
+class Store(Sharing):
     """A folder of sessions."""
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
@@ -75,6 +75,10 @@ class Store(Removals):
         from smp_git.recovery import keys  # noqa: PLC0415 - few programs delete
 
         return keys.folder(self.settings.key_dir, os.environ, self.path)  # noqa: TID251 - the one door
+
+    def surroundings(self) -> Mapping[str, str]:
+        """Return the environment, for what Git needs to reach a remote."""
+        return os.environ  # noqa: TID251 - the one door
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
@@ -203,7 +207,7 @@ class Store(Removals):
             self.clock,
             self.settings,
             shared=None if place == shared else shared,
-            home=Home(self.path, self.settings, lambda: self.key_folder, self.anonymize_session),
+            home=Home(self.path, self.settings, lambda: self.key_folder, self.anonymize_session, self.surroundings),
         )
 
     def _store_at(self, path: str | os.PathLike[str]) -> Store:

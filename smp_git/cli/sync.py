@@ -1,0 +1,160 @@
+"""Commands that share sessions with other machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.place import make_current, session_of, store_of
+from smp_git.errors import InvalidError, SmpError
+
+if TYPE_CHECKING:
+    from smp_git.sync.result import SyncResult
+
+RemoteName = Annotated[str | None, typer.Argument(metavar="[REMOTE]", help="Name of a remote; origin, or the only one, if left out")]  # fmt: skip
+Ask = Annotated[bool, typer.Option("--ask", help="Let Git's credential helpers be asked")]
+Accept = Annotated[bool, typer.Option("--accept", help="Take a remote that went back to an earlier state as it is")]  # fmt: skip
+By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
+
+
+def _by(ctx: typer.Context, given: str | None) -> str | None:
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
+def _progress() -> Callable[[str], None] | None:
+    """Return what shows progress, on a terminal only."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda line: typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
+
+
+def _ended(progress: Callable[[str], None] | None) -> None:
+    if progress is not None:
+        progress("")
+
+
+@command(example="smp clone git@host:memory/shop.git")
+def clone(
+    ctx: typer.Context,
+    address: Annotated[str, typer.Argument(help="Address of a remote, or a session's id where the store has a remote pattern")],
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="Name of the session here; its own if left out")] = None,
+    ask: Ask = False,
+) -> None:  # fmt: skip
+    """Make a session here from a remote and use it in this terminal"""
+    store, progress = store_of(ctx), _progress()
+    try:
+        made = store.clone(address, session, ask=ask, progress=progress)
+    finally:
+        _ended(progress)
+    with made:
+        make_current(store, made.id)
+        emit(ctx, {"id": made.id, "path": str(made.path)}, made.id)
+
+
+@command(example="smp remote add origin git@host:memory/shop.git")
+def remote(
+    ctx: typer.Context,
+    action: Annotated[str, typer.Argument(metavar="[ACTION]", help="list, add or remove")] = "list",
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the remote")] = None,
+    address: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="A path, or what git clone takes: ssh, https, file")] = None,
+    create: Annotated[bool, typer.Option("--create", help="Make an empty repository at a path that has none")] = False,
+) -> None:  # fmt: skip
+    """List the remotes of a session, add one or remove one"""
+    given = (action, name is not None, address is not None)
+    with session_of(ctx) as session:
+        if given == ("list", False, False):
+            states = session.remote_states()
+            return emit(ctx, {"remotes": [each.as_json() for each in states]}, lambda: "\n".join(map(str, states)) or "none")  # fmt: skip
+        if given == ("add", True, True) and name and address:
+            made = session.add_remote(name, address, create=create)
+            return emit(ctx, {"name": made.name, "address": made.address.text}, f"{made.name}  {made.address.text}")  # fmt: skip
+        if given == ("remove", True, False) and name:
+            session.remove_remote(name)
+            return emit(ctx, {"name": name}, name)
+    raise InvalidError(f"smp remote {action} takes other arguments", hint="smp remote; smp remote add NAME ADDRESS; smp remote remove NAME")  # fmt: skip
+
+
+@command(example="smp sync")
+def sync(
+    ctx: typer.Context,
+    remote: RemoteName = None,
+    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Every session of the store that has this remote")] = False,
+    accept: Accept = False,
+    ask: Ask = False,
+    by: By = None,
+) -> None:  # fmt: skip
+    """Bring a session and a remote together: fetch, merge, push
+
+    Says so only when the remote itself names what is here. Memories changed on both
+    sides are merged field by field; smp conflicts lists what it had to decide.
+    """
+    if all_sessions:
+        return _sync_all(ctx, remote, _by(ctx, by), ask=ask)
+    progress = _progress()
+    with session_of(ctx) as session:
+        try:
+            result = session.sync(remote, agent=_by(ctx, by), accept=accept, ask=ask, progress=progress)  # fmt: skip
+        finally:
+            _ended(progress)
+    for sentence in result.notes:
+        note(sentence)
+    return emit(ctx, result.as_json(), lambda: _said(result))
+
+
+def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bool) -> None:
+    """Sync one session after the other; one that fails does not keep the others back."""
+    results, failed = store_of(ctx).sync(remote, agent=by, ask=ask)
+    emit(
+        ctx,
+        {
+            "sessions": {name: result.as_json() for name, result in results.items()},
+            "failed": {name: error.as_json() for name, error in failed.items()},
+        },
+        lambda: "\n".join(f"{name}: {_said(result)}" for name, result in results.items()) or "no session has a remote",
+    )  # fmt: skip
+    for name, error in failed.items():
+        typer.echo(f"smp: {name}: {error.message}", err=True)
+        if error.hint:
+            typer.echo(f"hint: {error.hint}", err=True)
+    if failed:
+        raise typer.Exit(_worst(list(failed.values())))
+
+
+def _worst(errors: list[SmpError]) -> int:
+    return max(error.exit_status for error in errors)
+
+
+@command(example="smp fetch")
+def fetch(ctx: typer.Context, remote: RemoteName = None, accept: Accept = False, ask: Ask = False, by: By = None) -> None:  # fmt: skip
+    """Take in what a remote has, without merging it"""
+    with session_of(ctx) as session:
+        result = session.fetch(remote, agent=_by(ctx, by), accept=accept, ask=ask)
+    emit(ctx, result.as_json(), lambda: _said(result))
+
+
+@command(example="smp push")
+def push(ctx: typer.Context, remote: RemoteName = None, ask: Ask = False, by: By = None) -> None:
+    """Bring a remote to what is here, if it has nothing else"""
+    with session_of(ctx) as session:
+        result = session.push(remote, agent=_by(ctx, by), ask=ask)
+    emit(ctx, result.as_json(), lambda: _said(result))
+
+
+def _said(result: SyncResult) -> str:
+    parts = [
+        f"{result.fetched} in, {result.pushed} out",
+        f"merged {', '.join(result.merged)}" if result.merged else "",
+        f"{_counted(len(result.contested), 'field')} contested (smp conflicts)" if result.contested else "",
+        f"deleted here too: {', '.join(result.rewritten)}" if result.rewritten else "",
+        "history there replaced" if result.replaced else "",
+    ]  # fmt: skip
+    head = f" at {result.advertised[:12]}" if result.advertised else ""
+    return f"{result.remote}: {'; '.join(part for part in parts if part)}{head}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

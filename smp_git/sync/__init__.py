@@ -1,0 +1,1 @@
+"""A session on several machines: what comes in, what goes out, what is known of remotes."""

@@ -1,0 +1,120 @@
+"""A session made from a remote: the same checks as any sync, then a whole new folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from smp_git.erasure.graves import named
+from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
+from smp_git.format.tombstones import Tombstones
+from smp_git.git import disk, layout, staging
+from smp_git.git.address import parse
+from smp_git.git.repository import MAIN, Repository
+from smp_git.git.storage import Written
+from smp_git.git.transport import Access as Way
+from smp_git.git.transport import Limits
+from smp_git.local import Identity, Local, new_tag
+from smp_git.memory import CommitId
+from smp_git.sync import remotes, state
+from smp_git.sync.arrived import Arrived, cleaned, needed
+from smp_git.sync.inspection import inspect
+from smp_git.sync.names import ACCESS, tracking
+from smp_git.sync.quarantine import Quarantine
+from smp_git.sync.remotes import ORIGIN, Remote
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def addressed(text: str, pattern: str | None, base: Path) -> Remote:
+    """Return the remote at an address, or that a store's pattern gives the session `text`."""
+    if pattern is not None and _SESSION_ID.fullmatch(text):
+        return Remote(ORIGIN, parse(pattern.replace("{session}", text), base), is_own=False)
+    return Remote(ORIGIN, parse(text, Path().absolute()))
+
+
+def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], str]) -> Path:  # fmt: skip
+    """Make a session in `folder` from a remote and return its path.
+
+    `choose` returns the name of the new session, given the one that the remote says; it
+    raises an error if that cannot be. The session appears whole or not at all.
+    """
+    aside = folder / f".new-{secrets.token_hex(8)}"
+    try:
+        layout.create(aside)
+        named_there, said = _filled(aside, remote, way, limits)
+        place = folder / choose(said)
+        local = Local(aside / ".git")
+        local.identify(aside, Identity(new_tag(), creator=False), place)
+        local.note_boot()
+        if remote.is_own:
+            remotes.add(aside, remote.name, remote.address)
+        state.keep(local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there))  # fmt: skip
+        # Everything at once: one by one, ten thousand files would take a minute.
+        os.sync()
+        _move(aside, place)
+        return place
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
+    """Bring everything in; return what the remote named, and the id of its session."""
+    git = aside / ".git"
+    with Quarantine(git) as held:
+        held.fetch(remote.address.text, way, limits)
+        there = dict(held.refs)
+        if MAIN not in there:
+            raise RemoteNotFoundError(
+                f"{remote.address.text} holds no session yet",
+                hint="push one to it first: smp remote add, then smp sync",
+            )
+        inspected = inspect(held.repository, there, ())
+        told = named(held.repository.raw, (bytes.fromhex(tip) for tip in there.values()))
+        arrived = cleaned(held.repository, there, told, frozenset())
+        repository = Repository(aside)
+        if arrived.is_rewritten:
+            held.adopt_objects(needed(arrived, repository))
+        else:
+            held.adopt()
+    repository.close()
+    _placed(Repository(aside), remote.name, arrived, told)
+    return there, inspected.session
+
+
+def _placed(repository: Repository, remote: str, arrived: Arrived, told: Tombstones) -> None:
+    """Point the references at what came, and write the files of main."""
+    for ref, tip in arrived.clean.items():
+        names = [ref] if ref.startswith(ACCESS) else [ref, tracking(remote, ref)]
+        for name in names:
+            with Written(repository.git / "objects") as written:
+                repository.publish(name, None, CommitId(tip), written)
+    Local(repository.git).keep_tombstones(told)
+    tree = repository.commit(CommitId(arrived.clean[MAIN])).tree
+    made: set[Path] = set()
+    for path, blob in repository.files(tree):
+        target = repository.path / path
+        if target.parent not in made:
+            disk.make_folders(target.parent)
+            made.add(target.parent)
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            disk.write_all(fd, repository.blob(blob))
+        finally:
+            os.close(fd)
+    staging.refresh(repository, tree)
+    repository.close()
+
+
+def _move(aside: Path, place: Path) -> None:
+    try:
+        aside.rename(place)
+    except OSError as error:
+        if place.exists():
+            raise AlreadyExistsError(f"session {place.name} exists") from error
+        raise
+    disk.force_folder(place.parent)

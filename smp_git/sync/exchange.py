@@ -1,0 +1,184 @@
+"""One session and one remote: the one path by which anything comes in or goes out."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from smp_git.errors import ConflictError, RemoteRefusedError
+from smp_git.git import references, transport
+from smp_git.git.repository import MAIN
+from smp_git.git.transport import Access as Way
+from smp_git.git.transport import Fate, Limits, Update
+from smp_git.lock import locked
+from smp_git.memory import CommitId
+from smp_git.recovery.site import Site
+from smp_git.snapshot import Reader
+from smp_git.sync import inbound, outbound, state
+from smp_git.sync.names import HEADS, TAGS, tracking
+from smp_git.sync.remotes import Remote
+from smp_git.sync.result import SyncResult
+
+# How often the remote may move before a sync gives up.
+_MOST_ROUNDS: Final = 10
+_PATIENCE_SECONDS: Final = 60.0
+_LOCK: Final = "syncing/lock"
+# The longest pause before the second round; it grows with each.
+_PAUSE_SECONDS: Final = 0.02
+
+
+class Exchange:
+    """Speaks with one remote for one session; one exchange at a time in a session."""
+
+    def __init__(self, site: Site, remote: Remote, way: Way, limits: Limits, by: str, *, accept: bool = False) -> None:  # fmt: skip
+        self._site = site
+        self._remote = remote
+        self._way = way
+        self._limits = limits
+        self._by = by
+        self._accept = accept
+        self._smp = site.reader.local.folder
+        self._seen = state.Seen(address=remote.address.text)
+        self._result = SyncResult(remote=remote.name, address=remote.address.text)
+
+    def sync(self) -> SyncResult:
+        """Take in what the remote has, merge it, and bring the remote to what is here."""
+        with self._alone():
+            for number in range(1, _MOST_ROUNDS + 1):
+                self._result = replace(self._result, rounds=number)
+                there = self._asked()
+                if there != self._seen.refs or self._accept:
+                    there = self._taken_in(merge=True)
+                if self._sent(there):
+                    return self._result
+                # A random pause, so that two replicas do not keep in step.
+                time.sleep(random.uniform(0, _PAUSE_SECONDS * number))  # noqa: S311
+        raise ConflictError(
+            f"remote {self._remote.name} moved {_MOST_ROUNDS} times during one sync of session {self._name}",
+            hint="what came in is merged; sync again",
+        )
+
+    def fetch(self) -> SyncResult:
+        """Take in what the remote has, without merging it."""
+        with self._alone():
+            if self._asked() != self._seen.refs or self._accept:
+                self._taken_in(merge=False)
+            return self._result
+
+    def push(self) -> SyncResult:
+        """Bring the remote to what is here; raise ConflictError if it has more."""
+        with self._alone():
+            there = self._asked()
+            if there != self._seen.refs:
+                there = self._taken_in(merge=False)
+            if self._sent(there):
+                return self._result
+        raise ConflictError(
+            f"remote {self._remote.name} has what session {self._name} has not merged",
+            hint="smp sync merges it and pushes",
+        )
+
+    @property
+    def _name(self) -> str:
+        return self._site.reader.path.name
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        place = self._smp.parent / _LOCK
+        with locked(place, time.monotonic() + _PATIENCE_SECONDS, "syncing"):
+            self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
+            yield
+
+    def _asked(self) -> Mapping[str, str]:
+        return transport.advertised(self._remote.address.text, self._way)
+
+    def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
+        came = inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
+        self._accept = False
+        self._note_seen(came.named)
+        before = self._result
+        self._result = replace(
+            before,
+            fetched=before.fetched + came.commits,
+            merged=tuple(dict.fromkeys((*before.merged, *came.merged))),
+            contested=(*before.contested, *came.contested),
+            rewritten=tuple(dict.fromkeys((*before.rewritten, *came.deleted))),
+            notes=tuple(dict.fromkeys((*before.notes, *came.notes))),
+        )
+        return came.named
+
+    def _sent(self, there: Mapping[str, str]) -> bool:
+        """Push what is missing there; return whether the remote is now at what is here."""
+        reader = self._site.reader
+        parcel = outbound.parcel(reader, self._remote.name, there)
+        if parcel.unmerged:
+            return False
+        self._result = replace(
+            self._result, notes=tuple(dict.fromkeys((*self._result.notes, *parcel.notes)))
+        )
+        if not parcel.updates:
+            self._note_seen(there)
+            self._result = replace(self._result, advertised=_main(there))
+            return True
+        told = transport.push(reader.repository.git, self._remote.address.text, parcel.updates, self._way)  # fmt: skip
+        refused = [each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)]  # fmt: skip
+        if refused:
+            self._refused(parcel.updates, refused[0])
+        if any(each.fate not in (Fate.DONE, Fate.CURRENT) for each in told.values()):
+            return False
+        now = self._asked()
+        if any(now.get(each.ref) != each.new for each in parcel.updates):
+            return False
+        self._note_sent(parcel, now)
+        return True
+
+    def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str]) -> None:
+        with self._site.writer.holding("noting what was pushed"):
+            outbound.track(self._site.reader, self._remote.name, parcel.updates)
+        self._note_seen(now)
+        before = self._result
+        self._result = replace(
+            before,
+            pushed=before.pushed + parcel.commits,
+            replaced=before.replaced or parcel.replaces,
+            advertised=_main(now),
+        )
+
+    def _refused(self, updates: tuple[Update, ...], reason: str) -> None:
+        """Raise the error that says what the remote would not take."""
+        said = f": {reason}" if reason else ""
+        if not any(each.force for each in updates):
+            raise RemoteRefusedError(
+                f"remote {self._remote.name} refused what session {self._name} pushed{said}",
+                hint="what is here is kept; ask who runs the remote",
+            )
+        self._seen = replace(self._seen, withheld=reason or "it refuses forced pushes")
+        state.keep(self._smp, self._remote.name, self._seen)
+        raise RemoteRefusedError(
+            f"deletion not published: remote {self._remote.name} refuses to replace history{said}",
+            hint="it holds what was deleted until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
+        )
+
+    def _note_seen(self, refs: Mapping[str, str]) -> None:
+        now = self._site.writer.clock()
+        self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now)
+        state.keep(self._smp, self._remote.name, self._seen)
+
+
+def _main(refs: Mapping[str, str]) -> CommitId | None:
+    found = refs.get(MAIN)
+    return CommitId(found) if found else None
+
+
+def forget(reader: Reader, remote: str) -> None:
+    """Drop everything that is known of a remote; the caller holds the lock."""
+    git = reader.repository.git
+    places = tracking(remote, HEADS), tracking(remote, TAGS)
+    for name in references.read(git):
+        if name.startswith(places):
+            references.drop(git, name)
+    state.keep(reader.local.folder, remote, None)

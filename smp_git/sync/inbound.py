@@ -1,0 +1,134 @@
+"""What comes in: held in quarantine, checked, cleaned of what was deleted, then taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from smp_git.erasure.graves import effective, named
+from smp_git.errors import ConflictError, RefusedError
+from smp_git.git import references
+from smp_git.git.objects import COMMIT
+from smp_git.git.repository import Repository
+from smp_git.git.transport import Access as Way
+from smp_git.git.transport import Limits
+from smp_git.memory import CommitId, MemoryId
+from smp_git.merging.merge import Conflict
+from smp_git.recovery import arrival
+from smp_git.recovery.site import Site
+from smp_git.sync import lineage
+from smp_git.sync.arrived import Arrived, cleaned, needed
+from smp_git.sync.inspection import Inspected, inspect
+from smp_git.sync.integration import integrate
+from smp_git.sync.names import HEADS
+from smp_git.sync.quarantine import Quarantine
+from smp_git.sync.remotes import Remote
+from smp_git.sync.state import Seen
+
+# How often a deletion here may come between before what came is given up.
+_MOST_TRIES: Final = 5
+
+
+class Came(NamedTuple):
+    """What was taken in: the remote's references as it names them, and what became of them."""
+
+    named: Mapping[str, str]
+    commits: int = 0
+    merged: tuple[str, ...] = ()
+    contested: tuple[Conflict, ...] = ()
+    deleted: tuple[MemoryId, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *, by: str, merge: bool, accept: bool) -> Came:  # fmt: skip
+    """Fetch everything, and bring in what is sound; what is here is never replaced by less.
+
+    With `accept` a remote that went back to an earlier state is taken as it is. Raises
+    UntrustedError, RefusedError or a SyncError with nothing of the remote brought in.
+    """
+    git = site.reader.repository.git
+    with Quarantine(git) as held:
+        held.fetch(remote.address.text, way, limits)
+        there = dict(held.refs)
+        if not there:
+            lineage.check_not_emptied(site.reader, remote.name, seen, accept=accept)
+            return Came(there)
+        inspected = _inspected(site, held)
+        _check_same_session(site, remote, inspected)
+        deleted: list[MemoryId] = []
+        for _ in range(_MOST_TRIES):
+            arrived, gone = _cleaned(site, held, there, by)
+            deleted += gone
+            came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
+            if came is not None:
+                return came._replace(deleted=tuple(dict.fromkeys(deleted)))
+    raise ConflictError(
+        f"session {site.reader.path.name} is being rewritten by others",
+        hint="sync again when they are done",
+    )
+
+
+def _inspected(site: Site, held: Quarantine) -> Inspected:
+    """Check everything that came in; what this session has itself is known to be sound."""
+    return inspect(held.repository, held.refs, _own(site))
+
+
+def _own(site: Site) -> list[CommitId]:
+    repository = site.reader.repository
+    return _commits(repository, references.read(repository.git).values())
+
+
+def _commits(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
+    return [CommitId(t) for t in set(tips) if repository.raw(bytes.fromhex(t))[0] == COMMIT]
+
+
+def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> None:
+    if inspected.uid != site.trash.uid:
+        raise RefusedError(
+            f"remote {remote.name} holds another session ({inspected.session}), so nothing was taken from it",
+            hint=f"give session {site.reader.path.name} a remote of its own: smp remote add",
+        )
+
+
+def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) -> tuple[Arrived, tuple[MemoryId, ...]]:  # fmt: skip
+    """Take what was deleted there or here out of both sides."""
+    reader = site.reader
+    reader.snapshot()
+    read = held.repository.raw
+    told = named(read, (bytes.fromhex(tip) for tip in there.values()))
+    known = effective(reader)
+    trusted = _boundary(site, held, there) if known.covers(told) else frozenset()
+    arrived = cleaned(held.repository, there, known | told, trusted)
+    receipt = arrival.follow(site, told, site.writer.clock(), by=by)
+    return arrived, receipt.ids if receipt else ()
+
+
+def _boundary(site: Site, held: Quarantine, there: Mapping[str, str]) -> frozenset[str]:
+    """Return the commits of this session that new ones stand on."""
+    repository = held.repository
+    tips = _commits(repository, there.values())
+    new = repository.beyond(tips, _own(site))
+    below = {parent for name in new for parent in repository.commit(name).parents}
+    return frozenset((below | set(tips)) - set(new))
+
+
+def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, by: str, merge: bool, accept: bool) -> Came | None:  # fmt: skip
+    """Take over what is clean; None if a deletion came between."""
+    reader, writer = site.reader, site.writer
+    with writer.holding(f"syncing with {remote.name}"):
+        if not arrived.known.covers(effective(reader)):
+            return None
+        before = _own(site)
+        _adopt(site, held, arrived)
+        lineage.check(reader, remote.name, arrived.clean, accept=accept)
+        heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
+        fresh = reader.repository.beyond(heads, before)
+        done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
+    return Came(arrived.named, len(fresh), done.merged, done.contested, (), done.notes)
+
+
+def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:
+    if arrived.is_rewritten:
+        held.adopt_objects(needed(arrived, site.reader.repository))
+    else:
+        held.adopt()

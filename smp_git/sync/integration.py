@@ -1,0 +1,113 @@
+"""A remote's clean references brought into the session: branches joined, tags and counts taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from smp_git.assembly import assemble
+from smp_git.format import messages
+from smp_git.format.ids import INDEX
+from smp_git.format.messages import MEND
+from smp_git.git import references
+from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.repository import MAIN, Repository
+from smp_git.index import rebuilt
+from smp_git.memory import CommitId
+from smp_git.merging.commit import join
+from smp_git.merging.merge import Conflict
+from smp_git.sync.inspection import Inspected
+from smp_git.sync.names import ACCESS, HEADS, TAGS, branch_of, rescue, tracking
+from smp_git.transaction import Writer
+
+
+class Integrated(NamedTuple):
+    """What came of a remote's branches."""
+
+    merged: tuple[str, ...]
+    contested: tuple[Conflict, ...]
+    notes: tuple[str, ...]
+
+
+def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, by: str, merge: bool) -> Integrated:  # fmt: skip
+    """Note where a remote's references stand and, with `merge`, join them with ours.
+
+    The caller holds the lock, and every object is here.
+    """
+    repository = writer.reader.repository
+    merged: list[str] = []
+    contested: list[Conflict] = []
+    notes: list[str] = []
+    before = references.read(repository.git)
+    for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
+        theirs = CommitId(tip)
+        if ref.startswith(ACCESS):
+            _take_counts(writer, ref, theirs)
+            continue
+        _point(repository, tracking(remote, ref), theirs)
+        if ref.startswith(TAGS):
+            if repository.head(ref) is None:
+                _point(repository, ref, theirs)
+        elif merge and (ref in before or before.get(tracking(remote, ref)) != tip):
+            # Not a branch that was dropped here and got nothing more there.
+            mended = _mended(writer, theirs, inspected.lying.get(ref, ()), by)
+            joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}")
+            contested += joined.contested
+            merged += [branch_of(ref)] if joined.is_merge else []
+    notes += _gone(repository, remote, clean, before, merge=merge)
+    return Integrated(tuple(merged), tuple(contested), tuple(notes))
+
+
+def _mended(writer: Writer, tip: CommitId, pages: Iterable[str], by: str) -> CommitId:
+    """Return a commit on top of another that puts right what its page indexes say wrongly."""
+    base, repository, now = writer.reader.at(tip), writer.reader.repository, writer.clock()
+    trees = base.page_ids()
+    files: dict[str, bytes | None] = {}
+    for page in pages:
+        tree = trees.get(page)
+        files[f"{page}/{INDEX}"] = (rebuilt(repository, page, tree).encode() or None) if tree else None  # fmt: skip
+    if not files:
+        return tip
+    made = assemble(base, files)
+    tag = writer.identity().tag
+    author, committer = Signature(by, f"{by}@smp", now), Signature(f"smp-{tag}", f"{tag}@smp", now)
+    data = write_commit(made.tree, (tip,), author, committer, messages.write((), by, subject=MEND))
+    commit = Object(COMMIT, data)
+    with repository.store([*made.objects, commit]) as written:
+        written.force()
+    return CommitId(commit.id)
+
+
+def _point(repository: Repository, ref: str, tip: CommitId) -> None:
+    before = repository.head(ref)
+    if before != tip:
+        with repository.store([]) as written:
+            repository.publish(ref, before, tip, written)
+
+
+def _take_counts(writer: Writer, ref: str, theirs: CommitId) -> None:
+    """Take another replica's access counts if they are newer than those known here."""
+    repository = writer.reader.repository
+    ours = repository.head(ref)
+    if ref == ACCESS + writer.identity().tag or ours == theirs:
+        return
+    if ours is None or repository.commit(ours).time <= repository.commit(theirs).time:
+        _point(repository, ref, theirs)
+
+
+def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before: Mapping[str, str], *, merge: bool) -> list[str]:  # fmt: skip
+    """Follow the branches that were dropped on the remote, where nothing was added here."""
+    notes = []
+    prefix = tracking(remote, HEADS)
+    for name, known in before.items():
+        ref = HEADS + name.removeprefix(prefix)
+        if not name.startswith(prefix) or ref in clean or ref == MAIN:
+            continue
+        if merge and before.get(ref) == known and ref != repository.checked_out():
+            _point(repository, rescue(remote, ref), CommitId(known))
+            references.drop(repository.git, ref)
+            notes.append(f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}")  # fmt: skip
+        elif merge and ref in before:
+            notes.append(f"branch {branch_of(ref)} was dropped on {remote}, but has more here; it stays")  # fmt: skip
+        references.drop(repository.git, name)
+    return notes

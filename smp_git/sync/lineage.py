@@ -1,0 +1,57 @@
+"""Whether a remote's history goes on from what was seen of it before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smp_git.errors import RefusedError
+from smp_git.git.ancestry import is_ancestor, merge_bases
+from smp_git.git.repository import MAIN
+from smp_git.memory import CommitId
+from smp_git.snapshot import Reader
+from smp_git.sync.names import HEADS, branch_of, rescue, tracking
+from smp_git.sync.state import Seen
+
+
+def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> None:
+    """Raise RefusedError if a branch of the remote is unrelated, or lost what it had.
+
+    What is here is then kept under a rescue reference too; the caller holds the lock.
+    """
+    repository = reader.repository
+    own = repository.head(MAIN)
+    main = clean.get(MAIN)
+    if main and own and not merge_bases(repository, own, CommitId(main)):
+        raise _refused(reader, remote, MAIN, "has a history that shares nothing with this one", "compare them with git log; a new clone is smp clone")  # fmt: skip
+    for ref, tip in clean.items():
+        if not ref.startswith(HEADS) or accept:
+            continue
+        before = repository.head(tracking(remote, ref))
+        if before is not None and not is_ancestor(repository, before, CommitId(tip)):
+            raise _refused(reader, remote, ref, _lost(reader, before, tip), _WAY_OUT)
+
+
+def check_not_emptied(reader: Reader, remote: str, seen: Seen, *, accept: bool) -> None:
+    """Raise RefusedError if a remote that held this session holds nothing now."""
+    if seen.refs.get(MAIN) and not accept:
+        raise _refused(reader, remote, MAIN, "is empty, though it held this session", _WAY_OUT)
+
+
+_WAY_OUT = "what is here is complete; smp sync --accept brings the remote up to it again"
+
+
+def _lost(reader: Reader, before: CommitId, tip: str) -> str:
+    count = len(reader.repository.beyond([before], [CommitId(tip)]))
+    commits = "1 commit" if count == 1 else f"{count} commits"
+    return f"went back: it no longer has {commits} that it had"
+
+
+def _refused(reader: Reader, remote: str, ref: str, what: str, hint: str) -> RefusedError:
+    repository = reader.repository
+    own, aside = repository.head(ref), rescue(remote, ref)
+    if own is not None and repository.head(aside) != own:
+        with repository.store([]) as written:
+            repository.publish(aside, repository.head(aside), own, written)
+    return RefusedError(
+        f"remote {remote} {what} (branch {branch_of(ref)}), so nothing was merged", hint=hint
+    )

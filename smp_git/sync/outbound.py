@@ -1,0 +1,103 @@
+"""What a remote lacks: each reference with the exact value that it may replace there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from smp_git.git import references
+from smp_git.git.ancestry import is_ancestor
+from smp_git.git.transport import Update
+from smp_git.memory import CommitId
+from smp_git.snapshot import Reader
+from smp_git.sync.names import ACCESS, HEADS, TAGS, tracking, travels
+
+
+class Parcel(NamedTuple):
+    """What is to be pushed; `unmerged` if the remote has what is not merged here."""
+
+    updates: tuple[Update, ...]
+    commits: int
+    unmerged: bool
+    notes: tuple[str, ...]
+
+    @property
+    def replaces(self) -> bool:
+        """Whether history there is replaced by one without what was deleted."""
+        return any(each.force and each.new and each.ref.startswith(HEADS) for each in self.updates)
+
+
+def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
+    """Return what brings the remote, which now names `there`, to what is here."""
+    refs = references.read(reader.repository.git)
+    updates: list[Update] = []
+    notes: list[str] = []
+    unmerged = False
+    for ref, tip in sorted(refs.items()):
+        if not travels(ref) or there.get(ref) == tip:
+            continue
+        old, known = there.get(ref), refs.get(tracking(remote, ref))
+        if old is None:
+            updates.append(Update(ref, tip, None))
+        elif ref.startswith(ACCESS):
+            updates.append(Update(ref, tip, old, force=True))
+        elif _descends(reader, old, tip):
+            updates.append(Update(ref, tip, old))
+        elif known is not None and _follows(reader, ref, known, tip):
+            # The remote's value is known here without what was deleted since.
+            updates.append(Update(ref, tip, old, force=True))
+        elif ref.startswith(TAGS):
+            notes.append(
+                f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay"
+            )
+        else:
+            unmerged = True
+    updates += _dropped(refs, remote, there)
+    return Parcel(tuple(updates), _count(reader, updates, refs, remote), unmerged, tuple(notes))
+
+
+def _descends(reader: Reader, old: str, new: str) -> bool:
+    repository = reader.repository
+    if not repository.has(old):
+        return False
+    return _commit(reader, old) and _commit(reader, new) and is_ancestor(repository, CommitId(old), CommitId(new))  # fmt: skip
+
+
+def _follows(reader: Reader, ref: str, known: str, tip: str) -> bool:
+    return known == tip or (ref.startswith(HEADS) and _descends(reader, known, tip))
+
+
+def _commit(reader: Reader, name: str) -> bool:
+    return reader.repository.raw(bytes.fromhex(name))[0] == b"commit"
+
+
+def _dropped(refs: Mapping[str, str], remote: str, there: Mapping[str, str]) -> list[Update]:
+    """Return the removal there of every branch that was dropped here."""
+    return [
+        Update(ref, None, old, force=True)
+        for ref, old in sorted(there.items())
+        if ref.startswith(HEADS) and ref not in refs and tracking(remote, ref) in refs
+    ]
+
+
+def _count(reader: Reader, updates: list[Update], refs: Mapping[str, str], remote: str) -> int:
+    """Return how many commits of branches the remote has not seen."""
+    prefix = tracking(remote, HEADS)
+    known = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(prefix)]
+    new = [CommitId(each.new) for each in updates if each.new and each.ref.startswith(HEADS)]
+    return len(reader.repository.beyond(new, known)) if new else 0
+
+
+def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
+    """Note what the remote has confirmed to hold; the caller holds the lock."""
+    repository = reader.repository
+    for each in updates:
+        if each.ref.startswith(ACCESS):
+            continue
+        name = tracking(remote, each.ref)
+        old = repository.head(name)
+        if each.new is None:
+            references.drop(repository.git, name)
+        elif old != each.new:
+            with repository.store([]) as written:
+                repository.publish(name, old, CommitId(each.new), written)
