@@ -50,7 +50,7 @@ _MEANINGS: Final = (
     _meaning(r"does not appear to be a git repository|repository .*not found|repository not found|not a git repository|no such file or directory|returned error: 404|project you were looking for|not valid: is this a git repository|cannot change to", RemoteNotFoundError, "there is no repository", _NAME),
     _meaning(r"signal 25|file size limit|file too large|exceeds maximum allowed size", UntrustedError, "it sends more than the limit", "raise sync_limit_bytes if that is right"),
     _meaning(r"out of memory|cannot allocate memory|signal 24|cpu time limit", UntrustedError, "what it sends takes more memory or time than a session can"),
-    _meaning(r"fsck error|error in object|index-pack failed|unpack-objects (?:died|failed|error)|bad pack|corrupt|collision|missing (?:blob|tree|commit|necessary objects)|did not send all necessary|inflate|unresolved deltas|pack has|hash mismatch|refusing to (?:create|fetch)|funny ref|cannot lock ref|bad (?:object|tree|ref|revision)", UntrustedError, "what it sends is not sound"),
+    _meaning(r"^error: object \S+: |error in object|is a \w+, not a \w+|fsck error|not our ref|index-pack failed|unpack-objects (?:died|failed|error)|bad pack|corrupt|collision|missing (?:blob|tree|commit|necessary objects)|did not send all necessary|inflate|unresolved deltas|pack has|hash mismatch|refusing to (?:create|fetch)|funny ref|cannot lock ref|bad (?:object|tree|ref|revision)", UntrustedError, "what it sends is not sound"),
     _meaning(r"early eof|unexpected disconnect|hung up|connection (?:reset|closed|aborted)|broken pipe|rpc failed|unexpected eof|transfer closed|empty reply|recv failure|send failure|unexpected flush", RemoteUnreachableError, "the connection was cut", _AGAIN),
     _meaning(r"protocol|bad line|garbage|invalid|unexpected|unknown object format|mismatched algorithms|expected|not a (?:smart|pack)", UntrustedError, "what answers there does not speak Git"),
     _meaning(r"returned error: 5\d\d|internal server error", RemoteUnreachableError, "its server has a fault", _AGAIN),
@@ -68,21 +68,16 @@ def meant(complaint: str, remote: str, secret: str | None = None) -> SyncError |
     """Return the error that Git's complaint about `remote` amounts to."""
     lines = [line for line in complaint.splitlines() if line and not _ADDED.match(line)]
     said = "\n".join(lines)
-    last = words(lines, secret)
     for each in _MEANINGS:
-        if each.pattern.search(said):
-            detail = f" ({last})" if last else ""
-            return each.error(f"{remote}: {each.words}{detail}", hint=each.hint)
+        found = each.pattern.search(said)
+        if found is not None:
+            line = said[said.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
+            return each.error(f"{remote}: {each.words} ({cleaned(line, secret)})", hint=each.hint)
     if not lines:
         return RemoteUnreachableError(f"{remote}: the connection was cut", hint=_AGAIN)
-    return SyncError(f"{remote}: {last}", hint="git itself says this")
-
-
-def words(lines: list[str], secret: str | None = None) -> str:
-    """Return the line of a complaint that says most, safe to be shown."""
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ERROR"))]
-    found = (telling or lines or [""])[-1]
-    return cleaned(found, secret)
+    last = cleaned((telling or lines)[-1], secret)
+    return SyncError(f"{remote}: {last}", hint="git itself says this")
 
 
 def cleaned(text: str, secret: str | None = None) -> str:

@@ -30,6 +30,7 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TAG = re.compile(r"[a-z][a-z0-9]{3}")
 _LINE = re.compile(rb'^- \{"id":"([^"]+)","blob":"([0-9a-f]{40})"[^\n]*\n', re.MULTILINE)
 _STATES: Final = KINDS["state"].folder
+_THERE: Final = "mend the file where it was pushed from; nothing was taken in"
 _NEWER: Final = "install a newer smp-git here"
 
 
@@ -56,7 +57,7 @@ class Tips:
         except UntrustedError as error:
             raise UntrustedError(f"{_branch(ref)}: {error.message}", hint=error.hint) from None
         except InvalidFileError as error:
-            raise UntrustedError(f"{_branch(ref)}: {error.message}", hint=error.hint) from error
+            raise UntrustedError(f"{_branch(ref)}: {error.message}", hint=_THERE) from error
 
     def _look(self, ref: str, root: bytes) -> None:
         top = children(self._structure.rows(root, ""))
