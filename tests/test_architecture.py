@@ -38,7 +38,7 @@ LAYERS = (
     {"across", "removals"},
     {"sharing"},
     {"store"},
-    {"demo"},
+    {"demo", "gate"},
     {"cli"},
     {"__main__"},
 )

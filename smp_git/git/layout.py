@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import resources
 from pathlib import Path
 from typing import Final
+
+import pygit2
 
 # Nothing here depends on the user's own configuration, and nothing of it reaches in:
 # no conversion of line ends, no background gc, no rename detection.
@@ -25,13 +28,32 @@ _CONFIG: Final = """\
 	auto = false
 [merge]
 	renames = false
+[merge "smp"]
+	name = memories field by field
+	driver = smp hook merge %O %A %B %P
 [diff]
 	renames = false
 [rerere]
 	enabled = false
 """
 # Outranks the tracked attributes, so that no file of a session can ask for a filter.
-_ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
+# A merge goes memory by memory and field by field.
+_ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding merge=smp\n"
+_OLD_ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
+_MERGE: Final = {
+    "merge.renames": "false",
+    "merge.smp.name": "memories field by field",
+    "merge.smp.driver": "smp hook merge %O %A %B %P",
+}
+# Where the scripts stand, below the folder of the hooks.
+SESSION: Final = ""
+SERVER: Final = "server"
+# How a hook stands: as it is installed, as an earlier version installed it, a person's, not.
+CURRENT: Final = "installed"
+OLDER: Final = "older"
+OWN: Final = "your own"
+MISSING: Final = "missing"
+_CALL: Final = b"smp hook "
 
 TRACKED: Final = {
     ".gitattributes": b"* -text -merge\nindex.yaml -text -merge -diff\n",
@@ -61,17 +83,74 @@ def create(path: Path) -> None:
     install_hooks(git / "hooks")
 
 
-def install_hooks(folder: Path) -> None:
-    """Copy the session's hooks into `folder`, leaving what a person put there."""
+def install_hooks(folder: Path) -> list[str]:
+    """Copy the session's hooks into `folder`; return those that a person's own stand for."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    standing = hooks(folder)
     for hook in hook_files():
-        target = folder / hook.name
-        if not target.exists():
-            target.write_bytes(hook.read_bytes())
-            target.chmod(0o700)
+        if standing[hook.name] != OWN:
+            _copy(hook, folder)
+    return [name for name, state in standing.items() if state == OWN]
 
 
-def hook_files() -> list[Path]:
-    """Return the hooks that travel with this package."""
+def install_server_hooks(bare: Path) -> list[str]:
+    """Copy the hooks of a server into a bare repository; return those that another's stand for."""
+    standing = hooks(bare / "hooks", SERVER)
+    (bare / "hooks").mkdir(exist_ok=True)
+    for hook in hook_files(SERVER):
+        if standing[hook.name] != OWN:
+            _copy(hook, bare / "hooks")
+    config = pygit2.Config(str(bare / "config"))
+    config["smp.python"] = sys.executable
+    return [name for name, state in standing.items() if state == OWN]
+
+
+def _copy(hook: Path, folder: Path) -> None:
+    target = folder / hook.name
+    target.unlink(missing_ok=True)
+    target.write_bytes(hook.read_bytes())
+    target.chmod(0o700)
+
+
+def remove_hooks(folder: Path, where: str = SESSION) -> list[str]:
+    """Remove the hooks that came with this package; return their names."""
+    gone = [name for name, state in hooks(folder, where).items() if state in (CURRENT, OLDER)]
+    for name in gone:
+        (folder / name).unlink()
+    return gone
+
+
+def hooks(folder: Path, where: str = SESSION) -> dict[str, str]:
+    """Return how each hook stands in `folder`."""
+    return {hook.name: _state(folder / hook.name, hook) for hook in hook_files(where)}
+
+
+def _state(target: Path, hook: Path) -> str:
+    try:
+        data = target.read_bytes()
+    except FileNotFoundError:
+        return MISSING
+    if data == hook.read_bytes():
+        return CURRENT
+    return OLDER if _CALL in data else OWN
+
+
+def set_up(git: Path) -> None:
+    """Give a repository the attributes and the merge driver that a session is made with."""
+    (git / "smp").mkdir(mode=0o700, exist_ok=True)
+    file = git / "info" / "attributes"
+    file.parent.mkdir(exist_ok=True)
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    if _ATTRIBUTES not in lines:
+        file.write_text("".join(line for line in lines if line != _OLD_ATTRIBUTES) + _ATTRIBUTES)
+    config = pygit2.Config(str(git / "config"))
+    for name, value in _MERGE.items():
+        config[name] = value
+
+
+def hook_files(where: str = SESSION) -> list[Path]:
+    """Return the hooks that travel with this package, for a session or for a server."""
     packaged = Path(str(resources.files("smp_git"))) / "hooks"
-    folder = packaged if packaged.is_dir() else packaged.parent.parent / "hooks"
+    top = packaged if packaged.is_dir() else packaged.parent.parent / "hooks"
+    folder = top / where
     return sorted(path for path in folder.iterdir() if path.is_file() and not path.suffix)

@@ -15,8 +15,9 @@ from typing import Final
 import pygit2
 from pygit2.enums import FileMode
 
+from smp_git.errors import FormatError
 from smp_git.git import disk
-from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.git.objects import BLOB, Child, ObjectId, object_id
 from smp_git.git.repository import Repository
 
 _RECORD: Final = "index-tree"
@@ -99,6 +100,39 @@ def _expelled(git: Path, head: ObjectId, is_gone: Callable[[str, ObjectId], bool
         scratch.rename(git / "index")
     scratch.unlink(missing_ok=True)
     _record(git, [head], _stamp(git / "index"))
+    return True
+
+
+def staged(file: Path) -> dict[str, Child]:
+    """Return what an index holds: the mode and version of each path."""
+    try:
+        index = pygit2.Index(str(file))
+        return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
+    except pygit2.GitError as error:
+        raise FormatError(f"Git's index {file} cannot be read: {error}", hint="git update-index --index-version 2 writes it in a plain form") from error  # fmt: skip
+
+
+def put(repository: Repository, entries: Mapping[str, ObjectId | None], index_file: Path | None = None) -> bool:  # fmt: skip
+    """Set entries of an index (None: taken out); return whether nobody else holds it."""
+    if index_file is not None:
+        return _put(repository, entries, index_file)
+    with _locked(repository.git) as mine:
+        return mine and _put(repository, entries, repository.git / "index")
+
+
+def _put(repository: Repository, entries: Mapping[str, ObjectId | None], file: Path) -> bool:
+    scratch = repository.git / "smp" / "index.tmp"
+    index = _copied(file, scratch)
+    if index is None:
+        scratch.unlink(missing_ok=True)
+        return False
+    for path, blob in entries.items():
+        if blob is not None:
+            index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB))
+        elif path in index:
+            index.remove(path)
+    index.write()
+    scratch.rename(file)
     return True
 
 
