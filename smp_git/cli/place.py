@@ -30,9 +30,10 @@ def store_of(ctx: typer.Context) -> Store:
 
 def session_of(ctx: typer.Context) -> Session:
     """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
-    session = main_of(ctx)
+    store = store_of(ctx)
+    session = store.session(_name_of(ctx, store))
     given = setting(ctx, "branch", "SMP_BRANCH")
-    branch = given or _chosen_branch(store_of(ctx), session.id)
+    branch = given or _chosen_branch(store, session.id)
     if not branch:
         return session
     try:
@@ -74,8 +75,9 @@ def make_current(store: Store, session_id: str, branch: str = "") -> None:
 
 def current(store: Store) -> str | None:
     """Return the session that this terminal's commands mean, or None."""
+    name = _chosen(store)[0]
     try:
-        return store.find_session(_chosen(store)[0])
+        return store.find_session(name) if name else None
     except SessionNotFoundError:
         return None
 
