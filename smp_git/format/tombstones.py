@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -148,11 +150,18 @@ def _canonical(items: Iterable[Tombstone]) -> list[Tombstone]:
 def _swept(items: list[Tombstone]) -> Iterator[Tombstone]:
     """Yield the tombstones of one prefix and tag, cut at every bound and joined again."""
     bounds = sorted({n for t in items for n in (t.first.number, t.last.number + 1)})
+    waiting = deque(sorted(items, key=lambda each: each.first.number))
+    parts = _Highest(), _Highest(), _Highest()
     run: Tombstone | None = None
     for low, high in pairwise(bounds):
-        mark = _highest(t.mark for t in items if t.first.number <= low <= t.last.number)
-        if mark is None:
+        while waiting and waiting[0].first.number <= low:
+            item = waiting.popleft()
+            for part, value in zip(parts, item.mark, strict=True):
+                part.add(int(value), item.last.number)
+        generation, purged, rule = (part.at(low) for part in parts)
+        if generation == 0:
             continue
+        mark = Mark(generation, bool(purged), rule)
         start, end = items[0].first._replace(number=low), items[0].first._replace(number=high - 1)
         if run is not None and run.mark == mark and run.last.number + 1 == low:
             run = run._replace(last=end)
@@ -164,11 +173,21 @@ def _swept(items: list[Tombstone]) -> Iterator[Tombstone]:
         yield run
 
 
-def _highest(marks: Iterable[Mark]) -> Mark | None:
-    found: Mark | None = None
-    for mark in marks:
-        found = mark.merged(found)
-    return found
+class _Highest:
+    """The highest of the values that hold at a number, as numbers go up."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int]] = []
+
+    def add(self, value: int, last: int) -> None:
+        """Let a value hold up to a number."""
+        heappush(self._heap, (-value, last))
+
+    def at(self, number: int) -> int:
+        """Return the highest value that holds; 0 if none does."""
+        while self._heap and self._heap[0][1] < number:
+            heappop(self._heap)
+        return -self._heap[0][0] if self._heap else 0
 
 
 def write(tombstones: Tombstones) -> bytes:
