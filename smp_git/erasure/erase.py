@@ -255,6 +255,8 @@ def _finished(writer: Writer, entry: Journal) -> _Done:
 
 def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Version, ...], clock: _Clock) -> _Done:  # fmt: skip
     smp = writer.reader.local.folder
+    # What has not yet been forced out stands there once more.
+    writer.settle(remove=True)
     known = plan.known | entry.tombstones
     publisher = Publisher(writer, plan, entry)
     head = publisher.prepare()
@@ -302,7 +304,7 @@ def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tup
         known,
         lambda data: any(each in data for each in texts),
     )
-    return removal.remove_objects(plan.repository.git, plan.rewriter.read, gone)
+    return removal.remove_objects(plan.repository, plan.rewriter, gone)
 
 
 def _tombstones(versions: Sequence[Version], order: _Order, known: Tombstones) -> Tombstones:

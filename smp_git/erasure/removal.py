@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,8 +17,9 @@ from smp_git.format.ids import INDEX, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import command, disk, packs
 from smp_git.git.objects import BLOB, COMMIT, TREE
-from smp_git.git.packs import Pack, Packed
+from smp_git.git.packs import Pack
 from smp_git.git.repository import Repository
+from smp_git.git.survivors import survivors
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -41,6 +43,7 @@ _LOCAL: Final = frozenset(
      "tombstones.json", "erasure.json", "access.log", "index-lock", "ref")
 )  # fmt: skip
 _KEPT_LOG: Final = "refs/stash"
+_LOOSE: Final = re.compile(r"[0-9a-f]{40}")
 
 
 class Removed(NamedTuple):
@@ -147,18 +150,15 @@ def _holds_blob(data: bytes, known: Tombstones) -> bool:
 # Objects
 
 
-def remove_objects(git: Path, read: Read, gone: set[bytes]) -> Removed:
+def remove_objects(repository: Repository, rewriter: Rewriter, gone: set[bytes]) -> Removed:
     """Take dead objects off the disk; the caller holds the lock and published the new history."""
-    objects = git / "objects"
+    objects = repository.git / "objects"
     packed = _packed(objects, gone)
     size = sum(path.stat().st_size for path in packed)
     if packed:
-        size -= _repack(git, read, packed, gone)
-    count = 0
+        size -= _repack(repository, rewriter, packed, gone)
     for folder in sorted({name[0] for name in gone}):
-        count_here, size_here = _unlink_loose(objects / f"{folder:02x}", gone)
-        count += count_here
-        size += size_here
+        size += _unlink_loose(objects / f"{folder:02x}", gone)
     journal.reached("loose removed")
     return Removed(len(gone), size)
 
@@ -172,24 +172,29 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
     ]
 
 
-def _repack(git: Path, read: Read, old: list[Path], gone: set[bytes]) -> int:
+def _repack(repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]) -> int:
     """Put what lives of some packs into one, and remove them; return the new one's size."""
-    folder = git / "objects" / "pack"
-    before = set(folder.glob("*.pack"))
-    names = {name for pack in old for name in packs.names(pack.with_suffix(".idx"))} - gone
-    if names and not command.pack_objects(git, sorted(names)):
-        write_pack(git, packs.pack(Packed(name, *read(name)) for name in sorted(names)))
+    folder = repository.git / "objects" / "pack"
+
+    def read(names: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+        found = command.objects(repository.git, names)
+        return {name: found.get(name) or repository.raw(name) for name in names}
+
+    made = survivors(old, gone, read, rewriter.series)
+    if made is not None:
+        write_pack(repository.git, made)
     journal.reached("repacked")
-    made = set(folder.glob("*.pack")) - before
     # No index over several packs may name one that is about to go.
     for each in folder.glob("multi-pack-index*"):
         each.unlink(missing_ok=True)
     for pack in old:
+        if made is not None and pack.stem == made.name:
+            continue
         for suffix in _PACK_SUFFIXES:
             pack.with_suffix(suffix).unlink(missing_ok=True)
         journal.reached("pack removed")
     disk.force_folder(folder)
-    return sum(path.stat().st_size for path in made)
+    return len(made.pack) if made is not None else 0
 
 
 def write_pack(git: Path, pack: Pack) -> None:
@@ -201,21 +206,17 @@ def write_pack(git: Path, pack: Pack) -> None:
         path.chmod(0o400)
 
 
-def _unlink_loose(folder: Path, gone: set[bytes]) -> tuple[int, int]:
-    count = size = 0
+def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
+    """Remove the dead objects of a folder; return their size."""
+    size = 0
     if not folder.is_dir():
-        return 0, 0
-    for file in folder.iterdir():
+        return size
+    for file in os.scandir(folder):
         name = folder.name + file.name
-        if len(name) == 40 and _is_hex(name) and bytes.fromhex(name) in gone:  # noqa: PLR2004 - an id
+        if _LOOSE.fullmatch(name) and bytes.fromhex(name) in gone:
             size += file.stat().st_size
-            file.unlink()
-            count += 1
-    return count, size
-
-
-def _is_hex(name: str) -> bool:
-    return all(each in "0123456789abcdef" for each in name)
+            os.unlink(file.path)  # noqa: PTH108 - tens of thousands of them
+    return size
 
 
 # Leftovers

@@ -137,6 +137,8 @@ class Rewriter:
         self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}
         self._lines: dict[bytes, bool] = {}
         self._last_loss: dict[str, Loss] = {}
+        self._indexes: dict[bytes, str] = {}
+        self._series: dict[bytes, str] | None = None
 
     # History
 
@@ -438,6 +440,7 @@ class Rewriter:
     def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]]) -> None:  # fmt: skip
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
+        self._indexes[name] = f"{page}/"
         data = self.read(name)[1]
         found = self._lines_without(data)
         left, gone = found if found is not None else self._items_without(data)
@@ -596,6 +599,12 @@ class Rewriter:
         return self._make(TREE, pages.joined(here), NOTES) if here else None
 
     # Objects
+
+    def series(self, name: bytes) -> str | None:
+        """Return what an old tree or index is one of many versions of, None if it is no such."""
+        if self._series is None:
+            self._series = {tree: role for role, tree in self._trees} | self._indexes
+        return self._series.get(name)
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object, new ones included."""

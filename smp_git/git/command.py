@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from smp_git.git import disk
-
 _ISOLATED: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -47,24 +45,6 @@ def environment() -> dict[str, str]:
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
     }
-
-
-def pack_objects(git: Path, names: list[bytes]) -> bool:
-    """Write a pack of these objects, reusing what is packed already; return whether it worked."""
-    if program() is None:
-        return False
-    base = git / "objects" / "pack" / "pack"
-    done = subprocess.run(  # noqa: S603 - our own arguments
-        arguments(git, "pack-objects", "-q", "--window=0", "--delta-base-offset", str(base)),
-        input=b"".join(name.hex().encode() + b"\n" for name in names),
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        return False
-    disk.force_folder(base.parent)
-    return True
 
 
 def reachable(git: Path, tips: set[bytes]) -> set[bytes] | None:

@@ -19,6 +19,12 @@ _LARGE_OFFSET: Final = 1 << 31
 _LONGEST_CHAIN: Final = 40
 _SMALL: Final = 256
 _HEAD: Final = 12
+# So many bytes are compared as two numbers; differences tend to be near the end.
+_COMPARED: Final = 512
+_NEAR: Final = 256
+_BYTE: Final = [bytes((value,)) for value in range(256)]
+_COPY: Final = struct.Struct("<BIH")
+_STORED: Final = struct.Struct("<3sHH")
 
 
 class Packed(NamedTuple):
@@ -43,36 +49,57 @@ def pack(objects: Iterable[Packed]) -> Pack:
 
     An object that is `like` an earlier one is stored as the difference.
     """
-    parts: list[bytes] = [b""]
-    rows: list[tuple[bytes, int, int]] = []
-    placed: dict[bytes, tuple[int, int, bytes]] = {}
-    offset = _HEAD
+    made = Growing()
     for item in objects:
-        base = placed.get(item.like) if item.like is not None else None
-        entry, depth = _entry(item, offset, base)
-        placed[item.name] = offset, depth, item.data
-        if item.like is not None:
-            # Only the latest of a series serves as a base; keeping all would hold all bytes.
-            placed.pop(item.like, None)
-        rows.append((item.name, zlib.crc32(entry), offset))
-        parts.append(entry)
-        offset += len(entry)
-    parts[0] = b"PACK" + struct.pack(">II", 2, len(rows))
-    body = b"".join(parts)
-    total = hashlib.sha1(body, usedforsecurity=False).digest()
-    rows.sort()
-    names = b"".join(row[0] for row in rows)
-    stem = hashlib.sha1(names + total, usedforsecurity=False).hexdigest()
-    return Pack(f"pack-{stem}", body + total, _index(rows, names, total))
+        made.add(item)
+    return made.finished()
 
 
-def _entry(item: Packed, offset: int, base: tuple[int, int, bytes] | None) -> tuple[bytes, int]:
-    if base is not None and base[1] < _LONGEST_CHAIN:
-        difference = _difference(base[2], item.data)
-        if len(difference) * 2 < len(item.data):
-            head = _size(_OFFSET_DELTA, len(difference)) + _distance(offset - base[0])
-            return head + _deflated(difference), base[1] + 1
-    return _size(_TYPES[item.type], len(item.data)) + _deflated(item.data), 0
+class Growing:
+    """A pack that grows entry by entry."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = [b""]
+        self._rows: list[tuple[bytes, int, int]] = []
+        self._bases: dict[bytes, tuple[int, int, bytes]] = {}
+        self.offset = _HEAD
+
+    def add(self, item: Packed) -> None:
+        """Add an object, as a difference if that is small."""
+        name, kind, data, like = item
+        # Only the latest of a series serves as a base; keeping all would hold all bytes.
+        base = self._bases.pop(like, None) if like is not None else None
+        entry, depth = self._difference(base, data) if base is not None else (b"", 0)
+        if kind != COMMIT:
+            self._bases[name] = self.offset, depth, data
+        self.put(name, entry or _size(_TYPES[kind], len(data)) + _deflated(data))
+
+    def _difference(self, base: tuple[int, int, bytes], data: bytes) -> tuple[bytes, int]:
+        """Return data as a difference to its base, and the length of that chain; nothing if large."""
+        offset, depth, old = base
+        if depth >= _LONGEST_CHAIN:
+            return b"", 0
+        difference = _difference(old, data)
+        if len(difference) * 2 >= len(data):
+            return b"", 0
+        head = _size(_OFFSET_DELTA, len(difference)) + distance(self.offset - offset)
+        return head + _deflated(difference), depth + 1
+
+    def put(self, name: bytes, entry: bytes) -> None:
+        """Add an object as an entry that is whole."""
+        self._rows.append((name, zlib.crc32(entry), self.offset))
+        self._parts.append(entry)
+        self.offset += len(entry)
+
+    def finished(self) -> Pack:
+        """Return the pack with its index."""
+        rows = sorted(self._rows)
+        self._parts[0] = b"PACK" + struct.pack(">II", 2, len(rows))
+        body = b"".join(self._parts)
+        total = hashlib.sha1(body, usedforsecurity=False).digest()
+        names = b"".join([row[0] for row in rows])
+        stem = hashlib.sha1(names + total, usedforsecurity=False).hexdigest()
+        return Pack(f"pack-{stem}", body + total, _index(rows, names, total))
 
 
 def _deflated(data: bytes) -> bytes:
@@ -80,49 +107,70 @@ def _deflated(data: bytes) -> bytes:
     if len(data) > _SMALL:
         return zlib.compress(data, 1)
     size = len(data)
-    head = b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF)
-    return head + data + struct.pack(">I", zlib.adler32(data))
+    head = _STORED.pack(b"\x78\x01\x01", size, size ^ 0xFFFF)
+    return b"".join((head, data, zlib.adler32(data).to_bytes(4)))
 
 
 def _difference(old: bytes, new: bytes) -> bytes:
     """Return a Git delta: what both begin and end with is copied, the middle is inserted."""
     start = _common(old, new)
-    most = min(len(old), len(new)) - start
-    end = _common(old[: -most - 1 : -1] if most else b"", new[: -most - 1 : -1] if most else b"")
-    middle = new[start : len(new) - end]
-    out = [_varint(len(old)), _varint(len(new)), *_copies(0, start)]
-    out += [
-        bytes((len(middle[at : at + 127]),)) + middle[at : at + 127]
-        for at in range(0, len(middle), 127)
-    ]
-    out += _copies(len(old) - end, end)
+    end = _common_end(old, new, min(len(old), len(new)) - start)
+    out = [_varint(len(old)), _varint(len(new))]
+    _copy(out, 0, start)
+    stop = len(new) - end
+    for at in range(start, stop, 127):
+        part = new[at : min(at + 127, stop)]
+        out += (_BYTE[len(part)], part)
+    _copy(out, len(old) - end, end)
     return b"".join(out)
 
 
 def _common(left: bytes, right: bytes) -> int:
     """Return how many bytes two texts begin with in common."""
-    low, high = 0, min(len(left), len(right))
+    high = min(len(left), len(right))
     if left[:high] == right[:high]:
         return high
-    while low < high:
-        middle = (low + high + 1) // 2
+    low = 0
+    middle = high - _NEAR
+    while high - low > _COMPARED:
         if left[low:middle] == right[low:middle]:
             low = middle
         else:
-            high = middle - 1
-    return low
+            high = middle
+        middle = (low + high) // 2
+    differing = int.from_bytes(left[low:high]) ^ int.from_bytes(right[low:high])
+    return high - (differing.bit_length() + 7) // 8
 
 
-def _copies(offset: int, size: int) -> Iterator[bytes]:
+def _common_end(left: bytes, right: bytes, most: int) -> int:
+    """Return how many bytes, of at most so many, two texts end with in common."""
+    left, right = left[len(left) - most :], right[len(right) - most :]
+    if left == right:
+        return most
+    low = 0
+    while most - low > _COMPARED:
+        middle = (low + most) // 2
+        if left[middle:most] == right[middle:most]:
+            most = middle
+        else:
+            low = middle
+    size = len(left)
+    differing = int.from_bytes(left[low:most], "little") ^ int.from_bytes(right[low:most], "little")
+    return size - low - (differing.bit_length() + 7) // 8
+
+
+def _copy(out: list[bytes], offset: int, size: int) -> None:
     while size > 0:
         step = min(size, 0xFFFF)
-        yield struct.pack("<BIH", 0x80 | 0x0F | 0x30, offset, step)
+        out.append(_COPY.pack(0x80 | 0x0F | 0x30, offset, step))
         offset, size = offset + step, size - step
 
 
 def _varint(value: int) -> bytes:
+    if value <= 0x7F:  # noqa: PLR2004 - seven bits a byte
+        return _BYTE[value]
     out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
+    while value > 0x7F:  # noqa: PLR2004 - as above
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
@@ -132,10 +180,11 @@ def _varint(value: int) -> bytes:
 def _size(kind: int, size: int) -> bytes:
     first = kind << 4 | size & 0x0F
     size >>= 4
-    return bytes((first | 0x80,)) + _varint(size) if size else bytes((first,))
+    return _BYTE[first | 0x80] + _varint(size) if size else _BYTE[first]
 
 
-def _distance(value: int) -> bytes:
+def distance(value: int) -> bytes:
+    """Return how far back a base stands, as an entry tells it."""
     out = [value & 0x7F]
     while value := value >> 7:
         value -= 1

@@ -1,0 +1,168 @@
+"""What lives of some packs, as one pack: entries are copied as they stand."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.git.packs import Growing, Pack, Packed, distance
+
+_OFFSET_DELTA: Final = 6
+_NAMED_DELTA: Final = 7
+_ID_SIZE: Final = 20
+# So many objects that cannot be copied are read at a time.
+_BLOCK: Final = 1_024
+
+# Returns the type and bytes of objects.
+ReadMany = Callable[[Sequence[bytes]], Mapping[bytes, tuple[bytes, bytes]]]
+
+
+class _Entry(NamedTuple):
+    """An entry of a pack: where it stands, and what it is a difference to."""
+
+    name: bytes
+    start: int
+    end: int
+    crc: int | None
+    # Where the distance to the base begins and ends, if it is told so; the base's id.
+    told: tuple[int, int]
+    base: bytes | None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the base is told by its distance."""
+        return self.told[0] != self.told[1]
+
+
+def survivors(old: Sequence[Path], gone: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]) -> Pack | None:  # fmt: skip
+    """Return a pack of everything in `old` packs that is not `gone`, None if that is nothing.
+
+    A difference to something gone is made anew: to the object before it in its `series`.
+    """
+    files = [_Old(path) for path in old]
+    try:
+        living = {name for file in files for name in file.names} - gone
+        made = _Copying(living, read, series)
+        for file in files:
+            made.copy(file)
+        return made.pack.finished() if living else None
+    finally:
+        for file in files:
+            file.close()
+
+
+class _Old:
+    """A pack that is to be replaced."""
+
+    def __init__(self, path: Path) -> None:
+        rows = sorted(_listed(path.with_suffix(".idx").read_bytes()))
+        with path.open("rb") as file:
+            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._rows = rows
+        self._at = {row[0]: row[1] for row in rows}
+        self.names = [row[1] for row in rows]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.data.close()
+
+    def entries(self) -> Iterator[_Entry]:
+        """Yield the entries as they stand, a base before what differs from it by distance."""
+        data = self.data
+        end = len(data) - _ID_SIZE
+        ends = [row[0] for row in self._rows[1:]] + [end]
+        for (start, name, crc), stop in zip(self._rows, ends, strict=True):
+            at = start
+            kind = data[at] >> 4 & 7
+            while data[at] & 0x80:
+                at += 1
+            at += 1
+            if kind == _OFFSET_DELTA:
+                after, back = _back(data, at)
+                yield _Entry(name, start, stop, crc, (at, after), self._at.get(start - back))
+            elif kind == _NAMED_DELTA:
+                yield _Entry(name, start, stop, crc, (at, at), data[at : at + _ID_SIZE])
+            else:
+                yield _Entry(name, start, stop, crc, (at, at), None)
+
+
+def _listed(index: bytes) -> Iterator[tuple[int, bytes, int | None]]:
+    """Yield the offset, id and checksum of each object of a pack."""
+    if index[:4] != b"\xfftOc":
+        count = struct.unpack_from(">I", index, 255 * 4)[0]
+        for at in range(256 * 4, 256 * 4 + count * 24, 24):
+            yield struct.unpack_from(">I", index, at)[0], index[at + 4 : at + 24], None
+        return
+    count = struct.unpack_from(">I", index, 8 + 255 * 4)[0]
+    names = 8 + 256 * 4
+    sums = names + count * _ID_SIZE
+    near = struct.unpack_from(f">{count}I", index, sums + count * 4)
+    far = sums + count * 8
+    crcs = struct.unpack_from(f">{count}I", index, sums)
+    for number, (offset, crc) in enumerate(zip(near, crcs, strict=True)):
+        if offset >> 31:
+            offset = struct.unpack_from(">Q", index, far + (offset & 0x7FFFFFFF) * 8)[0]
+        start = names + number * _ID_SIZE
+        yield offset, index[start : start + _ID_SIZE], crc
+
+
+def _back(data: mmap.mmap, at: int) -> tuple[int, int]:
+    """Return where a distance ends, and what it is."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        value = (value + 1 << 7) | data[at] & 0x7F
+    return at + 1, value
+
+
+class _Copying:
+    """A pack on its way, and what stands where in it."""
+
+    def __init__(self, living: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]) -> None:  # fmt: skip
+        self.pack = Growing()
+        self._living = living
+        self._read = read
+        self._series = series
+        self._placed: dict[bytes, int] = {}
+        self._latest: dict[str, bytes] = {}
+
+    def copy(self, old: _Old) -> None:
+        """Add the living entries of a pack that are not there yet."""
+        entries = [each for each in old.entries() if each.name in self._living]
+        entries = [each for each in entries if each.name not in self._placed]
+        anew = (each.name for each in entries if not self._is_whole(old, each))
+        fresh = self._made_anew(anew)
+        waiting = next(fresh, None)
+        for each in entries:
+            self._placed[each.name] = self.pack.offset
+            if waiting is not None and waiting.name == each.name:
+                self.pack.add(waiting)
+                waiting = next(fresh, None)
+                continue
+            if each.base is None or not each.is_told:
+                self.pack.put(each.name, old.data[each.start : each.end])
+            else:
+                start, end = each.told
+                told = distance(self.pack.offset - self._placed[each.base])
+                self.pack.put(each.name, old.data[each.start : start] + told + old.data[end : each.end])  # fmt: skip
+
+    def _is_whole(self, old: _Old, entry: _Entry) -> bool:
+        """Whether an entry can be copied: what it differs from lives, and no bit is wrong."""
+        lives = entry.base in self._living or (entry.base is None and not entry.is_told)
+        return lives and entry.crc in (None, zlib.crc32(old.data[entry.start : entry.end]))
+
+    def _made_anew(self, names: Iterable[bytes]) -> Iterator[Packed]:
+        left = list(names)
+        for at in range(0, len(left), _BLOCK):
+            block = left[at : at + _BLOCK]
+            found = self._read(block)
+            for name in block:
+                series = self._series(name)
+                like = self._latest.get(series) if series is not None else None
+                if series is not None:
+                    self._latest[series] = name
+                yield Packed(name, *found[name], like)
