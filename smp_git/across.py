@@ -1,62 +1,134 @@
-"""One question to many sessions, their answers merged."""
+"""One question to many sessions, answered as if one held it all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from heapq import merge
+from itertools import islice
+from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidQueryError
-from smp_git.query.answer import Answer, Hit
-from smp_git.query.request import QueryParts
+from smp_git.errors import DamagedError, InvalidQueryError
+from smp_git.query.answer import Answer, Found, Hit, Ranked, end_of, most_by_text
+from smp_git.query.catalogue import Row, bits_of
+from smp_git.query.desk import Side
+from smp_git.query.finder import Finder, Wanted
+from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.session import Session
 
 # A session without a write for so long is decaying, and what it says counts for less.
 _RESTING: Final = timedelta(days=7)
 _RESTING_FACTOR: Final = 0.8
-_DEFAULT_LIMIT: Final = 20
 
 
 def across(sessions: Iterable[Session], text: str | None, now: datetime, spec: Mapping[str, object] | None, parts: QueryParts) -> Answer:  # fmt: skip
     """Return what all sessions answer, the best first; ties in the order of the sessions."""
-    wanted: dict[str, object] = {**(spec or {}), **parts}
-    if wanted.get("sort"):
+    given = {**named_parts(spec or {}), **named_parts(parts)}
+    query = from_specification(given if text is None else {**given, "text": text}, now)
+    if query.sort:
         raise InvalidQueryError("a query over all sessions is sorted by relevance", hint="leave sort out, or ask one session")  # fmt: skip
-    limit, offset = wanted.pop("limit", _DEFAULT_LIMIT), wanted.pop("offset", 0)
-    wanted |= {"limit": None if limit is None else _sum(offset, limit), "offset": 0}
-    hits: list[Hit] = []
-    problems: list[str] = []
+    listed = list(sessions)
+    try:
+        return _answer(listed, query, now)
+    except DamagedError:
+        # A rewrite came between.
+        for session in listed:
+            session._reader.reopen()  # noqa: SLF001 - a session's own half
+        return _answer(listed, query, now)
+
+
+class _Voice(NamedTuple):
+    """A session that answers: who in it may, and how much it counts."""
+
+    session: str
+    side: Side
+    members: int
+    factor: float
+
+
+class _Standing(NamedTuple):
+    """A ranked memory among those of all sessions."""
+
+    voice: _Voice
+    item: Ranked
+
+    @property
+    def place(self) -> tuple[bool, float]:
+        """What orders it."""
+        return self.voice.side.engine.is_behind(self.item), -self.item.score * self.voice.factor
+
+
+def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
+    with ExitStack() as stack:
+        voices = [_voice(stack, session, query, now) for session in sessions]
+        if query.text is None:
+            streams = [_stream(voice, voice.side.engine.listed(query, voice.members)) for voice in voices]  # fmt: skip
+            members = [voice.members for voice in voices]
+        else:
+            answers = _by_text(voices, query, now)
+            streams = [_stream(voice, voice.side.engine.in_order(query, rows)) for voice, rows in zip(voices, answers, strict=True)]  # fmt: skip
+            members = [bits_of(row.slot for row, _ in rows) for rows in answers]
+        page = islice(merge(*streams, key=lambda each: each.place), query.offset, end_of(query))
+        found = [(each.voice, each.voice.side.engine.hit(each.item, query)) for each in page]
+        if query.include_related:
+            found += _related(voices, found, query)
+        return Answer(
+            hits=tuple(_of(hit, voice) for voice, hit in found),
+            total=sum(map(int.bit_count, members)),
+            aggregations=_counted(voices, members, query),
+            problems=tuple(f"{voice.session}: {problem}" for voice in voices for problem in voice.side.problems(query)),
+        )  # fmt: skip
+
+
+def _voice(stack: ExitStack, session: Session, query: Query, now: datetime) -> _Voice:
+    snapshot = session._reader.snapshot()  # noqa: SLF001 - a session's own half
+    side = stack.enter_context(session._desk.asking(snapshot, now))  # noqa: SLF001 - as above
+    resting = now - snapshot.commit.time > _RESTING
+    members = side.engine.members(query)
+    return _Voice(session.id, side, members, _RESTING_FACTOR if resting else 1.0)
+
+
+def _by_text(voices: Sequence[_Voice], query: Query, now: datetime) -> list[list[tuple[Row, Found]]]:  # fmt: skip
+    """Return what is found in each session; a score is relative to the best of all."""
+    wanted = [
+        Wanted(voice.side.desk.finder, voice.side.snapshot, voice.side.engine.allowed(query, voice.members))
+        for voice in voices
+    ]  # fmt: skip
+    found = Finder.find(wanted, query.text or "", most_by_text(query), now, explain=query.explain)
+    return [
+        voice.side.engine.answers(query, voice.members, each)
+        for voice, each in zip(voices, found, strict=True)
+    ]
+
+
+def _stream(voice: _Voice, items: Iterable[Ranked]) -> Iterator[_Standing]:
+    return (_Standing(voice, item) for item in items)
+
+
+def _related(voices: Iterable[_Voice], found: Sequence[tuple[_Voice, Hit]], query: Query) -> list[tuple[_Voice, Hit]]:  # fmt: skip
+    """Return what the hits of each session are linked with there."""
+    out: list[tuple[_Voice, Hit]] = []
+    for voice in voices:
+        own = [hit for each, hit in found if each is voice]
+        out += [(voice, hit) for hit in voice.side.engine.related(own, query) if own]
+    return out
+
+
+def _of(hit: Hit, voice: _Voice) -> Hit:
+    if voice.factor == 1:
+        return replace(hit, session=voice.session)
+    why = (*hit.why, f"session rests x {voice.factor}")
+    return replace(hit, session=voice.session, score=hit.score * voice.factor, why=why)
+
+
+def _counted(voices: Iterable[_Voice], members: Iterable[int], query: Query) -> dict[str, object]:
     counts: dict[str, object] = {}
-    total = 0
-    for session in sessions:
-        answer = session.query(text, now=now, spec=wanted)
-        resting = now - session.written_at > _RESTING
-        hits += [_of(hit, session.id, resting=resting) for hit in answer]
-        problems += [f"{session.id}: {problem}" for problem in answer.problems]
-        total += answer.total
-        for name, value in answer.aggregations.items():
+    for voice, counted in zip(voices, members, strict=True):
+        for name, value in voice.side.engine.counted(query, counted).items():
             counts[name] = _added(name, counts.get(name), value)
-    hits.sort(key=lambda hit: (_is_behind(hit), -hit.score))
-    end = None if limit is None else _sum(offset, limit)
-    return Answer(hits=tuple(hits[_sum(offset, 0) : end]), total=total, aggregations=counts, problems=tuple(problems))  # fmt: skip
-
-
-def _sum(left: object, right: object) -> int:
-    if isinstance(left, int) and isinstance(right, int) and min(left, right) >= 0:
-        return left + right
-    raise InvalidQueryError("limit and offset are whole numbers from 0")
-
-
-def _of(hit: Hit, session: str, *, resting: bool) -> Hit:
-    if not resting:
-        return replace(hit, session=session)
-    why = (*hit.why, f"session rests x {_RESTING_FACTOR}")
-    return replace(hit, session=session, score=hit.score * _RESTING_FACTOR, why=why)
-
-
-def _is_behind(hit: Hit) -> bool:
-    return any(line.startswith("superseded") for line in hit.why)
+    return counts
 
 
 def _added(name: str, known: object, value: object) -> object:

@@ -16,7 +16,7 @@ from smp_git.format.ids import parse_id
 from smp_git.memory import KINDS, Memory, MemoryId, Value
 from smp_git.query.catalogue import INDEXED, Catalogue, Place, Row, bits_of, place_of, slots_of
 from smp_git.query.conditions import Condition, comparable
-from smp_git.query.ranking import Ranking, Scale
+from smp_git.query.ranking import Ranking, Scale, membership
 from smp_git.query.request import Aggregation, Order, Query
 from smp_git.snapshot import Snapshot
 from smp_git.when import format_time
@@ -37,7 +37,14 @@ class Found(NamedTuple):
     parts: Mapping[str, float]
 
 
-Find = Callable[[str, int, set[str] | None, bool], Sequence[Found]]
+class Allowed(NamedTuple):
+    """A set of memories; the same key stands for the same set."""
+
+    key: tuple[int, int]
+    ids: Callable[[], set[str]]
+
+
+Find = Callable[[Query, Allowed | None], Sequence[Found]]
 Cut = Callable[[str, str], str]
 
 
@@ -105,10 +112,20 @@ class Answer(Sequence[Hit]):
 
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
 _BY_PRIORITY: Final = ((), _BEST_FIRST, (Order("priority", descending=True),))
+
+
+def most_by_text(query: Query) -> int:
+    """Return how many of the best by text are looked at."""
+    wholly = bool(query.sort or query.aggregations or query.limit is None)
+    return max(_RANKED_WHOLLY if wholly else _RANKED, end_of(query) or 0)
+
+
 _NO_SCORES: Final[Mapping[int, float]] = {}
 
 
-class _Ranked(NamedTuple):
+class Ranked(NamedTuple):
+    """A memory, how well it answers, and why."""
+
     row: Row
     decayed: Decayed
     score: float
@@ -128,26 +145,30 @@ class Engine:
 
     def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
         """Return the answer to a checked query, among all memories or `only` some."""
-        kinds = query.kinds or frozenset(KINDS)
-        self._catalogue.follow(self._snapshot, kinds)
-        members = self._members(query, kinds, only)
+        members = self.members(query, only)
         if query.text is not None:
-            answers = self._by_text(query, members)
+            answers = self.answers(query, members, self._find(query, self.allowed(query, members)))
             total = len(answers)
             page = self._best(query, answers)
             members = bits_of(row.slot for row, _ in answers)
         else:
             total = members.bit_count()
-            page = list(islice(self._ordered(query, members), query.offset, _end(query)))
-        hits = [self._hit(item, query) for item in page]
+            page = list(islice(self.listed(query, members), query.offset, end_of(query)))
+        hits = [self.hit(item, query) for item in page]
         if query.include_related:
-            hits += self._related(hits, query)
-        counted = {item.name: self._aggregate(item, members) for item in query.aggregations}
-        return Answer(hits=tuple(hits), total=total, aggregations=counted)
+            hits += self.related(hits, query)
+        return Answer(hits=tuple(hits), total=total, aggregations=self.counted(query, members))
+
+    def counted(self, query: Query, members: int) -> dict[str, object]:
+        """Return what is counted of some members."""
+        return {item.name: self._aggregate(item, members) for item in query.aggregations}
 
     # Which
 
-    def _members(self, query: Query, kinds: Iterable[str], only: Iterable[MemoryId] | None) -> int:
+    def members(self, query: Query, only: Iterable[MemoryId] | None = None) -> int:
+        """Return the set of those that pass every filter."""
+        kinds = query.kinds or frozenset(KINDS)
+        self._catalogue.follow(self._snapshot, kinds)
         sets = self._catalogue.sets
         members = _union(sets.get(("kind", kind)) for kind in kinds)
         if only is not None:
@@ -237,7 +258,8 @@ class Engine:
 
     # In which order
 
-    def _ordered(self, query: Query, members: int) -> Iterator[_Ranked]:
+    def listed(self, query: Query, members: int) -> Iterator[Ranked]:
+        """Yield the members as a query without a text wants them."""
         if query.sort in _BY_PRIORITY:
             for row, decayed in self._ranking.by_priority(members):
                 yield self._ranked(row, decayed, query)
@@ -246,8 +268,8 @@ class Engine:
         for row in self._sorted(rows, query.sort):
             yield self._ranked(row, self._ranking.decayed(row), query)
 
-    def _ranked(self, row: Row, decayed: Decayed, query: Query) -> _Ranked:
-        return _Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
+    def _ranked(self, row: Row, decayed: Decayed, query: Query) -> Ranked:
+        return Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
 
     def _sorted(self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES) -> list[Row]:  # fmt: skip
         rows.sort(key=place_of)
@@ -268,27 +290,35 @@ class Engine:
             return value.rank, str(value)
         return None if value is None else _in_order(value)
 
-    def _by_text(self, query: Query, members: int) -> list[tuple[Row, Found]]:
-        """Return the members whose words answer best, in no order that matters."""
-        assert query.text is not None  # noqa: S101 - asked only then
+    def allowed(self, query: Query, members: int) -> Allowed | None:
+        """Return who may answer by text, or None if everybody may."""
         catalogue = self._catalogue
-        wholly = bool(query.sort or query.aggregations or query.limit is None)
-        most = max(_RANKED_WHOLLY if wholly else _RANKED, _end(query) or 0)
-        everything = not query.kinds and members.bit_count() == len(catalogue.by_id)
-        allowed = None if everything else catalogue.ids(members)
-        answers = []
-        for found in self._find(query.text, most, allowed, query.explain):
-            slot = catalogue.by_id.get(MemoryId(found.id))
-            if slot is not None and members >> slot & 1:
-                answers.append((catalogue.row(slot), found))
+        if not query.kinds and members.bit_count() == len(catalogue.by_id):
+            return None
+        return Allowed((catalogue.version, members), lambda: catalogue.ids(members))
+
+    def answers(self, query: Query, members: int, found: Iterable[Found]) -> list[tuple[Row, Found]]:  # fmt: skip
+        """Return the members that were found by text, in no order that matters."""
+        inside = membership(members)
+        by_id = self._catalogue.by_id
+        known = {slot: each for each in found if (slot := by_id.get(each.id)) is not None and inside(slot)}  # type: ignore[call-overload]  # fmt: skip
+        answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
             answers = [(row, found) for row, found in answers if self._scored(row, found, query).score >= least]  # fmt: skip
         return answers
 
-    def _best(self, query: Query, answers: list[tuple[Row, Found]]) -> list[_Ranked]:
+    def in_order(self, query: Query, answers: Iterable[tuple[Row, Found]]) -> list[Ranked]:
+        """Return what was found by text, the best first, what was replaced last."""
+        return sorted((self._scored(row, found, query) for row, found in answers), key=self._relevance_order)  # fmt: skip
+
+    def is_behind(self, item: Ranked) -> bool:
+        """Whether a memory was replaced."""
+        return self._catalogue.is_superseded(item.row)
+
+    def _best(self, query: Query, answers: list[tuple[Row, Found]]) -> list[Ranked]:
         """Return the page that is asked for."""
-        end = _end(query)
+        end = end_of(query)
         if end is not None and query.sort in ((), _BEST_FIRST):
             return self._first(query, answers, end)[query.offset : end]
         ranked = [self._scored(row, found, query) for row, found in answers]
@@ -300,17 +330,17 @@ class Engine:
             ranked.sort(key=self._relevance_order)
         return ranked[query.offset : end]
 
-    def _first(self, query: Query, answers: list[tuple[Row, Found]], count: int) -> list[_Ranked]:
+    def _first(self, query: Query, answers: list[tuple[Row, Found]], count: int) -> list[Ranked]:
         """Return the best `count`; who cannot come that far is not scored."""
-        out: list[_Ranked] = []
+        out: list[Ranked] = []
         for behind in (False, True):
             part = [(row, found) for row, found in answers if self._catalogue.is_superseded(row) is behind]  # fmt: skip
             out += self._first_alike(query, part, count - len(out))
         return out
 
-    def _first_alike(self, query: Query, part: list[tuple[Row, Found]], count: int) -> list[_Ranked]:  # fmt: skip
+    def _first_alike(self, query: Query, part: list[tuple[Row, Found]], count: int) -> list[Ranked]:  # fmt: skip
         hopeful = sorted(((self._ranking.most(row, found.score), n) for n, (row, found) in enumerate(part)), reverse=True)  # fmt: skip
-        ranked: list[_Ranked] = []
+        ranked: list[Ranked] = []
         scores: list[float] = []
         for most, number in hopeful:
             if count < 1 or (len(scores) == count and scores[0] > most):
@@ -320,17 +350,17 @@ class Engine:
             (heappush if len(scores) < count else heappushpop)(scores, item.score)
         return sorted(ranked, key=self._relevance_order)[: max(0, count)]
 
-    def _relevance_order(self, item: _Ranked) -> tuple[bool, float, Place]:
+    def _relevance_order(self, item: Ranked) -> tuple[bool, float, Place]:
         row = item.row
         return self._catalogue.is_superseded(row), -item.score, place_of(row)
 
-    def _scored(self, row: Row, found: Found, query: Query) -> _Ranked:
+    def _scored(self, row: Row, found: Found, query: Query) -> Ranked:
         decayed = self._ranking.decayed(row)
         scored = self._ranking.scored(row, decayed, found.score)
         parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
         if query.explain:
             parts += [f"text.{name} {value:.3f}" for name, value in found.parts.items()]
-        return _Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
+        return Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
 
     # Why
 
@@ -345,7 +375,8 @@ class Engine:
             out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
         return tuple(out)
 
-    def _hit(self, item: _Ranked, query: Query) -> Hit:
+    def hit(self, item: Ranked, query: Query) -> Hit:
+        """Return what a caller sees of a ranked memory."""
         entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
         return Hit(
             id=entry.id,
@@ -358,7 +389,7 @@ class Engine:
             _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
         )
 
-    def _related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+    def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """Return the memories that the hits link to, or that link to them, a few each."""
         self._catalogue.follow(self._snapshot, KINDS)
         known = {hit.id for hit in hits}
@@ -372,7 +403,7 @@ class Engine:
                 known.add(MemoryId(name))
                 other = self._catalogue.row(self._catalogue.by_id[MemoryId(name)])
                 decayed = self._ranking.decayed(other)
-                out.append(self._hit(_Ranked(other, decayed, decayed.value, (why,)), query))
+                out.append(self.hit(Ranked(other, decayed, decayed.value, (why,)), query))
         return out
 
     # Counts
@@ -435,7 +466,8 @@ def _union(sets: Iterable[int]) -> int:
     return out
 
 
-def _end(query: Query) -> int | None:
+def end_of(query: Query) -> int | None:
+    """Return the place behind the last hit that is asked for, None if there is none."""
     return None if query.limit is None else query.offset + query.limit
 
 

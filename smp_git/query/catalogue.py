@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
 from smp_git.errors import InvalidError
@@ -36,6 +37,7 @@ Place = tuple[int, tuple[int, int, str], int]
 # Raised when what `state` returns changes.
 FORM: Final = 2
 
+_VERSIONS = count()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -112,6 +114,8 @@ class Catalogue:
         # Files that were looked through for a field that the index does not hold, in vain.
         self.lacking: dict[str, set[str]] = {}
         self.read = 0
+        # Another number after every change, never one that another catalogue had.
+        self.version = next(_VERSIONS)
 
     def state(self) -> Any:  # noqa: ANN401 - plain values for a shelf
         """Return all of it as plain values; `restored` makes a catalogue of them."""
@@ -146,6 +150,7 @@ class Catalogue:
         if not stale and not fresh:
             return
         self._names = None
+        self.version = next(_VERSIONS)
         for path in stale:
             self._drop(path)
         for path in fresh:
@@ -199,12 +204,17 @@ class Catalogue:
         """Return the row in a slot that is taken."""
         found = self._rows.get(slot)
         if found is None:
-            (entry,) = read_lines([self._lines[slot] or ""])
-            assert entry is not None  # noqa: S101 - only lines that were read are kept
-            kind = parse_id(entry.id).kind.name
-            found = Row(slot, entry, kind, datetime.fromisoformat(entry.at))
-            self._rows[slot] = found
+            (found,) = self.rows_of([slot])
         return found
+
+    def rows_of(self, slots: Iterable[int]) -> list[Row]:
+        """Return the rows in some slots that are taken, read all at once."""
+        listed = list(slots)
+        fresh = [slot for slot in listed if slot not in self._rows]
+        for slot, entry in zip(fresh, read_lines(self._lines[slot] or "" for slot in fresh), strict=True):  # fmt: skip
+            assert entry is not None  # noqa: S101 - only lines that were read are kept
+            self._rows[slot] = _row(slot, entry)
+        return [self._rows[slot] for slot in listed]
 
     def within(self, kind: str, since: datetime | None, until: datetime | None) -> int:
         """Return the set of a kind's memories created between two times."""
@@ -275,6 +285,10 @@ class Catalogue:
     def replaced_slots(self) -> list[int]:
         """Return the slots of memories that others replace."""
         return [self.by_id[MemoryId(name)] for name, count in self.replaced.items() if count and name in self.by_id]  # fmt: skip
+
+
+def _row(slot: int, entry: Entry) -> Row:
+    return Row(slot, entry, parse_id(entry.id).kind.name, datetime.fromisoformat(entry.at))
 
 
 def group_of(row: Row) -> Group:

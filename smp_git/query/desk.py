@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from time import sleep
+from typing import NamedTuple
 
 from smp_git.access import Access, Accesses
 from smp_git.errors import DamagedError, InvalidQueryError
 from smp_git.format.ids import parse_path
 from smp_git.memory import KINDS, CommitId, MemoryId
 from smp_git.query import overview, shelf
-from smp_git.query.answer import Answer, Engine, Found, Hit
+from smp_git.query.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
 from smp_git.query.catalogue import Catalogue, Row
-from smp_git.query.finder import CACHE, Finder, searched_text
+from smp_git.query.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.query.shelf import SHELF
@@ -26,6 +29,19 @@ _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.
 _WORTH_KEEPING = 500
 _WATCH_SECONDS = 0.2
+
+
+class Side(NamedTuple):
+    """What one session has to say to a question."""
+
+    desk: Desk
+    snapshot: Snapshot
+    catalogue: Catalogue
+    engine: Engine
+
+    def problems(self, query: Query) -> tuple[str, ...]:
+        """Say what was wrong with the indexes and the cache that were looked at."""
+        return (*self.catalogue.problems(query.kinds or KINDS), *self.desk.finder_problems)
 
 
 class Desk:
@@ -50,6 +66,11 @@ class Desk:
             self._finder = Finder(self._reader.local.folder / CACHE, semantic=self._semantic)
         return self._finder
 
+    @property
+    def finder_problems(self) -> tuple[str, ...]:
+        """What was wrong with the cache of the text search, if that was asked."""
+        return self._finder.problems if self._finder else ()
+
     def forget(self) -> None:
         """Drop everything kept: the history below was rewritten."""
         with self._asking:
@@ -66,10 +87,25 @@ class Desk:
 
     def answer(self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None) -> Answer:  # fmt: skip
         """Return the answer to a query on a snapshot."""
+        with self.asking(snapshot, now) as side:
+            answer = side.engine.answer(query, only)
+            return replace(answer, problems=side.problems(query))
+
+    @contextmanager
+    def asking(self, snapshot: Snapshot, now: datetime) -> Iterator[Side]:
+        """Keep what answers a question on a snapshot from changing meanwhile."""
         with self._asking:
-            answer = self._engine(snapshot, now).answer(query, only)
-            problems = (*self._catalogue(snapshot).problems(query.kinds or KINDS), *(self._finder.problems if self._finder else ()))  # fmt: skip
-        return Answer(hits=answer.hits, total=answer.total, aggregations=answer.aggregations, problems=problems)  # fmt: skip
+            catalogue = self._catalogue(snapshot)
+
+            def find(query: Query, allowed: Allowed | None) -> list[Found]:
+                (found,) = Finder.find([Wanted(self.finder, snapshot, allowed)], query.text or "", most_by_text(query), now, explain=query.explain)  # fmt: skip
+                return found
+
+            def cut(content: str, text: str) -> str:
+                return self.finder.cut(content, text)
+
+            engine = Engine(catalogue, snapshot, self._scale(now), find, cut)
+            yield Side(self, snapshot, catalogue, engine)
 
     def similar(self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime) -> Answer:  # fmt: skip
         """Return the memories most like a text, however old."""
@@ -170,12 +206,6 @@ class Desk:
             seen = snapshot.id
             if written:
                 yield from sorted(self.answer(snapshot, query, self._clock(), written), key=lambda hit: (hit.memory.created_at, hit.id))  # fmt: skip
-
-    def _engine(self, snapshot: Snapshot, now: datetime) -> Engine:
-        def find(text: str, limit: int, allowed: set[str] | None, explain: bool) -> list[Found]:  # noqa: FBT001 - a callback
-            return list(self.finder.find(snapshot, text, limit, allowed, now, explain=explain))
-
-        return Engine(self._catalogue(snapshot), snapshot, self._scale(now), find, lambda content, text: self.finder.cut(content, text))  # fmt: skip
 
     def _scale(self, now: datetime) -> Scale:
         preset, weights, product = self._scales

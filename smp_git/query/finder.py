@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from smp_git.errors import InvalidFileError
 from smp_git.format.ids import parse_id
-from smp_git.memory import Memory, Value
-from smp_git.query.answer import Found
+from smp_git.memory import CommitId, Memory, Value
+from smp_git.query.answer import Allowed, Found
 from smp_git.search import Document, SearchCache, find_encoder, snippet
 from smp_git.snapshot import Snapshot
 
 CACHE = "search.db"
 _WIDTH = 160
+# The same filter comes with many questions.
+_KEPT_PLACES = 32
+
+
+class Wanted(NamedTuple):
+    """Where to look, and who may answer: a set of memories, or all that are there."""
+
+    finder: Finder
+    snapshot: Snapshot
+    allowed: Allowed | None
 
 
 class Finder:
@@ -24,18 +36,31 @@ class Finder:
     def __init__(self, place: Path | None, *, semantic: bool = False) -> None:
         self._cache = SearchCache.open(place, encoder=find_encoder() if semantic else None)
         self._asking = threading.Lock()
+        self._followed: CommitId | None = None
+        self._known_places: dict[tuple[int, int], int] = {}
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What was wrong with the cache, and how it was got around."""
         return self._cache.problems
 
-    def find(self, snapshot: Snapshot, text: str, limit: int, allowed: set[str] | None, now: datetime, *, explain: bool) -> Sequence[Found]:  # fmt: skip
-        """Return the memories whose words answer, the best first."""
-        with self._asking:
-            self._follow(snapshot)
-            hits = self._cache.search(text, limit=limit, allowed=allowed, now=now, explain=explain)
-        return [Found(hit.id, hit.score, hit.parts) for hit in hits]
+    @staticmethod
+    def find(wanted: Sequence[Wanted], text: str, limit: int, now: datetime, *, explain: bool) -> list[list[Found]]:  # fmt: skip
+        """Return the memories whose words answer best in all sessions, session by session.
+
+        Scores are relative to the best answer of all that are there.
+        """
+        finders = [each.finder for each in wanted]
+        with ExitStack() as stack:
+            for finder in finders:
+                stack.enter_context(finder._asking)  # noqa: SLF001 - of its own kind
+            allowed = [each.finder._places(each) for each in wanted]  # noqa: SLF001 - as above
+            caches = [finder._cache for finder in finders]  # noqa: SLF001 - as above
+            hits = SearchCache.search_all(caches, text, limit=limit, allowed=allowed, now=now, explain=explain)  # fmt: skip
+        out: list[list[Found]] = [[] for _ in wanted]
+        for number, hit in hits:
+            out[number].append(Found(*hit))
+        return out
 
     def similar(self, snapshot: Snapshot, text: str, limit: int, exclude: str | None) -> Sequence[Found]:  # fmt: skip
         """Return the memories most like a text."""
@@ -49,7 +74,23 @@ class Finder:
         return snippet(content, text, _WIDTH)
 
     def _follow(self, snapshot: Snapshot) -> None:
-        self._cache.follow(snapshot.page_ids(), lambda path: _documents(snapshot, path))
+        if snapshot.id != self._followed or self._cache.missing_vectors:
+            self._cache.follow(snapshot.page_ids(), lambda path: _documents(snapshot, path))
+            self._followed = snapshot.id
+            self._known_places.clear()
+
+    def _places(self, wanted: Wanted) -> int | None:
+        """Return who may answer, as the search knows them; None if everybody may."""
+        self._follow(wanted.snapshot)
+        if wanted.allowed is None:
+            return None
+        key, names = wanted.allowed
+        known = self._known_places.get(key)
+        if known is None:
+            if len(self._known_places) >= _KEPT_PLACES:
+                self._known_places.clear()
+            known = self._known_places[key] = self._cache.members(names())
+        return known
 
 
 def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:

@@ -123,7 +123,7 @@ class Ranking:
         are computed as are asked for. What was read, or is replaced, is ranked by itself.
         """
         apart = self._apart()
-        inside = _membership(members & ~apart)
+        inside = membership(members & ~apart)
         streams = [self._group(places, inside) for places in self._catalogue.groups.values() if places]  # fmt: skip
         streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
         for standing in heapq.merge(*streams):
@@ -186,7 +186,8 @@ class _Standing:
         return self.order < other.order
 
 
-def _membership(members: int) -> Callable[[int], bool]:
+def membership(members: int) -> Callable[[int], bool]:
+    """Return a test of whether a slot is in a set, faster than asking its bits."""
     data = members.to_bytes((members.bit_length() + 7) // 8, "little")
     last = len(data) * 8
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -102,6 +102,37 @@ class SearchCache:
             allowed=allowed,
             now=now,
             likeness=self._likeness(question),
+            explain=explain,
+        )
+
+    def members(self, ids: Iterable[str]) -> int:
+        """Return what `search_all` knows some ids by, until the next `follow`."""
+        return self._corpus.members(ids)
+
+    @staticmethod
+    def search_all(
+        caches: Sequence[SearchCache],
+        question: str,
+        *,
+        limit: int,
+        allowed: Sequence[int | None],
+        now: datetime | None = None,
+        explain: bool = True,
+    ) -> list[tuple[int, Hit]]:
+        """Return the best answers of several caches, each with the number of its cache.
+
+        All documents together decide how rare a word is and what a score is relative to.
+        Meaning counts if it does in every cache.
+        """
+        cosines = [cache._likeness(question) for cache in caches]  # noqa: SLF001 - of its own kind
+        known = [each for each in cosines if each is not None]
+        return ranking.search_all(
+            [cache._corpus for cache in caches],  # noqa: SLF001 - of its own kind
+            question,
+            limit=limit,
+            allowed=allowed,
+            now=now,
+            likeness=known if known and len(known) == len(caches) else None,
             explain=explain,
         )
 

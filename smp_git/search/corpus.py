@@ -219,6 +219,11 @@ class Corpus:
         """The place of each document, by id."""
         return {name: place for place, name in enumerate(self.ids)}
 
+    def members(self, ids: Iterable[str]) -> int:
+        """Return the places of those of some documents that are there, as a set."""
+        known = self.place_of
+        return planes.members_of((known[name] for name in ids if name in known), len(known))
+
     def word(self, term: Term, *, lending: bool) -> Word:
         """Return how often documents say a word, with or without what neighbours lend."""
         return self._known((term, lending), lambda: self._word(term, lending=lending))

@@ -56,6 +56,8 @@ class MiniLM:
         matrices = [name.removesuffix("_q") for name in tensors if _is_matrix(name)]
         self._matrices = [_scaled(tensors, name) for name in matrices]
         self._piece_numbers = lru_cache(maxsize=65_536)(self._split)
+        # One question is put to many sessions.
+        self._asked = lru_cache(maxsize=16)(self._pooled)
 
     def vector(self, text: str) -> bytes:
         """Return the vector of a text.
@@ -66,7 +68,7 @@ class MiniLM:
 
     def likeness(self, text: str, vectors: Matrix) -> list[float]:
         """Return the cosine of a text to each of `vectors`."""
-        cosines: list[float] = (vectors.rows @ self._pooled(text)).tolist()
+        cosines: list[float] = (vectors.rows @ self._asked(text)).tolist()
         return cosines
 
     def _pooled(self, text: str) -> Floats:

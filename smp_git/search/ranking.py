@@ -129,7 +129,7 @@ def search(
         [corpus],
         question,
         limit=limit,
-        allowed=[allowed],
+        allowed=[None if allowed is None else corpus.members(allowed)],
         now=now,
         likeness=None if likeness is None else [likeness],
         prune=prune,
@@ -143,7 +143,7 @@ def search_all(
     question: str,
     *,
     limit: int,
-    allowed: Sequence[Collection[str] | None],
+    allowed: Sequence[int | None],
     now: datetime | None = None,
     likeness: Sequence[Sequence[float]] | None = None,
     prune: bool = True,
@@ -151,19 +151,16 @@ def search_all(
 ) -> list[tuple[int, Hit]]:
     """Return the best answers of several corpora, each with the number of its corpus.
 
-    They score as in one corpus of all documents, but for what neighbours lend.
+    They score as in one corpus of all documents, but for what neighbours lend. Allowed
+    are all documents of a corpus, or a set of places.
     """
     scale = Scale.of(corpora)
     asked = _asked(corpora, parse(question), now)
     parts = _parts(corpora, asked, scale)
-    filters = [
-        None if ids is None else _members(corpus, ids)
-        for corpus, ids in zip(corpora, allowed, strict=True)
-    ]
     if prune and likeness is None:
-        found = _pruned(parts, asked, scale, limit, filters)
+        found = _pruned(parts, asked, scale, limit, allowed)
     else:
-        found = _exhaustive(parts, asked, scale, limit, filters, likeness)
+        found = _exhaustive(parts, asked, scale, limit, allowed, likeness)
     best = found.best
     return [
         (number, Hit(parts[number].corpus.ids[at], score / best, _explained(parts[number], asked, scale, at, found, score) if explain else {}))
@@ -310,11 +307,6 @@ def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: Scale) -> list[_Part
         named = corpus.spoken(asked.voices) if asked.voices else 0
         parts.append(_Part(corpus, asked.terms, counted[: len(said)], counted[len(said) :], named))
     return parts
-
-
-def _members(corpus: Corpus, ids: Collection[str]) -> int:
-    place_of = corpus.place_of
-    return planes.members_of((place_of[name] for name in ids if name in place_of), len(place_of))
 
 
 # Scoring only what can be among the best

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
+from pathlib import Path
 
 import pytest
 
 from smp_git import Store
 from smp_git.errors import InvalidQueryError
+from smp_git.query.request import QueryParts
 from tests.conftest import Clock
 
 
@@ -38,6 +41,59 @@ def test_pages_and_counts_are_of_all_together(fast_store: Store) -> None:
     pages = [fast_store.query(limit=4, offset=first) for first in (0, 4, 8)]
     assert [(h.session, h.id) for page in pages for h in page] == [(h.session, h.id) for h in everything]  # fmt: skip
     assert fast_store.query(limit=0).total == 10
+
+
+TEXTS = (
+    "the login is slow", "login by OAuth, login by key", "slow slow queries of the report", "a cache for the login page",
+    "nothing of the kind", "the report is slow when the cache is cold", "keys expire after a day", "cache the report",
+)  # fmt: skip
+
+
+def test_many_sessions_score_as_one_that_holds_it_all(fast_store: Store, tmp_path: Path, clock: Clock) -> None:  # fmt: skip
+    start = clock.now
+    rows = [(each, ["even"] if number % 2 == 0 else []) for number, each in enumerate(TEXTS)]
+    one = Store.init(tmp_path / "one").create_session("all")
+    for each, tags in rows:
+        one.add("decision", each, tags=tags, at=start)
+    for number in range(3):
+        with fast_store.create_session(f"s{number}") as session:
+            for each, tags in rows[number::3]:
+                session.add("decision", each, tags=tags, at=start)
+
+    questions = ("slow login", "cache", '"the report"', "log*", "report slow cache key")
+    asked: list[QueryParts] = [{}, {"kinds": ["decision"]}, {"tags": ["even"]}, {"limit": 2}, {"explain": True}, {"limit": None}]  # fmt: skip
+    for text, parts in product(questions, asked):
+        answer, expected = fast_store.query(text, now=start, **parts), one.query(text, now=start, **parts)  # fmt: skip
+        assert [hit.score for hit in answer] == [hit.score for hit in expected]
+        if parts.get("limit") is None:
+            # Of equal ones the first session's are listed, so at a cut they may be others.
+            assert {(hit.title, hit.why) for hit in answer} == {(hit.title, hit.why) for hit in expected}  # fmt: skip
+        assert answer.total == expected.total
+    one.close()
+
+
+def test_a_faint_answer_is_no_better_for_being_the_best_of_its_session(fast_store: Store) -> None:
+    with fast_store.create_session("strong") as session:
+        session.add("decision", "OAuth for the login of the shop")
+    with fast_store.create_session("weak") as session:
+        session.add("decision", "A long story about many things, and a login somewhere. " * 5)
+
+    answer = fast_store.query("OAuth login shop")
+
+    assert [hit.session for hit in answer] == ["strong", "weak"]
+    assert "text 1.000 x 0.40" in answer[0].why
+    assert "text 1.000 x 0.40" not in answer[1].why
+
+
+def test_what_is_linked_follows_behind_the_hits(fast_store: Store) -> None:
+    filled(fast_store, 2)
+    with fast_store.session("s1") as session:
+        session.link("FIND-0001", "led_to", "DEC-0001")
+
+    found = [(hit.session, hit.id) for hit in fast_store.query("login", include_related=True)]
+
+    assert sorted(found[:2]) == [("s0", "FIND-0001"), ("s1", "FIND-0001")]
+    assert found[2:] == [("s1", "DEC-0001")]
 
 
 def test_resting_sessions_count_for_less_and_say_so(fast_store: Store, clock: Clock) -> None:
