@@ -133,7 +133,7 @@ class Branching(Deletions):
 
     def branches(self) -> tuple[Branch, ...]:
         """Return the branches, main first, then by name."""
-        self._reader.snapshot()
+        self._reader.main()
         repository = self._reader.repository
         found = [
             Branch(
@@ -194,7 +194,7 @@ class Branching(Deletions):
 
     def tags(self) -> tuple[Tag, ...]:
         """Return the tags, by name."""
-        self._reader.snapshot()
+        self._reader.main()
         repository = self._reader.repository
         names = sorted(ref for ref in repository.references() if ref.startswith(TAGS))
         return tuple(
@@ -250,7 +250,7 @@ class Branching(Deletions):
             raise AlreadyExistsError(f"{name} exists", hint="choose another name") from None
 
     def _branch_ref(self, name: str) -> str:
-        self._reader.snapshot()
+        self._reader.main()
         if f"{HEADS}{name}" not in self._reader.repository.references():
             raise NotFoundError(f"no branch {shown(name)}", hint="smp branch lists them")
         return f"{HEADS}{name}"

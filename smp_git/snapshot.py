@@ -299,23 +299,25 @@ class Reader:
 
     def main(self) -> Snapshot:
         """Return the branch whose files stand in the folder, as it is now."""
-        here = self.snapshot()
-        head = None if self.ref == MAIN else self.repository.head(MAIN)
-        return self.at(head) if head else here
+        return self.snapshot() if self.ref == MAIN else self.at(self._head(MAIN))
 
     def snapshot(self) -> Snapshot:
         """Return the session as it is now."""
-        if self.local.epoch() != self._epoch:
-            self.reopen()
-        head = self.repository.head(self.ref)
-        if head is None:
-            branch = self.ref.removeprefix("refs/heads/")
-            missing = DamagedError if self.ref == MAIN else NotFoundError
-            raise missing(f"session {self.path.name} has no branch {branch}", hint="smp branch lists them")  # fmt: skip
+        head = self._head(self.ref)
         latest = self._latest
         if latest is None or latest.id != head:
             latest = self._latest = Snapshot(self._pages, head)
         return latest
+
+    def _head(self, ref: str) -> CommitId:
+        if self.local.epoch() != self._epoch:
+            self.reopen()
+        head = self.repository.head(ref)
+        if head is None:
+            branch = ref.removeprefix("refs/heads/")
+            missing = DamagedError if ref == MAIN else NotFoundError
+            raise missing(f"session {self.path.name} has no branch {branch}", hint="smp branch lists them")  # fmt: skip
+        return head
 
     def know_pages(self, tree_id: ObjectId, pages: Mapping[str, Page]) -> None:
         """Take note of the pages of a tree that was just written."""
