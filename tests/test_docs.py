@@ -168,6 +168,7 @@ def desk(tmp_path: Path) -> pages.Desk:
         "smp add finding 'No MFA' --field severity=high --tag security",
         "smp add decision 'Use MySQL' --link resolves:FIND-0001 --field impact=low",
         "smp edit DEC-1 --field impact=high",
+        "smp remote add origin hub.git --create",
     ):
         desk.command(line)
     return desk
@@ -217,6 +218,8 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp -s shop verify --deleted", (), "Proof"),
     ("smp purge --expired", (), "Purge"),
     ("smp audit", (), "Audit"),
+    ("smp -s shop sync", (), "Sync"),
+    ("smp -s shop remote", ("remotes", 0), "Remote"),
     ("smp delete-session other", (), "Session receipt"),
     ("smp -s shop anonymize", (), "Anonymization"),
 ]
