@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from smp_git.format import lines
 from smp_git.format.ids import INDEX, parse_path
@@ -11,8 +12,10 @@ from smp_git.format.lines import Entry
 from smp_git.git.objects import BLOB, Object, ObjectId
 from smp_git.git.trees import with_files
 from smp_git.index import Page, changed, row_of
-from smp_git.memory import MemoryId
+from smp_git.memory import Memory, MemoryId
 from smp_git.snapshot import Snapshot
+
+_NONE: Final[Mapping[str, Memory]] = MappingProxyType({})
 
 
 class Change(NamedTuple):
@@ -40,12 +43,13 @@ class Assembly(NamedTuple):
         return {item.id: item.data for item in self.objects if item.type == BLOB}
 
 
-def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Container[str] = ()) -> Assembly:  # fmt: skip
+def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Container[str] = (), written: Mapping[str, Memory] = _NONE) -> Assembly:  # fmt: skip
     """Return the tree of `base` with `files` set (None: removed).
 
     The index of every page with a changed memory follows from the files; a line whose
     memory did not change stays as it is. Raises InvalidFileError for a file that its
     index line cannot be made from, unless it is among `unread`, which have none.
+    `written` are memories whose files, by path, are as the program writes them.
     """
     objects: list[Object] = []
     edits: dict[str, ObjectId | None] = {}
@@ -57,7 +61,7 @@ def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Containe
             objects.append(blob)
         place = parse_path(path)
         if place is not None:
-            row = row_of(blob.data, path, blob.id) if blob and path not in unread else None
+            row = _row(blob, path, written.get(path)) if blob and path not in unread else None
             rows.setdefault(place.page, {})[place.text] = row
     pages = {path: changed(base.page(path), path, below) for path, below in rows.items()}
     for path, page in pages.items():
@@ -69,3 +73,10 @@ def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Containe
     tree, trees = with_files(base.repository, base.tree, edits)
     changes = [Change(path, old[path], new) for path, new in edits.items() if new != old[path]]
     return Assembly(tree, objects + trees, changes, pages)
+
+
+def _row(blob: Object, path: str, memory: Memory | None) -> tuple[str, Entry]:
+    if memory is None:
+        return row_of(blob.data, path, blob.id)
+    entry = lines.entry_of(memory, blob.id, len(blob.data))
+    return lines.write_line(entry), entry

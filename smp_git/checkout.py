@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -19,49 +20,56 @@ def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId]
     Returns the paths that were left alone because a person had changed them.
     """
     left = []
-    seen: set[Path] = set()
+    seen: set[str] = set()
+    top = f"{folder}"
     for change in changes:
-        target = folder / change.path
-        _refuse_links(folder, target, seen)
-        if not _may_replace(target, change):
+        _refuse_links(top, change.path, seen)
+        target = f"{top}/{change.path}"
+        generated = is_index(change.path)
+        if not _may_replace(target, change, generated=generated):
             left.append(change.path)
         elif change.new is None:
-            _remove(folder, target)
+            _remove(folder, Path(target))
         else:
-            _write(target, read(change.new), scratch, generated=is_index(change.path))
+            _write(target, read(change.new), scratch, generated=generated)
     return left
 
 
-def _write(target: Path, data: bytes, scratch: Path, *, generated: bool) -> None:
-    if generated and target.is_file():
+def _write(target: str, data: bytes, scratch: Path, *, generated: bool) -> None:
+    if generated and os.path.isfile(target):  # noqa: PTH113 - a Path costs more than the call
         disk.overwrite_file(target, data)
     else:
-        disk.replace_file(target, data, scratch)
+        disk.replace_file(target, data, f"{scratch}")
 
 
-def _may_replace(target: Path, change: Change) -> bool:
-    if is_index(change.path):
-        return not target.is_dir()
+def _may_replace(target: str, change: Change, *, generated: bool) -> bool:
+    if generated:
+        return not os.path.isdir(target)  # noqa: PTH112 - a Path costs more than the call
     try:
-        found = object_id(BLOB, target.read_bytes())
+        fd = os.open(target, os.O_RDONLY)
     except FileNotFoundError:
         # A file that was there and is gone was removed by a person.
         return change.old is None or change.new is None
+    try:
+        found = object_id(BLOB, disk.read_all(fd))
     except IsADirectoryError:
         return False
+    finally:
+        os.close(fd)
     return found in (change.old, change.new, change.taken)
 
 
-def _refuse_links(folder: Path, target: Path, seen: set[Path]) -> None:
+def _refuse_links(top: str, path: str, seen: set[str]) -> None:
     """Refuse to write below a link; folders that were `seen` to be none are not asked again."""
-    parent = target.parent
-    while parent != folder and parent not in seen:
-        if parent.is_symlink():
+    parent = path.rpartition("/")[0]
+    while parent and parent not in seen:
+        if os.path.islink(f"{top}/{parent}"):  # noqa: PTH114 - a Path costs more than the call
             raise RefusedError(
-                f"{parent} is a link, so nothing is written through it", hint="remove that link"
+                f"{top}/{parent} is a link, so nothing is written through it",
+                hint="remove that link",
             )
         seen.add(parent)
-        parent = parent.parent
+        parent = parent.rpartition("/")[0]
 
 
 def _remove(folder: Path, target: Path) -> None:

@@ -15,8 +15,10 @@ from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
 from smp_git.git.storage import Written
 
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _TOMBSTONES: Final = "tombstones.json"
+# Most of the small files are shorter.
+_USUAL: Final = 4096
+_NOTHING: Final = b"{}"
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
@@ -44,7 +46,9 @@ class Local:
     def __init__(self, git: Path) -> None:
         self.folder = git / "smp"
         self.lock_path = self.folder / "lock"
-        self._pending = self.folder / "pending.json"
+        self._pending = f"{self.folder}/pending.json"
+        self._counters = f"{self.folder}/counters.json"
+        self._left = f"{self.folder}/left.json"
         self._epoch = str(self.folder / "epoch")
         self._tombstones: tuple[bytes, Tombstones] = b"", Tombstones()
 
@@ -57,10 +61,13 @@ class Local:
     def epoch(self) -> bytes:
         """Return the epoch; a change means that every handle must be opened anew."""
         try:
-            with open(self._epoch, "rb") as file:  # noqa: PTH123 - asked at every read
-                return file.read()
+            fd = os.open(self._epoch, os.O_RDONLY)
         except FileNotFoundError:
             return b""
+        try:
+            return os.read(fd, _USUAL)
+        finally:
+            os.close(fd)
 
     def raise_epoch(self) -> None:
         """Make every handle open anew before it answers or writes again."""
@@ -72,10 +79,10 @@ class Local:
 
     def tombstones(self) -> Tombstones:
         """Return the local copy of the tombstones."""
-        try:
-            data = (self.folder / _TOMBSTONES).read_bytes()
-        except FileNotFoundError:
+        path = f"{self.folder}/{_TOMBSTONES}"
+        if not os.access(path, os.F_OK):
             return Tombstones()
+        data = Path(path).read_bytes()
         if data != self._tombstones[0]:
             self._tombstones = data, tombstones.read(data)
         return self._tombstones[1]
@@ -115,7 +122,7 @@ class Local:
         """Return the highest number given, by prefix; empty if none is known."""
         return {
             prefix: number
-            for prefix, number in _json(self.folder / "counters.json").items()
+            for prefix, number in _json(self._counters).items()
             if isinstance(number, int)
         }
 
@@ -124,6 +131,7 @@ class Local:
         fd = self._overwrite("counters.json", counters)
         if written is not None:
             written.keep(fd, str(self.folder))
+            written.counters = counters
         else:
             os.close(fd)
 
@@ -160,13 +168,16 @@ class Local:
 
     def left_alone(self) -> dict[str, str]:
         """Return the files that writes left alone, each with the version it was edited from."""
-        found = _json(self.folder / "left.json")
+        found = _json(self._left)
         return {path: blob for path, blob in found.items() if isinstance(blob, str)}
 
     def note_left_alone(self, bases: Mapping[str, str | None], done: Iterable[str]) -> None:
         """Note the files that a write left alone, and those that it brought up to date."""
         known = self.left_alone()
-        kept = {path: blob for path, blob in known.items() if path not in set(done)}
+        if not known and not bases:
+            return
+        finished = set(done)
+        kept = {path: blob for path, blob in known.items() if path not in finished}
         kept |= {
             path: blob for path, blob in bases.items() if blob is not None and path not in known
         }
@@ -178,11 +189,11 @@ class Local:
     def rebooted(self) -> bool:
         """Whether the machine has started anew since this was last noted."""
         kept = _text(self.folder / "boot")
-        return kept != _text(_BOOT_ID)
+        return kept != disk.boot()
 
     def note_boot(self) -> None:
         """Note the present boot."""
-        boot = _text(_BOOT_ID)
+        boot = disk.boot()
         if boot:
             disk.replace_file(self.folder / "boot", boot.encode(), self.scratch("boot"))
 
@@ -191,7 +202,7 @@ class Local:
         for scratch in (
             *self.folder.glob("*.tmp"),
             *self.folder.glob("*.tmp.lock"),
-            *self.folder.parent.glob("objects/*/tmp_obj_smp*"),
+            *self.folder.parent.glob("objects/tmp_obj_smp*"),
         ):
             scratch.unlink(missing_ok=True)
 
@@ -202,7 +213,7 @@ class Local:
         once, which costs more than the whole commit. A torn file reads as empty.
         """
         fd = os.open(f"{self.folder}/{name}", os.O_WRONLY | os.O_CREAT, 0o600)
-        disk.write_all(fd, json.dumps(value).encode() + b"\n")
+        disk.write_all(fd, json.dumps(value).encode() + b"\n" if value else b"{}\n")
         return fd
 
     def _keep(self, name: str, value: object) -> Path:
@@ -223,10 +234,20 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _json(path: Path) -> dict[str, object]:
+def _json(path: Path | str) -> dict[str, object]:
+    """Return the value on the first line of a file, empty if it is missing or torn."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - asked several times at every write
-            found = json.loads(file.readline())
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return {}
+    try:
+        data = os.read(fd, _USUAL)
+        while b"\n" not in data and (more := os.read(fd, _USUAL)):
+            data += more
+        line = data.partition(b"\n")[0]
+        found = json.loads(line) if line != _NOTHING else {}
     except (OSError, ValueError):
         return {}
+    finally:
+        os.close(fd)
     return found if isinstance(found, dict) else {}

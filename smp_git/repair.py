@@ -2,20 +2,73 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from smp_git.assembly import Change
 from smp_git.checkout import check_out, is_lost, standing
+from smp_git.errors import SmpError
 from smp_git.format.ids import is_index, parse_path
-from smp_git.git import staging, storage
+from smp_git.git import disk, staging, storage
+from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.git.redo import Record, Redo
 from smp_git.git.repository import MAIN, drop_own_ref_lock
+from smp_git.local import Local
+from smp_git.lock import locked
 from smp_git.snapshot import Reader
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000
+# A writer that is at work has the lock for milliseconds.
+_PATIENCE_SECONDS: Final = 5.0
+
+
+def recover(git: Path) -> None:
+    """Bring back the writes that only the write-ahead line has; the caller holds the lock.
+
+    A power cut loses what was not forced out: their objects, and the moves of their
+    references.
+    """
+    redo = Redo(str(git))
+    records = redo.records()
+    if not records:
+        return
+    objects = git / "objects"
+    for record in records:
+        for name, data in record.objects:
+            storage.restore(objects, name, data)
+    _recount(Local(git), records)
+    for ref in dict.fromkeys(record.ref for record in records):
+        drop_own_ref_lock(git, ref)
+        commit = redo.lost(ref, records)
+        if commit is not None:
+            disk.replace_durably(git / ref, f"{commit}\n".encode(), git / "smp" / "ref.tmp")
+    redo.settle()
+
+
+def _recount(local: Local, records: list[Record]) -> None:
+    counters = dict(local.counters())
+    for record in records:
+        for prefix, number in record.counters.items():
+            counters[prefix] = max(number, counters.get(prefix, 0))
+    if counters:
+        local.keep_counters(counters)
+
+
+def before_reading(path: Path) -> None:
+    """Bring back what a power cut took, before anybody looks at the session at `path`."""
+    git = path / ".git"
+    if Redo(str(git)).is_suspect():
+        lock = Local(git).lock_path
+        # What cannot be brought back now, on a disk that is read-only, is by the next writer.
+        with suppress(SmpError), reporting(f"to session {path.name}"), locked(lock, time.monotonic() + _PATIENCE_SECONDS, "recovering"):  # fmt: skip
+            if Redo(str(git)).is_suspect():
+                recover(git)
 
 
 def is_needed(reader: Reader) -> bool:
@@ -32,7 +85,10 @@ def is_needed(reader: Reader) -> bool:
 def repair(reader: Reader) -> list[str]:
     """Put the checked-out files, scratch files and stale locks right; return what was mended."""
     local = reader.local
-    drop_own_ref_lock(reader.repository.git, reader.ref)
+    recover(reader.repository.git)
+    git = reader.repository.git
+    for ref in (*_locked_by_us(git), reader.ref):
+        drop_own_ref_lock(git, ref)
     staging.drop_own_index_lock(reader.repository.git)
     local.sweep()
     mended: list[str] = []
@@ -44,13 +100,20 @@ def repair(reader: Reader) -> list[str]:
     return mended
 
 
+def _locked_by_us(git: Path) -> list[str]:
+    """Return the branches that a writer of ours had locked when it died."""
+    own = git / "smp" / "ref"
+    locks = (git / "refs" / "heads").rglob("*.lock") if own.exists() else ()
+    return [str(lock.relative_to(git).with_suffix("")) for lock in locks if own.samefile(lock)]
+
+
 def _finish(reader: Reader) -> list[str]:
     """Check out what a write had published and not yet checked out."""
     pending = reader.local.pending()
     if not pending:
         return []
     repository = reader.repository
-    tree = reader.snapshot().tree
+    tree = reader.main().tree
     changes = [
         Change(path, None if old is None else ObjectId(old), repository.find(tree, path))
         for path, old in pending.items()
@@ -68,7 +131,7 @@ def _after_reboot(reader: Reader) -> list[str]:
     repository = reader.repository
     storage.sweep(repository.git / "objects")
     staging.forget(repository.git)
-    wanted = dict(repository.files(reader.snapshot().tree))
+    wanted = dict(repository.files(reader.main().tree))
     found = dict(standing(reader.path))
     names = {path: object_id(BLOB, data) for path, data in found.items()}
     unlike = [
@@ -87,7 +150,7 @@ def _earlier(reader: Reader, found: Mapping[str, ObjectId]) -> set[str]:
     """Return the files that stand in a version which one of the latest commits has."""
     earlier: set[str] = set()
     repository = reader.repository
-    for commit in islice(repository.walk(reader.snapshot().id), _LOOKED_BACK):
+    for commit in islice(repository.walk(reader.main().id), _LOOKED_BACK):
         rest = found.keys() - earlier
         if not rest:
             break

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from smp_git import guard, handmade, history, revert, when
+from smp_git import guard, handmade, history, repair, revert, when
 from smp_git.errors import (
     FormatError,
     InvalidError,
@@ -128,6 +128,7 @@ class Session(Deletions):
     """
 
     def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, home: Home | None = None) -> None:  # fmt: skip
+        repair.before_reading(path)
         reader = Reader(path, durable=settings.durable)
         self.metadata = _metadata(reader.snapshot())
         project = str(self.metadata.context.get("project_name", ""))

@@ -149,13 +149,13 @@ class Writer:
     def _commit(self, stage: Stage, reason: str | None, subject: str | None) -> Change:
         base = stage.base
         _refuse_deleted(stage)
-        made = assemble(base, stage.files)
+        made = assemble(base, stage.files, written=stage.written)
         if made.tree == base.tree:
             return Change(commit=base.id)
         identity = self.identity()
         if self._registration(identity) not in stage.files and not self._is_registered(base, identity):  # fmt: skip
             stage.files[self._registration(identity)] = self._registered(identity, stage.now)
-            made = assemble(base, stage.files)
+            made = assemble(base, stage.files, written=stage.written)
         touches = tuple(stage.touches.values())
         text = messages.write(touches, stage.agent, stage.turn(), reason, subject)
         commit = Object(

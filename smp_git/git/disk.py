@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,12 @@ _UNORDERED: Final = ("ext4", "ext2")
 # sync_file_range: wait before, write, wait after.
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 _START_WRITING: Final = 2
+# renameat2: paths from the working folder, and both names stay.
+_HERE: Final = -100
+_EXCHANGE: Final = 2
+# As many files as are open at the same time.
+_AT_ONCE: Final = 64
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 _REASONS: Final = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was lost"),
@@ -58,6 +64,22 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def write_all_at(fd: int, data: bytes, offset: int) -> None:
+    """Write all of `data` at a place of a file."""
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done
+
+
+def read_all(fd: int) -> bytes:
+    """Return what is left to read of an open file."""
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
@@ -176,7 +198,7 @@ def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
         force_folder(Path(folder))
 
 
-def force_name(fd: int, folder: Path, near: str) -> None:
+def force_name(fd: int, folder: Path | str, near: str) -> None:
     """Force an open file out together with the name it was just given in `folder`."""
     kind, journal = _file_system(near)
     if not journal and kind in _UNORDERED and _sync_whole(fd):
@@ -184,6 +206,54 @@ def force_name(fd: int, folder: Path, near: str) -> None:
     force(fd)
     if not journal or kind not in _ORDERED:
         force_folder(folder)
+
+
+def force_files(paths: Iterable[str], folder: str) -> None:
+    """Force the files at `paths` out with their names; those that are gone are passed over.
+
+    `folder` is on the same disk, and open to files of our own.
+    """
+    kind, journal = _file_system(folder)
+    if not journal and kind in _UNORDERED:
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            if _sync_whole(fd):
+                return
+        finally:
+            os.close(fd)
+    rest = list(paths)
+    while rest:
+        _force_some(rest[:_AT_ONCE], folder)
+        rest = rest[_AT_ONCE:]
+    if journal and kind in _ORDERED:
+        # What was written before a new file was made is in its transaction or an earlier one.
+        replace_durably(f"{folder}/forced", b"", f"{folder}/forced.tmp")
+        Path(f"{folder}/forced").unlink(missing_ok=True)
+
+
+def _force_some(paths: Iterable[str], near: str) -> None:
+    fds: dict[int, str] = {}
+    try:
+        for path in paths:
+            with suppress(FileNotFoundError):
+                fds[os.open(path, os.O_RDONLY)] = path
+        force_data(list(fds), {str(Path(path).parent) for path in fds.values()}, near)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def exchange(left: str, right: str) -> bool:
+    """Exchange the names of two files at once; return False where the system cannot.
+
+    A file that replaces another by a plain renaming is written out at once, and the
+    other is given up; neither happens here.
+    """
+    function = _function("renameat2")
+    if function is None:
+        return False
+    done = function(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE)
+    return bool(done == 0)
 
 
 def _sync_whole(fd: int) -> bool:
@@ -202,7 +272,24 @@ def force(fd: int) -> None:
         os.fsync(fd)
 
 
-def force_folder(path: Path) -> None:
+def force_content(fd: int) -> None:
+    """Force the content of a file out that keeps its name and size."""
+    if hasattr(os, "fdatasync") and sys.platform != "darwin":
+        os.fdatasync(fd)
+    else:
+        force(fd)
+
+
+@cache
+def boot() -> str:
+    """Return the id of this start of the machine, empty where the system has none."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def force_folder(path: Path | str) -> None:
     """Force the names in a folder out, where the system can."""
     if os.name == "nt":
         return
@@ -216,6 +303,7 @@ def force_folder(path: Path) -> None:
 _ARGUMENTS: Final = {
     "sync_file_range": (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint),
     "syncfs": (ctypes.c_int,),
+    "renameat2": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint),
 }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple, NewType
 
 from smp_git.errors import DamagedError
@@ -82,15 +84,24 @@ def deflate(data: bytes) -> bytes:
     return zlib.compress(data, 1)
 
 
+def stored(data: bytes) -> bytes:
+    """Return `data`, at most 65,535 bytes, as a zlib stream that is not compressed."""
+    size = len(data)
+    head = b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF)
+    return b"".join((head, data, struct.pack(">I", zlib.adler32(data))))
+
+
 def write_tree(children: Mapping[str, Child]) -> bytes:
     """Return the bytes of a tree, sorted as Git demands."""
-    rows = []
-    for name, (mode, object_id) in children.items():
-        raw = name.encode("utf-8", "surrogateescape")
-        place = raw + b"/" if mode == FOLDER_MODE else raw
-        rows.append((place, b"%s %s\0%s" % (mode.encode(), raw, bytes.fromhex(object_id))))
-    rows.sort()
-    return b"".join([row for _, row in rows])
+    return b"".join([row for _, row in sorted(map(_row, children, children.values()))])
+
+
+@lru_cache(maxsize=4096)
+def _row(name: str, child: Child) -> tuple[bytes, bytes]:
+    """Return an entry of a tree: its place and its bytes."""
+    raw = name.encode("utf-8", "surrogateescape")
+    place = raw + b"/" if child.mode == FOLDER_MODE else raw
+    return place, b"%s %s\0%s" % (child.mode.encode(), raw, bytes.fromhex(child.id))
 
 
 def read_tree(data: bytes) -> dict[str, Child]:

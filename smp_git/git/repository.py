@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -30,6 +31,15 @@ from smp_git.git.objects import (
     read_commit,
     read_tree,
 )
+from smp_git.git.redo import (
+    LARGEST,
+    Line,
+    Record,
+    Redo,
+    Stood,
+    loose_reference,
+    standing,
+)
 from smp_git.memory import CommitId
 
 # Older ones follow redirects with credentials and read out of bounds.
@@ -38,6 +48,8 @@ _CACHED: Final = 20_000
 # A ref is locked for milliseconds; an older lock of somebody else's is given up.
 _REF_LOCK_SECONDS: Final = 5.0
 _ABANDONED_SECONDS: Final = 60.0
+# What a record of the write-ahead line takes besides its objects, at most.
+_HEAD_SIZE: Final = 8 << 10
 
 MAIN: Final = "refs/heads/main"
 _TYPES: Final = {
@@ -78,6 +90,9 @@ class Repository:
         self._odb = self._repo.odb
         self._commits: dict[CommitId, Commit] = {}
         self._trees: dict[ObjectId, dict[str, Child]] = {}
+        self.redo = Redo(self._git)
+        # Whoever writes once needs no line: forcing all out costs no more than emptying it.
+        self._has_published = False
 
     def close(self) -> None:
         """Let go of packs and files."""
@@ -90,18 +105,13 @@ class Repository:
     def head(self, ref: str = MAIN) -> CommitId | None:
         """Return the commit that `ref` names, or None if there is no such reference."""
         try:
-            with open(f"{self._git}/{ref}", encoding="ascii") as file:  # noqa: PTH123 - asked at every read
-                text = file.read(200).strip()
-        except (FileNotFoundError, NotADirectoryError):
-            return self._packed(ref)
-        except (UnicodeDecodeError, OSError):
-            text = ""
-        if len(text) == 40 and text.isalnum():  # noqa: PLR2004 - an object id in hexadecimal
-            return CommitId(text)
-        raise DamagedError(
-            f"{ref} of session {self.path.name} cannot be read",
-            hint="git fsck names the commits that are whole; point the branch at the newest of them",
-        )
+            commit, loose = loose_reference(self._git, ref)
+        except (ValueError, OSError):
+            raise DamagedError(
+                f"{ref} of session {self.path.name} cannot be read",
+                hint="git fsck names the commits that are whole; point the branch at the newest of them",
+            ) from None
+        return commit if loose is not None else self._packed(ref)
 
     def _packed(self, ref: str) -> CommitId | None:
         found = self._repo.references.get(ref)
@@ -116,9 +126,12 @@ class Repository:
 
     def checked_out(self) -> str:
         """Return the reference whose files stand in the folder."""
-        with open(f"{self._git}/HEAD", encoding="utf-8") as file:  # noqa: PTH123 - asked at every write
-            text = file.read().strip()
-        return text.removeprefix("ref: ")
+        fd = os.open(f"{self._git}/HEAD", os.O_RDONLY)
+        try:
+            text = os.read(fd, 4096).decode()
+        finally:
+            os.close(fd)
+        return text.strip().removeprefix("ref: ")
 
     def commit(self, commit_id: CommitId) -> Commit:
         """Return a commit; raise DamagedError if it is missing or broken."""
@@ -279,45 +292,107 @@ class Repository:
         The caller holds the session's lock. Raises MovedError, with nothing changed,
         if the reference is elsewhere.
         """
-        scratch = self.git / "smp" / "ref"
-        # Never truncated: it may be the same file as a reference published before a crash.
-        scratch.unlink(missing_ok=True)
-        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if self.durable and self._has_published and written.objects and written.is_loose:
+            line = self.redo.room(_HEAD_SIZE + written.size) if written.size <= LARGEST else None
+            if line is not None:
+                with line:
+                    self._publish_ahead(ref, expected, new, written, line)
+                return
+        self._publish_forced(ref, expected, new, written)
+        self._has_published = True
+
+    def _publish_ahead(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written, line: Line) -> None:  # fmt: skip
+        """Move `ref` after putting the whole write on the medium as one record."""
+        scratch, lock = f"{self._git}/smp/ref", f"{self._git}/{ref}.lock"
+        os.close(self._scratch(scratch, new))
         try:
-            disk.write_all(fd, f"{new}\n".encode())
-            written.keep(os.dup(fd), str(scratch.parent))
+            self._lock_ref(lock, scratch)
+            try:
+                stood = self._expected(ref, expected)
+                record = Record(ref, stood, new, disk.boot(), written.counters, tuple(written.objects))  # fmt: skip
+                self._put_and_move(line, record, scratch, lock)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(lock)  # noqa: PTH108 - a Path costs more than the call
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
+
+    def _put_and_move(self, line: Line, record: Record, scratch: str, lock: str) -> None:
+        target = f"{self._git}/{record.ref}"
+        line.put(record)
+        try:
+            if not disk.exchange(scratch, target):
+                os.rename(lock, target)  # noqa: PTH104 - a Path costs more than the call
+        except BaseException:
+            # Whoever is told that it failed must not find it done after a power cut.
+            if self.head(record.ref) != record.new:
+                line.take_back()
+            raise
+
+    def _publish_forced(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written) -> None:  # fmt: skip
+        scratch = f"{self._git}/smp/ref"
+        fd = self._scratch(scratch, new)
+        try:
             if self.durable:
+                written.keep(os.dup(fd), f"{self._git}/smp")
                 written.force()
             self._move(ref, expected, scratch)
             if self.durable:
                 disk.force_name(fd, (self.git / ref).parent, self._git)
         finally:
             os.close(fd)
-            scratch.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
 
-    def _move(self, ref: str, expected: CommitId | None, scratch: Path) -> None:
-        target = self.git / ref
-        lock = self.git / f"{ref}.lock"
+    def _scratch(self, scratch: str, new: CommitId) -> int:
+        """Return a descriptor of a new file that says `new`."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            fd = os.open(scratch, flags, 0o600)
+        except FileExistsError:
+            # Never truncated: it may be the same file as a reference published before a crash.
+            os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
+            fd = os.open(scratch, flags, 0o600)
+        try:
+            disk.write_all(fd, f"{new}\n".encode())
+        except BaseException:
+            os.close(fd)
+            os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
+            raise
+        return fd
+
+    def _expected(self, ref: str, expected: CommitId | None) -> Stood:
+        """Return where `ref` stands; raise MovedError if that is not as expected."""
+        try:
+            stood = standing(self._git, ref)
+        except (ValueError, OSError):
+            raise MovedError(ref) from None
+        commit = stood.commit if stood.loose is not None else self._packed(ref)
+        if commit != expected:
+            raise MovedError(ref)
+        return stood._replace(commit=commit)
+
+    def _move(self, ref: str, expected: CommitId | None, scratch: str) -> None:
+        lock = f"{self._git}/{ref}.lock"
         self._lock_ref(lock, scratch)
         try:
-            if self.head(ref) == expected:
-                lock.rename(target)
-                return
+            self._expected(ref, expected)
+            os.rename(lock, f"{self._git}/{ref}")  # noqa: PTH104 - a Path costs more than the call
         except BaseException:
-            lock.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(lock)  # noqa: PTH108 - a Path costs more than the call
             raise
-        lock.unlink(missing_ok=True)
-        raise MovedError(ref)
 
-    def _lock_ref(self, lock: Path, scratch: Path) -> None:
+    def _lock_ref(self, lock: str, scratch: str) -> None:
         deadline = time.monotonic() + _REF_LOCK_SECONDS
         while True:
             try:
                 os.link(scratch, lock)
             except FileExistsError:
-                _drop_abandoned(lock)
+                _drop_abandoned(Path(lock))
             except FileNotFoundError:
-                lock.parent.mkdir(mode=0o700, parents=True)
+                Path(lock).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             else:
                 return
             if time.monotonic() > deadline:
@@ -330,7 +405,12 @@ class Repository:
 
 def drop_own_ref_lock(git: Path, ref: str = MAIN) -> None:
     """Remove the ref lock of a writer of ours that died; the caller holds the session's lock."""
-    disk.drop_own_lock(git / "smp" / "ref", git / f"{ref}.lock")
+    own, lock, target = git / "smp" / "ref", git / f"{ref}.lock", git / ref
+    with suppress(FileNotFoundError):
+        # Died with the names exchanged, and nobody else links his lock to a reference.
+        if lock.samefile(target):
+            lock.unlink()
+    disk.drop_own_lock(own, lock)
 
 
 def _drop_abandoned(lock: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +14,7 @@ from pygit2.enums import FileMode
 
 from smp_git.errors import FormatError
 from smp_git.git import disk
+from smp_git.git.indexfile import PlainIndex, is_whole, plain
 from smp_git.git.objects import BLOB, Child, ObjectId, object_id
 from smp_git.git.repository import Repository
 
@@ -28,10 +26,6 @@ _LATEST: Final = 20
 _GENERATED: Final = "/index.yaml"
 # Git holds its index for milliseconds, but a commit in an editor for minutes.
 _LOCK_SECONDS: Final = 0.3
-_SIGNATURE: Final = b"DIRC"
-_PLAIN_VERSIONS: Final = (2, 3)
-_TIMES: Final = struct.Struct(">10I")
-_SUM_SIZE: Final = 20
 
 
 def recorded_tree(git: Path) -> ObjectId | None:
@@ -54,16 +48,17 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
     """
     git = repository.git
     if index_file is not None:
-        return _rewrite(repository, _recorded(git)[0], head, index_file)
+        return _rewrite(repository, _recorded(git)[0], head, index_file, _latest(repository))
     if is_current(git, head):
         return True
     with _locked(git) as mine:
         if not mine:
             return False
-        bases, _ = _recorded(git)
+        bases, stamp = _recorded(git)
+        latest = [] if stamp and stamp == _stamp(git / "index") else _latest(repository)
         # A writer that dies between the index and its record leaves one of these trees.
         _record(git, [*bases, head])
-        done = _rewrite(repository, bases, head, git / "index")
+        done = _rewrite(repository, bases, head, git / "index", latest)
         if done:
             _record(git, [head], _stamp(git / "index"))
         return done
@@ -211,57 +206,86 @@ def _stamp(file: Path) -> str:
 # The index itself
 
 
-def _rewrite(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path) -> bool:
+def _rewrite(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path, latest: list[ObjectId]) -> bool:  # fmt: skip
     scratch = repository.git / "smp" / "index.tmp"
+    index = plain(_read(file))
     try:
-        index = _copied(file, scratch)
-        if index is None or index.conflicts is not None:
-            return False
-        changed = _bring(repository, index, bases, head)
-        index.write()
-        if len(changed) <= _NOTED:
-            _note_times(scratch, repository.path, changed)
-        scratch.rename(file)
-    except pygit2.GitError:
-        return False
+        if index is None:
+            return _rewrite_any(repository, bases, head, file, latest)
+        _bring(repository, index, bases, head, latest)
+        disk.replace_file(file, index.written(), scratch)
     finally:
         scratch.unlink(missing_ok=True)
     return True
 
 
+def _rewrite_any(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path, latest: list[ObjectId]) -> bool:  # fmt: skip
+    """Rewrite an index of any form that libgit2 knows."""
+    scratch = repository.git / "smp" / "index.tmp"
+    index = _copied(file, scratch)
+    if index is None or index.conflicts is not None:
+        return False
+    try:
+        _bring(repository, _AnyIndex(index), bases, head, latest)
+        index.write()
+    except pygit2.GitError:
+        return False
+    scratch.rename(file)
+    return True
+
+
+class _AnyIndex:
+    """An index that libgit2 holds."""
+
+    def __init__(self, index: pygit2.Index) -> None:
+        self._index = index
+
+    def id(self, path: str) -> ObjectId | None:
+        """Return the version of a path, or None."""
+        return ObjectId(str(self._index[path].id)) if path in self._index else None
+
+    def paths(self) -> list[str]:
+        """Return every path."""
+        return [entry.path for entry in self._index]
+
+    def set(self, path: str, blob: ObjectId, _times: tuple[int, ...] | None) -> None:
+        """Set the version of a path."""
+        self._index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB))
+
+    def remove(self, path: str) -> None:
+        """Take a path out."""
+        self._index.remove(path)
+
+
+def _read(file: Path) -> bytes:
+    """Return the bytes of an index, none if it is missing or a power cut broke it."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return b""
+    return data if is_whole(data) else b""
+
+
 def _copied(file: Path, scratch: Path) -> pygit2.Index | None:
     """Return a copy of an index, empty if a power cut broke it; None if it is of another form."""
-    try:
-        shutil.copyfile(file, scratch)
-    except FileNotFoundError:
-        scratch.unlink(missing_ok=True)
-    else:
-        if not _is_whole(scratch.read_bytes()):
-            scratch.unlink()
+    scratch.unlink(missing_ok=True)
+    data = _read(file)
+    if data:
+        scratch.write_bytes(data)
     try:
         return pygit2.Index(str(scratch))
     except pygit2.GitError:
         return None
 
 
-def _is_whole(data: bytes) -> bool:
-    if not data.startswith(_SIGNATURE):
-        return False
-    return data[-_SUM_SIZE:] in (_sum(data[:-_SUM_SIZE]), bytes(_SUM_SIZE))
-
-
-def _sum(data: bytes) -> bytes:
-    return hashlib.sha1(data, usedforsecurity=False).digest()
-
-
-def _bring(repository: Repository, index: pygit2.Index, bases: list[ObjectId], head: ObjectId) -> dict[str, ObjectId]:  # fmt: skip
-    """Bring the entries to `head`; return those that were set."""
+def _bring(repository: Repository, index: PlainIndex | _AnyIndex, bases: list[ObjectId], head: ObjectId, latest: list[ObjectId]) -> None:  # fmt: skip
+    """Bring the entries to `head`; `latest` are trees that Git may have brought back."""
     known = [base for base in bases if repository.has(base)]
     before = _changed_since(repository, known, head) if known else _unlike(repository, index, head)
-    latest = _changed_since(repository, _latest(repository), head)
-    out = {}
-    for path, (olds, new) in (latest | before).items():
-        staged = ObjectId(str(index[path].id)) if path in index else None
+    behind = _changed_since(repository, latest, head)
+    changes = behind | before
+    for path, (olds, new) in changes.items():
+        staged = index.id(path)
         if path not in before:
             # Git writes back what it read before it took its lock: the index is behind
             # again if it is older than the file, and a person's if it is like the file.
@@ -270,11 +294,11 @@ def _bring(repository: Repository, index: pygit2.Index, bases: list[ObjectId], h
         elif staged not in (*olds, new) and not path.endswith(_GENERATED):
             continue
         if new is not None:
-            index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=new), FileMode.BLOB))
-            out[path] = new
+            # So that Git need not read the file again.
+            times = _times(repository.path / path, new) if len(changes) <= _NOTED else None
+            index.set(path, new, times)
         elif staged is not None:
             index.remove(path)
-    return out
 
 
 _Changes = dict[str, tuple[set[ObjectId | None], ObjectId | None]]
@@ -308,13 +332,13 @@ def _standing(path: Path) -> ObjectId | None:
         return None
 
 
-def _unlike(repository: Repository, index: pygit2.Index, head: ObjectId) -> _Changes:
+def _unlike(repository: Repository, index: PlainIndex | _AnyIndex, head: ObjectId) -> _Changes:
     """Return the files in which the index differs from `head`, all of them to be set.
 
     Nothing tells what a person staged from what the index has not seen yet; staging
     again is easy, a dropped memory is not.
     """
-    staged = {entry.path: ObjectId(str(entry.id)) for entry in index}
+    staged = {path: index.id(path) for path in index.paths()}
     wanted = dict(repository.files(head))
     pages = {path.rpartition("/")[0] for path in wanted if path.endswith(_GENERATED)}
     gone = {path for path in staged.keys() - wanted.keys() if path.rpartition("/")[0] in pages}
@@ -323,26 +347,6 @@ def _unlike(repository: Repository, index: pygit2.Index, head: ObjectId) -> _Cha
         for path in wanted.keys() | gone
         if staged.get(path) != wanted.get(path)
     }
-
-
-def _note_times(file: Path, folder: Path, changed: Mapping[str, ObjectId]) -> None:
-    """Let an index know the times of checked-out files, so that Git need not read them again."""
-    data = bytearray(file.read_bytes())
-    if int.from_bytes(data[4:8], "big") not in _PLAIN_VERSIONS:
-        return
-    at = 0
-    for path, blob in sorted(changed.items(), key=lambda item: item[0].encode()):
-        # An entry ends in id, flags and path; what stands before them are the times.
-        found = data.find(b"%s" % path.encode() + b"\0", at)
-        start = found - 2 - _SUM_SIZE - _TIMES.size
-        if start < at or data[found - 22 : found - 2] != bytes.fromhex(blob):
-            continue
-        times = _times(folder / path, blob)
-        if times is not None:
-            _TIMES.pack_into(data, start, *times)
-        at = found
-    data[-_SUM_SIZE:] = _sum(bytes(data[:-_SUM_SIZE]))
-    file.write_bytes(data)
 
 
 def _times(path: Path, blob: ObjectId) -> tuple[int, ...] | None:

@@ -6,18 +6,29 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from smp_git.git import disk
-from smp_git.git.objects import BLOB, COMMIT, TREE, Object, ObjectId, deflate, framed
+from smp_git.git.objects import (
+    BLOB,
+    COMMIT,
+    TREE,
+    Object,
+    ObjectId,
+    deflate,
+    framed,
+    stored,
+)
 
 # From here on one pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
 _PACK_TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3}
 _LARGE_OFFSET: Final = 1 << 31
+# Takes one block of the disk, compressed or not.
+_SMALL: Final = 4_000
 
 
 class Written:
@@ -27,14 +38,29 @@ class Written:
         self._folder = folder
         self._fds: list[int] = []
         self._folders: set[str] = set()
+        # What a record of the write-ahead line may stand for; a pack is more than that.
+        self.objects: list[tuple[ObjectId, bytes]] = []
+        self.counters: Mapping[str, int] = {}
+        self.is_loose = True
 
     def keep(self, fd: int, folder: str) -> None:
         """Take over an open file in `folder` that must be durable before anything names it."""
         self._fds.append(fd)
         self._folders.add(folder)
 
+    @property
+    def size(self) -> int:
+        """How many bytes the objects take."""
+        return sum(len(data) for _, data in self.objects)
+
+    def keep_object(self, fd: int, folder: str, name: ObjectId, data: bytes) -> None:
+        """Take over the open file of a loose object."""
+        self.keep(fd, folder)
+        self.objects.append((name, data))
+
     def keep_files(self, top: Path) -> None:
         """Make the files that stand below `top` durable as well, and their names."""
+        self.is_loose = False
         for path in top.rglob("*"):
             self._folders.add(str(path.parent))
             if path.is_file():
@@ -86,17 +112,20 @@ def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
 
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
     name = item.id
-    path = f"{folder}/{name[:2]}/{name[2:]}"
+    above = f"{folder}/{name[:2]}"
+    path = f"{above}/{name[2:]}"
     data = framed(item.type, item.data)
-    standing = _standing(path, data)
+    standing = _standing(path, data) if os.access(path, os.F_OK) else None
     if standing is not None:
-        written.keep(standing, f"{folder}/{name[:2]}")
+        fd, data = standing
     else:
-        _place(path, deflate(data), f"{folder}/{name[:2]}", written)
+        data = stored(data) if len(data) <= _SMALL else deflate(data)
+        fd = _place(path, data, f"{folder}")
+    written.keep_object(fd, above, name, data)
 
 
-def _standing(path: str, data: bytes) -> int | None:
-    """Return a descriptor of the file at `path` if it holds the object `data`.
+def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
+    """Return the file at `path`, open, and its bytes, if it holds the object `data`.
 
     Whoever wrote it, a dead writer or Git itself, may not have forced it out, and a
     power cut leaves empty files and NULs under names that look taken.
@@ -106,25 +135,38 @@ def _standing(path: str, data: bytes) -> int | None:
     except FileNotFoundError:
         return None
     with suppress(OSError, zlib.error):
-        if zlib.decompress(os.pread(fd, os.fstat(fd).st_size, 0)) == data:
+        found = os.pread(fd, os.fstat(fd).st_size, 0)
+        if zlib.decompress(found) == data:
             # Looks new again, so that a gc at this moment does not take it for litter.
             os.utime(path)
-            return fd
+            return fd, found
     os.close(fd)
     return None
 
 
-def _place(path: str, data: bytes, folder: str, written: Written) -> None:
+def restore(folder: Path, name: ObjectId, data: bytes) -> None:
+    """Write the file of a loose object again, unless it holds `data` in some form."""
+    path = f"{folder}/{name[:2]}/{name[2:]}"
+    standing = _standing(path, zlib.decompress(data))
+    os.close(standing[0] if standing is not None else _place(path, data, f"{folder}"))
+
+
+def _place(path: str, data: bytes, folder: str) -> int:
+    """Write a file of the object store at `folder`; return its descriptor.
+
+    All are made in one folder: ext4 puts a new file beside its folder, and looks for a
+    place there among those given up a moment ago.
+    """
     scratch = f"{folder}/tmp_obj_smp{os.getpid()}"  # noqa: S108 - in the object store, as Git has it
     fd = disk.created(scratch)
     try:
         disk.write_all(fd, data)
-        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
+        disk.rename_into(scratch, path)
     except BaseException:
         os.close(fd)
         Path(scratch).unlink(missing_ok=True)
         raise
-    written.keep(fd, folder)
+    return fd
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
@@ -133,8 +175,9 @@ def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> No
     names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
     stem = f"{folder}/pack/pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
     # The index makes the pack visible, so it comes last.
-    _place(f"{stem}.pack", data, f"{folder}/pack", written)
-    _place(f"{stem}.idx", _index(rows, data[-20:]), f"{folder}/pack", written)
+    written.is_loose = False
+    written.keep(_place(f"{stem}.pack", data, f"{folder}"), f"{folder}/pack")
+    written.keep(_place(f"{stem}.idx", _index(rows, data[-20:]), f"{folder}"), f"{folder}/pack")
 
 
 def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:

@@ -144,8 +144,12 @@ def _pass(
     pieces = _OPAQUE.split(text)
     folded = "\n".join(pieces[::2]).lower()
     for pattern in patterns:
-        if pattern.keywords and not any(word in folded for word in pattern.keywords):
-            continue
+        if pattern.keywords:
+            for word in pattern.keywords:
+                if word in folded:
+                    break
+            else:
+                continue
         cut: list[str] = []
         for place, piece in enumerate(pieces):
             start = None if place % 2 else _first_hit(piece, pattern)

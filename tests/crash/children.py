@@ -10,6 +10,7 @@ from typing import Any
 
 from smp_git import Session, Store, checkout, lock, store, transaction
 from smp_git.git import disk, layout, staging, storage
+from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.local import Local
 from smp_git.upkeep import IndexKeeper
@@ -25,10 +26,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "place": (storage, "_place"),
     "keep_counters": (Local, "keep_counters"),
     "publish": (Repository, "publish"),
-    "force_data": (disk, "force_data"),
-    "move": (Repository, "_move"),
     "lock_ref": (Repository, "_lock_ref"),
-    "force_name": (disk, "force_name"),
     "check_out": (transaction, "check_out"),
     "check_out_file": (checkout, "_write"),
     "remove_file": (checkout, "_remove"),
@@ -36,10 +34,25 @@ VERBS: dict[str, tuple[Any, str]] = {
     "replace_file": (disk, "replace_file"),
     "clear_pending": (Local, "clear_pending"),
     "flush": (IndexKeeper, "flush"),
+    "settle": (Redo, "settle"),
     "refresh": (staging, "refresh"),
     "record": (staging, "_record"),
     "rewrite_index": (staging, "_rewrite"),
-    "note_times": (staging, "_note_times"),
+    "times": (staging, "_times"),
+}
+# The steps that only a write takes which is put on the write-ahead line.
+AHEAD: dict[str, tuple[Any, str]] = {
+    "room": (Redo, "room"),
+    "put": (Redo, "put"),
+    "force_content": (disk, "force_content"),
+    "exchange": (disk, "exchange"),
+    "force_files": (disk, "force_files"),
+}
+# The steps of the first write of a handle, and of every one that is too large for a record.
+FORCED: dict[str, tuple[Any, str]] = {
+    "force_data": (disk, "force_data"),
+    "move": (Repository, "_move"),
+    "force_name": (disk, "force_name"),
 }
 # The steps of making a session.
 MAKING: dict[str, tuple[Any, str]] = {
@@ -85,6 +98,12 @@ NEVER = {
     ("undo", "keep_counters"),
     ("undo", "replace_file"),
 }
+
+
+def two(session: Session) -> None:
+    """Write twice, so that what comes next goes through the write-ahead line, as the second did."""
+    session.add("turn", "Good morning", agent="a")
+    session.add("turn", "What is to be done?", agent="a")
 
 
 def die_at(verb: tuple[Any, str], *, leaving: bool, call: int = 1) -> None:

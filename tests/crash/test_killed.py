@@ -13,7 +13,9 @@ from smp_git import Store
 from smp_git.errors import LockedError
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import (
+    AHEAD,
     DIED,
+    FORCED,
     MAKING,
     NEVER,
     OPERATIONS,
@@ -22,6 +24,7 @@ from tests.crash.children import (
     die_at,
     ended,
     state,
+    two,
 )
 from tests.support import git
 
@@ -45,9 +48,9 @@ def _do(path: Path, operation: str) -> None:
 
 
 @pytest.mark.parametrize("leaving", [False, True], ids=["entering", "leaving"])
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERBS | FORCED)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_killed_write_is_whole_or_not_at_all(
+def test_killed_first_write_is_whole_or_not_at_all(
     tmp_path: Path, operation: str, verb: str, leaving: bool
 ) -> None:
     store = Store.init(tmp_path / "store")
@@ -57,7 +60,31 @@ def test_killed_write_is_whole_or_not_at_all(
 
     def killed() -> None:
         with store.session("shop") as session:
-            die_at(VERBS[verb], leaving=leaving)
+            die_at((VERBS | FORCED)[verb], leaving=leaving)
+            OPERATIONS[operation](session)
+
+    assert ended(killed) == (0 if (operation, verb) in NEVER else DIED)
+    assert state(path) in (before, state(twin))
+    assert_ready(path)
+
+
+@pytest.mark.parametrize("leaving", [False, True], ids=["entering", "leaving"])
+@pytest.mark.parametrize("verb", VERBS | AHEAD)
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "batch"])
+def test_killed_later_write_is_whole_or_not_at_all(
+    tmp_path: Path, operation: str, verb: str, leaving: bool
+) -> None:
+    store = Store.init(tmp_path / "store")
+    path, twin = _prepared(store, "shop"), _prepared(store, "twin")
+    with store.session("twin") as session:
+        two(session)
+        before = state(twin)
+        OPERATIONS[operation](session)
+
+    def killed() -> None:
+        with store.session("shop") as session:
+            two(session)
+            die_at((VERBS | AHEAD)[verb], leaving=leaving)
             OPERATIONS[operation](session)
 
     assert ended(killed) == (0 if (operation, verb) in NEVER else DIED)
@@ -83,7 +110,7 @@ def test_killed_between_the_files_of_a_write(tmp_path: Path, verb: str, call: in
     assert_ready(path)
 
 
-@pytest.mark.parametrize("verb", ["mark_pending", "move", "check_out_file", "rewrite_index"])
+@pytest.mark.parametrize("verb", ["mark_pending", "publish", "check_out_file", "rewrite_index"])
 def test_killed_again_while_repairing(tmp_path: Path, verb: str) -> None:
     store = Store.init(tmp_path / "store")
     path = _prepared(store, "shop")

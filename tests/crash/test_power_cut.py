@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from smp_git import Store
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, Object
 from tests.concurrency.writers import assert_clean
-from tests.crash.children import DIED, VERBS, die_at, ended
+from tests.crash.children import AHEAD, DIED, VERBS, die_at, ended
 from tests.crash.disks import image, mounted
 from tests.support import ROOT, git
 
@@ -29,6 +29,8 @@ pytestmark = pytest.mark.slow
 _WRITER = """
 import sys
 from smp_git import Store
+from smp_git.git import disk
+disk.boot = lambda: "the boot before"
 store = Store.init(sys.argv[1])
 with store.create_session("shop") as session:
     for number in range(100_000):
@@ -49,6 +51,16 @@ def _rebooted(path: Path) -> None:
 
 
 def _assert_kept(store: Path, acknowledged: list[str]) -> None:
+    """Assert that smp, and after it Git alone, find all that was acknowledged."""
+    path = store / "active/shop"
+    _rebooted(path)
+    with Store.open(store).session("shop") as session:
+        assert session.check() == ()
+        assert set(acknowledged) <= {memory.id for memory in session.memories()}
+    _assert_kept_by_git(store, acknowledged)
+
+
+def _assert_kept_by_git(store: Path, acknowledged: list[str]) -> None:
     """Assert that Git alone and then smp find all that was acknowledged."""
     path = store / "active/shop"
     _rebooted(path)
@@ -91,26 +103,29 @@ def test_copy_of_the_medium_holds_all_that_was_acknowledged(
 
 
 def _forced_by(log: Path) -> None:
-    """Let this process note each file that is forced out."""
+    """Let this process, in a boot of its own, note each file that is forced out."""
 
-    def noting(
-        original: Callable[..., Any], files: Callable[[Any], list[int]]
-    ) -> Callable[..., Any]:
+    def noting(name: str, files: Callable[[Any], Iterable[int | str]]) -> None:
+        original = getattr(disk, name)
+
         def forced(first: Any, *rest: Any) -> Any:
             result = original(first, *rest)
             with log.open("a") as out:
-                out.writelines(f"{os.fstat(fd).st_ino}\n" for fd in files(first))
+                out.writelines(f"{os.stat(file).st_ino}\n" for file in files(first))  # noqa: PTH116 - or a descriptor
             return result
 
-        return forced
+        setattr(disk, name, forced)
 
-    disk.force_data = noting(disk.force_data, list)
-    disk.force_name = noting(disk.force_name, lambda fd: [fd])
+    noting("force_data", list)
+    noting("force_name", lambda fd: [fd])
+    noting("force_content", lambda fd: [fd])
+    noting("force_files", lambda paths: [path for path in paths if Path(path).exists()])
+    disk.boot = lambda: "the boot before"  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("blank", [b"", b"\0" * 41], ids=["empty", "NULs"])
 @pytest.mark.parametrize(
-    "verb", ["store", "force_data", "move", "force_name", "check_out", "clear_pending", "flush"]
+    "verb", ["store", "room", "put", "exchange", "check_out", "clear_pending", "flush"]
 )
 def test_files_that_were_not_forced_out_are_not_missed(
     tmp_path: Path, verb: str, blank: bytes
@@ -124,7 +139,7 @@ def test_files_that_were_not_forced_out_are_not_missed(
             for number in range(5):
                 out.write(session.add("finding", f"number {number}", agent="a").id + "\n")
                 out.flush()
-            die_at(VERBS[verb], leaving=False)
+            die_at((VERBS | AHEAD)[verb], leaving=False)
             session.add("finding", "never acknowledged", agent="a")
 
     assert ended(killed) == DIED
@@ -137,8 +152,9 @@ def test_files_that_were_not_forced_out_are_not_missed(
     _assert_kept(root, told.read_text().split())
 
 
-def test_object_that_somebody_else_wrote_is_forced_out_too(tmp_path: Path) -> None:
-    with Store.init(tmp_path / "store").create_session("shop") as session:
+def test_object_that_somebody_else_wrote_is_made_durable_too(tmp_path: Path) -> None:
+    store = Store.init(tmp_path / "store")
+    with store.create_session("shop") as session:
         memory = session.add("finding", "No MFA", agent="a")
         file = session.file(memory.id)
         file.write_text(file.read_text() + "severity: high\n")
@@ -151,7 +167,11 @@ def test_object_that_somebody_else_wrote_is_forced_out_too(tmp_path: Path) -> No
 
         assert ended(commits) == 0
         stored = session.path / ".git/objects" / blob[:2] / blob[2:]
-        assert str(stored.stat().st_ino) in log.read_text().split()
+        assert str(stored.stat().st_ino) not in log.read_text().split()
+        stored.chmod(0o600)
+        stored.write_bytes(bytes(40))
+        with store.session("shop"):
+            assert git(session.path, "cat-file", "-t", blob) == "blob\n"
 
 
 @pytest.mark.parametrize("debris", [b"", b"\0" * 40], ids=["empty", "NULs"])

@@ -126,6 +126,21 @@ def test_place_is_cleaned(session: Session, clock: Clock, place: str) -> None:
     assert git(folder, "status", "--porcelain") == ""
 
 
+def test_write_ahead_line_holds_nothing_of_the_deleted(session: Session, clock: Clock) -> None:
+    line = session.path / ".git/smp/redo"
+    for text in ("first", "second", f"{SENTINEL} goes", "last"):
+        session.add("decision", text, agent="a")
+    assert SENTINEL.encode() in line.read_bytes()
+
+    receipt = deleted(session, clock, "DEC-0003")
+
+    assert not line.exists()
+    assert scan(session.path, [SENTINEL.encode()]) == []
+    assert receipt.proof.clean, receipt.proof.hits
+    session.add("decision", "and on", agent="a")
+    assert session.check() == ()
+
+
 def _merging(folder: Path) -> None:
     put(folder / ".git/MERGE_HEAD", git(folder, "rev-parse", "HEAD~1"))
 
