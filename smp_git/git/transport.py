@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
@@ -132,10 +132,11 @@ def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[
     git = Path(os.devnull)
     patterns = [f"{each}*" for each in TRAVELLING]
     rest = ("ls-remote", "--refs", "--quiet", "--upload-pack=git-upload-pack", "--", place.text)
-    leash = _leash(access, limits)
-    done = _run(git, place, access, leash, (), (*rest, *patterns))
-    if done.status:
-        raise _error(done, place, access)
+    # A list is short: a server that goes on and on is not waited for as long as a pack.
+    soon = replace(access, total_seconds=min(access.total_seconds, 10 * access.timeout_seconds))
+    done = _run(git, place, soon, _leash(soon, limits), (), (*rest, *patterns))
+    if done.status or done.cut:
+        raise _error(done, place, soon)
     return _rows(done.reply, place)
 
 

@@ -432,7 +432,7 @@ def test_server_that_talks_nonsense_is_named(answer: Callable[[socket.socket], N
 
 def test_server_without_end_is_cut_off() -> None:
     limits = Limits(reply_bytes=100_000, memory_bytes=256 << 20)
-    access = Access(surroundings=os.environ, total_seconds=20)
+    access = Access(surroundings=os.environ, total_seconds=3)
 
     with _listening(_endless) as port, pytest.raises(SyncError):
         advertised(f"http://127.0.0.1:{port}/x", access, limits)
