@@ -90,7 +90,7 @@ def _run(git: Path, *rest: str) -> None:
     if done.returncode == 0:
         return
     said = (done.stderr.strip().splitlines() or [""])[-1]
-    if "lock" in said:
+    if "could not lock" in done.stderr:
         raise LockedError(
             f"another Git process holds {git / 'config.lock'}",
             hint="wait for it to end; if none runs, remove that file",
