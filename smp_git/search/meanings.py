@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from smp_git.search.cachefile import CacheFile
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 
 _VECTOR_BYTES: Final = 768
 _ENTRY_BYTES: Final = DIGEST_BYTES + _VECTOR_BYTES
-# A vector takes 10 to 40 ms: what a query waits for at most is one second.
+# A vector takes 10 to 40 ms, or many times that on a busy machine: a query waits for some
+# of them, but not for long.
 _MOST_AT_ONCE: Final = 32
+PATIENCE_SECONDS: Final = 1.0
 
 Load = Callable[[str], Iterable[Document]]
 
@@ -45,12 +48,15 @@ class Meanings:
         Those of texts that did not change are taken from earlier versions of their page.
         """
         self._fetch(pages)
+        until = monotonic() + PATIENCE_SECONDS
         wanted = set(chain.from_iterable(segment.digests for _, segment in pages.values()))
         for document in self._chosen(pages, load):
             try:
                 self._vectors[digest(document)] = self._encoder.vector(meaning_text(document))
             except EncoderUnfitError as error:
                 self.problems = [str(error)]
+                break
+            if monotonic() > until:
                 break
         self._save(dict(pages.values()))
         self._vectors = {each: self._vectors[each] for each in wanted & self._vectors.keys()}
@@ -102,14 +108,20 @@ class Meanings:
     def _save(self, segments: Mapping[str, Segment]) -> None:
         if self._file is None:
             return
-        packed = {name: self._packed(each) for name, each in segments.items() if each.ids}
-        changed = {n: body for n, body in packed.items() if len(body) > self._saved.get(n, 0)}
+        changed = {
+            name: self._packed(each)
+            for name, each in segments.items()
+            if _ENTRY_BYTES * len(self._known(each)) > self._saved.get(name, 0)
+        }
         if changed and self._file.write_vectors(changed):
             self._saved |= {name: len(body) for name, body in changed.items()}
 
     def _packed(self, segment: Segment) -> bytes:
-        known = [each for each in segment.digests if each in self._vectors]
+        known = self._known(segment)
         return b"".join(chain.from_iterable((each, self._vectors[each]) for each in known))
+
+    def _known(self, segment: Segment) -> list[bytes]:
+        return [each for each in segment.digests if each in self._vectors]
 
 
 def _unpacked(body: bytes) -> dict[bytes, bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smp_git.search import Document, Encoder, SearchCache, find_encoder
+from smp_git.search import Document, Encoder, SearchCache, find_encoder, meanings
 from tests.search.support import Pages, a_document, follow, found
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
@@ -112,6 +112,20 @@ def test_vectors_so_far_are_kept(tmp_path: Path) -> None:
 
     assert len(encoder.asked) == 8
     assert second.missing_vectors == 0
+
+
+def test_a_slow_encoder_holds_no_question_up_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meanings, "PATIENCE_SECONDS", 0.0)
+    many = {"decisions/000": page("a cat", "a lorry"), "decisions/001": page("rates", first=10)}
+    asked = []
+    for _ in range(4):
+        each, encoder = cache(tmp_path / "cache")
+        follow(each, many)
+        asked.append((len(encoder.asked), each.missing_vectors))
+
+    assert asked == [(1, 2), (1, 1), (1, 0), (0, 0)]
 
 
 def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
