@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from smp_git import Store
 from smp_git.cli.program import app
-from smp_git.cli.start import ROOMS
+from smp_git.cli.start import ROOMS, named
 from tests.support import python
 
 
@@ -46,3 +51,34 @@ def test_a_write_loads_no_search() -> None:
         "rich",
     }
     assert not heavy & set(loaded)
+
+
+def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
+    code = (
+        "import sys; from smp_git.cli.start import run\n"
+        "try: run(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    Store.init(tmp_path / "store").create_session("shop").close()
+    asked = ("--root", tmp_path / "store", "-s", "shop", "--json", "list")
+    loaded = python(code, *asked).stdout.split("\n")
+
+    assert loaded[0].startswith('{"memories": []')
+    assert "smp_git.cli.read" in loaded[1].split()
+    assert "smp_git.cli.program" not in loaded[1].split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["add", "-s", "shop"], "add"),
+        (["-s", "shop", "add"], "add"),
+        (["--root=x", "--json", "-C", "add", "show"], "show"),
+        (["--help"], None),
+        (["-s"], None),
+        ([], None),
+    ],
+)
+def test_command_is_found_behind_the_common_options(arguments: list[str], name: str | None) -> None:
+    assert named(arguments) == name

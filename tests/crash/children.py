@@ -96,7 +96,6 @@ NEVER = {
     ("add", "overwrite_file"),
     ("edit", "keep_counters"),
     ("undo", "keep_counters"),
-    ("undo", "replace_file"),
 }
 
 
