@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git import incoming
 from smp_git.erasure import journal, pages
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, raw_commit
@@ -224,6 +225,7 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
 
 def tidy(git: Path, known: Tombstones) -> None:
     """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
+    incoming.sweep(git)
     for name in _STALE:
         (git / name).unlink(missing_ok=True)
     for name in _STALE_FOLDERS:

@@ -190,6 +190,16 @@ def test_what_a_killed_process_left_is_swept_by_the_next(forge: Forge, own: Path
     assert len(folders) == 1
 
 
+def test_deletion_removes_what_a_killed_process_left(forge: Forge, own: Path, session: Session) -> None:  # fmt: skip
+    dead = multiprocessing.get_context("fork").Process(target=_die_while_fetching, args=(own, forge.place))  # fmt: skip
+    dead.start()
+    dead.join()
+
+    session.delete("FIND-0001")
+
+    assert [path for path in (own / incoming.PLACE).iterdir() if path.is_dir()] == []
+
+
 def test_what_is_in_use_is_not_swept(forge: Forge, own: Path) -> None:
     with Quarantine(own) as held:
         held.fetch(str(forge.place), ACCESS, Limits())
