@@ -122,6 +122,7 @@ def _glance(found: SessionInfo) -> str:
         ),
         ("agents", ", ".join(f"{p.agent} ({p.memories})" for p in found.participants) or "none"),
         ("size", f"{found.size_bytes:,} bytes"),
+        *(("remote", str(remote)) for remote in found.remotes),
         *(("problem", problem) for problem in found.problems),
     ]
     if found.user:

@@ -51,7 +51,7 @@ class Exchange:
             for number in range(1, _MOST_ROUNDS + 1):
                 self._result = replace(self._result, rounds=number)
                 there = self._asked()
-                if there != self._seen.refs or self._accept:
+                if self._has_more(there):
                     there = self._taken_in(merge=True)
                 if self._sent(there):
                     return self._result
@@ -95,6 +95,12 @@ class Exchange:
 
     def _asked(self) -> Mapping[str, str]:
         return transport.advertised(self._remote.address.text, self._way)
+
+    def _has_more(self, there: Mapping[str, str]) -> bool:
+        """Whether a remote has what is not merged here."""
+        if there != self._seen.refs or self._accept:
+            return True
+        return outbound.parcel(self._site.reader, self._remote.name, there).unmerged
 
     def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
         came = inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip

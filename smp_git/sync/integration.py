@@ -54,6 +54,7 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
             joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}")
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
+            notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
     notes += _gone(repository, remote, clean, before, merge=merge)
     return Integrated(tuple(merged), tuple(contested), tuple(notes))
 

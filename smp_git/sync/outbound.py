@@ -41,15 +41,13 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
             updates.append(Update(ref, tip, None))
         elif ref.startswith(ACCESS):
             updates.append(Update(ref, tip, old, force=True))
-        elif _descends(reader, old, tip):
+        elif ref.startswith(TAGS) and known != tip:
+            notes.append(f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay")  # fmt: skip
+        elif ref.startswith(HEADS) and _descends(reader, old, tip):
             updates.append(Update(ref, tip, old))
-        elif known is not None and _follows(reader, ref, known, tip):
+        elif known is not None and (known == tip or _descends(reader, known, tip)):
             # The remote's value is known here without what was deleted since.
             updates.append(Update(ref, tip, old, force=True))
-        elif ref.startswith(TAGS):
-            notes.append(
-                f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay"
-            )
         else:
             unmerged = True
     updates += _dropped(refs, remote, there)
@@ -61,10 +59,6 @@ def _descends(reader: Reader, old: str, new: str) -> bool:
     if not repository.has(old):
         return False
     return _commit(reader, old) and _commit(reader, new) and is_ancestor(repository, CommitId(old), CommitId(new))  # fmt: skip
-
-
-def _follows(reader: Reader, ref: str, known: str, tip: str) -> bool:
-    return known == tip or (ref.startswith(HEADS) and _descends(reader, known, tip))
 
 
 def _commit(reader: Reader, name: str) -> bool:

@@ -1,0 +1,437 @@
+"""A session and its remotes: what comes in and goes out, and what is refused with its reason."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smp_git import Session
+from smp_git.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    RefusedError,
+    RemoteNotFoundError,
+    RemoteRefusedError,
+    SyncError,
+    UntrustedError,
+)
+from tests import independent_scan
+from tests.support import git
+from tests.sync.support import Machine, head, sound, tree
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    return tmp_path / "hub.git"
+
+
+@pytest.fixture
+def one(tmp_path: Path, hub: Path) -> Iterator[Session]:
+    with Machine(tmp_path, "one").begin(hub) as session:
+        yield session
+        sound(session)
+
+
+@pytest.fixture
+def two(tmp_path: Path, one: Session, hub: Path) -> Iterator[Session]:
+    with Machine(tmp_path, "two").clone(hub) as session:
+        yield session
+        sound(session)
+
+
+# What comes in and goes out
+
+
+def test_success_is_the_remotes_own_word(one: Session, hub: Path) -> None:
+    one.add("finding", "No backups", agent="veritas")
+    result = one.sync()
+    assert result.advertised == one.head == head(hub)
+    assert (result.fetched, result.pushed, result.rounds) == (0, 1, 1)
+
+
+def test_nothing_to_do_is_success_without_a_push(one: Session) -> None:
+    one.sync()
+    result = one.sync()
+    assert (result.fetched, result.pushed, result.advertised) == (0, 0, one.head)
+
+
+def test_what_two_wrote_is_in_both(one: Session, two: Session) -> None:
+    one.edit("DEC-1", agent="architect", impact="high")
+    two.edit("DEC-1", agent="veritas", rationale="known")
+    mine = two.add("finding", "No backups", agent="veritas")
+    one.sync()
+    result = two.sync()
+    assert result.merged == ("main",)
+    assert not result.contested
+    one.sync()
+    assert tree(one) == tree(two)
+    assert dict(one.get("DEC-1").fields) == {"impact": "high", "rationale": "known"}
+    assert one.get(mine.id).content == "No backups"
+
+
+def test_the_same_field_is_contested_and_settled(one: Session, two: Session) -> None:
+    one.edit("DEC-1", agent="architect", impact="high")
+    one.sync()
+    two.edit("DEC-1", agent="veritas", impact="low")
+    (conflict,) = two.sync().contested
+    assert (conflict.id, conflict.field) == ("DEC-0001", "impact")
+    one.sync()
+    assert [memory.id for memory in one.conflicts()] == ["DEC-0001"]
+    one.resolve_conflict("DEC-0001")
+    one.sync()
+    two.sync()
+    assert two.conflicts() == ()
+    assert tree(one) == tree(two)
+
+
+def test_a_clone_writes_under_a_tag_of_its_own(one: Session, two: Session) -> None:
+    left, right = one.add("finding", "A", agent="a"), two.add("finding", "B", agent="b")
+    assert left.id == "FIND-0001"
+    assert right.id.startswith("FIND-0001-")
+
+
+def test_access_counts_travel(one: Session, two: Session) -> None:
+    for _ in range(3):
+        two.get("DEC-0001")
+    two.sync()
+    one.get("DEC-0001")
+    one.sync()
+    assert one._accesses.totals()["DEC-0001"].times == 4
+
+
+def test_branches_and_tags_travel(one: Session, two: Session, hub: Path) -> None:
+    with one.branch("idea") as idea:
+        idea.add("decision", "Use SQLite", agent="architect")
+        tip = idea.head
+    one.tag("before")
+    one.sync()
+    two.sync()
+    assert {branch.name for branch in two.branches()} == {"idea", "main"}
+    assert git(two.path, "rev-parse", "idea").strip() == tip == head(hub, "idea")
+    assert [tag.name for tag in two.tags()] == ["before"]
+
+
+def test_a_branch_that_was_dropped_goes_everywhere(one: Session, two: Session, hub: Path) -> None:
+    with one.branch("idea") as idea:
+        idea.add("decision", "Use SQLite", agent="architect")
+    one.sync()
+    two.sync()
+    one.drop_branch("idea")
+    one.sync()
+    assert "idea" not in git(hub, "branch", "--list")
+    (said,) = two.sync().notes
+    assert "branch idea was dropped on origin" in said
+    assert {branch.name for branch in two.branches()} == {"main"}
+    assert "refs/smp/rescue/origin/idea" in git(two.path, "for-each-ref")
+
+
+def test_a_dropped_branch_that_got_more_elsewhere_stays(one: Session, two: Session) -> None:
+    one.branch("idea").close()
+    one.sync()
+    two.sync()
+    one.drop_branch("idea")
+    two.switch("idea")
+    added = two.add("decision", "Use SQLite", agent="architect")
+    two.switch("main")
+    two.sync()
+    one.sync()
+    one.switch("idea")
+    assert one.get(added.id).content == "Use SQLite"
+    one.switch("main")
+
+
+def test_a_tag_that_differs_stays_and_is_named(one: Session, two: Session) -> None:
+    one.tag("mark")
+    two.add("finding", "B", agent="b")
+    two.tag("mark")
+    one.sync()
+    assert any("tag mark" in note for note in two.sync().notes)
+
+
+def test_several_remotes_one_of_which_lags(tmp_path: Path, one: Session, two: Session) -> None:
+    one.add_remote("lag", tmp_path / "lag.git", create=True)
+    one.sync("lag")
+    one.add("finding", "A", agent="a")
+    one.delete("DEC-0001")
+    one.sync("origin")
+    two.sync()
+    two.add_remote("lag", tmp_path / "lag.git")
+    result = two.sync("lag")
+    assert result.replaced
+    assert head(tmp_path / "lag.git") == two.head
+    assert "DEC-0001" not in {memory.id for memory in two.memories()}
+
+
+def test_fetch_only_looks_and_push_only_sends(one: Session, two: Session, hub: Path) -> None:
+    two.add("finding", "B", agent="b")
+    two.push()
+    before = one.head
+    assert one.fetch().fetched == 1
+    assert one.head == before
+    (state,) = one.remote_states()
+    assert (state.ahead, state.behind) == (0, 1)
+    one.add("finding", "A", agent="a")
+    with pytest.raises(ConflictError, match="has not merged"):
+        one.push()
+    assert head(hub) == two.head
+    one.sync()
+
+
+def test_a_persons_edit_is_not_overwritten(one: Session, two: Session) -> None:
+    path = one.path / "decisions/000/DEC-0001.yaml"
+    edited = path.read_text() + "note: by hand\n"
+    path.write_text(edited)
+    two.edit("DEC-1", agent="veritas", impact="high")
+    two.sync()
+    result = one.sync()
+    assert path.read_text() == edited
+    assert any("DEC-0001.yaml is left" in note for note in result.notes)
+    one.commit()
+    assert dict(one.get("DEC-1").fields) == {"note": "by hand", "impact": "high"}
+
+
+def test_an_index_that_lies_is_put_right_in_the_way_in(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
+    person = tmp_path / "person"
+    git(tmp_path, "clone", "-q", str(hub), str(person))
+    index = person / "decisions/000/index.yaml"
+    index.write_text(index.read_text().replace("PostgreSQL", "Nonsense"))
+    git(person, "commit", "-qam", "a lie")
+    git(person, "push", "-q")
+    one.sync()
+    assert one.query("nonsense").total == 0
+    assert one.query(kinds=["decision"]).hits[0].memory.title == "Use PostgreSQL"
+
+
+def test_one_pattern_serves_all_sessions(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "one", f"remote: {tmp_path}/memory/{{session}}.git")
+    for name in ("a", "b"):
+        git(tmp_path, "init", "-q", "--bare", "-b", "main", f"memory/{name}.git")
+        with machine.store.create_session(name) as session:
+            session.add("finding", f"in {name}", agent="x")
+    results, failed = machine.store.sync()
+    assert set(results) == {"a", "b"}
+    assert not failed
+    other = Machine(tmp_path, "two", f"remote: {tmp_path}/memory/{{session}}.git")
+    with other.store.clone("b") as session:
+        assert session.get("FIND-1").content == "in b"
+        assert session.sync().pushed == 0
+
+
+def test_one_session_that_fails_does_not_keep_others_back(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "one", f"remote: {tmp_path}/memory/{{session}}.git")
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "memory/b.git")
+    for name in ("a", "b"):
+        machine.store.create_session(name).close()
+    results, failed = machine.store.sync()
+    assert set(results) == {"b"}
+    assert isinstance(failed["a"], RemoteNotFoundError)
+
+
+# Deletion travels
+
+
+def test_what_was_deleted_goes_everywhere(tmp_path: Path, one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    secret = "Zanzibar-secret-of-the-hub"
+    made = one.add("decision", f"{secret} stays", agent="a")
+    one.sync()
+    two.sync()
+    one.delete(made.id)
+    assert one.sync().replaced
+    assert two.sync().rewritten == (made.id,)
+    for session in (one, two):
+        assert independent_scan.scan(session.path, [secret.encode()]) == []
+    assert git(hub, "log", "--all", "-S", secret, "--format=%h") == ""
+    assert two.trash() == ()
+
+
+def test_what_only_this_replica_had_is_sealed_here(one: Session, two: Session) -> None:
+    two.edit("DEC-1", agent="b", text="Use PostgreSQL, version 16")
+    one.delete("DEC-0001")
+    one.sync()
+    assert two.sync().rewritten == ("DEC-0001",)
+    (item,) = two.trash()
+    assert (item.id, item.versions) == ("DEC-0001", 1)
+    two.restore("DEC-0001")
+    two.sync()
+    one.sync()
+    assert one.get("DEC-0001").content == "Use PostgreSQL, version 16"
+
+
+def test_a_purge_travels(one: Session, two: Session) -> None:
+    two.edit("DEC-1", agent="b", text="Use PostgreSQL, version 16")
+    one.delete("DEC-0001", purge=True)
+    one.sync()
+    two.sync()
+    assert two.trash() == ()
+    with pytest.raises((RefusedError, NotFoundError)):
+        two.restore("DEC-0001")
+
+
+def test_a_later_purge_destroys_the_copies_elsewhere(one: Session, two: Session) -> None:
+    two.edit("DEC-1", agent="b", text="Use PostgreSQL, version 16")
+    one.delete("DEC-0001")
+    one.sync()
+    two.sync()
+    assert two.trash()
+    one.purge("DEC-0001")
+    one.sync()
+    two.sync()
+    assert two.trash() == ()
+
+
+def test_a_restored_memory_is_accepted_everywhere(one: Session, two: Session) -> None:
+    one.delete("DEC-0001")
+    one.sync()
+    two.sync()
+    one.restore("DEC-0001", with_history=True)
+    one.sync()
+    two.sync()
+    assert two.get("DEC-0001").generation == 2
+    assert tree(one) == tree(two)
+
+
+def test_a_stale_clone_cannot_bring_anything_back(tmp_path: Path, one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    secret = "Zanzibar-secret-of-the-clone"
+    made = one.add("decision", secret, agent="a")
+    one.sync()
+    person = tmp_path / "person"
+    git(tmp_path, "clone", "-q", str(hub), str(person))
+    one.delete(made.id)
+    one.sync()
+    git(person, "config", "user.name", "p")
+    git(person, "config", "user.email", "p@example.com")
+    git(person, "pull", "-q", "--no-rebase", "--no-edit")
+    git(person, "push", "-q")
+    assert secret in git(hub, "show", "main:decisions/000/DEC-0002.yaml")
+    one.sync()
+    two.sync()
+    assert git(hub, "log", "--all", "-S", secret, "--format=%h") == ""
+    for session in (one, two):
+        assert independent_scan.scan(session.path, [secret.encode()]) == []
+
+
+def test_a_server_that_keeps_history_is_named(one: Session, two: Session, hub: Path) -> None:
+    git(hub, "config", "receive.denyNonFastForwards", "true")
+    one.delete("DEC-0001")
+    with pytest.raises(RemoteRefusedError, match="deletion not published") as caught:
+        one.sync()
+    assert caught.value.hint
+    (state,) = one.remote_states()
+    assert state.withheld
+    assert "deletion not published" in str(one.info().remotes[0])
+    one.add("finding", "Work goes on", agent="a")
+    git(hub, "config", "receive.denyNonFastForwards", "false")
+    assert one.sync().replaced
+    assert one.remote_states()[0].withheld is None
+
+
+def test_without_a_place_for_keys_nothing_is_lost(tmp_path: Path, one: Session, hub: Path) -> None:
+    with Machine(tmp_path, "two").clone(hub) as two:
+        two.edit("DEC-1", agent="b", impact="high")
+        one.delete("DEC-0001")
+        one.sync()
+        keys = tmp_path / "two-keys"
+        shutil.rmtree(keys, ignore_errors=True)
+        keys.write_text("no folder")
+        before = two.head
+        with pytest.raises(Exception, match="key"):
+            two.sync()
+        assert two.head == before
+        keys.unlink()
+        assert two.sync().rewritten == ("DEC-0001",)
+
+
+# What is refused
+
+
+def test_another_session_is_refused(tmp_path: Path, one: Session, two: Session) -> None:
+    with Machine(tmp_path, "three").begin(tmp_path / "other.git"):
+        pass
+    one.add_remote("other", tmp_path / "other.git")
+    before = git(one.path, "for-each-ref")
+    with pytest.raises(RefusedError, match="holds another session"):
+        one.sync("other")
+    assert git(one.path, "for-each-ref") == before
+
+
+def test_a_remote_that_went_back_is_refused(one: Session, hub: Path) -> None:
+    one.add("finding", "A", agent="a")
+    one.sync()
+    git(hub, "update-ref", "refs/heads/main", "main~1")
+    one.add("finding", "B", agent="a")
+    with pytest.raises(RefusedError, match="went back: it no longer has 1 commit") as caught:
+        one.sync()
+    assert "--accept" in (caught.value.hint or "")
+    assert git(one.path, "rev-parse", "refs/smp/rescue/origin/main").strip() == one.head
+    assert one.sync(accept=True).advertised == one.head == head(hub)
+
+
+def test_an_emptied_remote_is_refused(one: Session, hub: Path) -> None:
+    shutil.rmtree(hub)
+    git(hub.parent, "init", "-q", "--bare", "-b", "main", str(hub))
+    with pytest.raises(RefusedError, match="is empty, though it held this session"):
+        one.sync()
+    assert one.sync(accept=True).advertised == head(hub)
+
+
+def test_an_unrelated_history_is_refused(one: Session, two: Session, hub: Path) -> None:
+    files = git(two.path, "ls-tree", "main", "metadata.yaml").split()[2]
+    blob = git(hub, "cat-file", "-p", files)
+    work = hub.parent / "work"
+    git(hub.parent, "init", "-q", "-b", "main", str(work))
+    for name in (".gitattributes", ".gitignore"):
+        shutil.copy(one.path / name, work / name)
+    (work / "metadata.yaml").write_text(blob)
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "a new beginning")
+    git(work, "push", "-qf", str(hub), "main")
+    with pytest.raises(RefusedError, match="shares nothing"):
+        one.sync()
+    git(one.path, "push", "-qf", str(hub), "main")
+
+
+@pytest.mark.parametrize("address", ["ext::sh -c id", "-oProxyCommand=id", "https://u:p@host/x.git", ""])  # fmt: skip
+def test_addresses_that_could_harm_are_refused(one: Session, address: str) -> None:
+    with pytest.raises(InvalidError):
+        one.add_remote("bad", address)
+
+
+def test_a_remote_that_is_not_there(tmp_path: Path, one: Session) -> None:
+    one.add_remote("away", tmp_path / "away.git")
+    with pytest.raises(SyncError) as caught:
+        one.sync("away")
+    assert caught.value.exit_status == 10
+    with pytest.raises(NotFoundError, match="no remote 'nowhere'"):
+        one.sync("nowhere")
+
+
+def test_a_clone_leaves_nothing_behind_when_it_fails(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
+    machine = Machine(tmp_path, "three")
+    work = tmp_path / "work"
+    git(tmp_path, "clone", "-q", str(hub), str(work))
+    (work / "decisions/000/DEC-0001.yaml").write_text("{")
+    git(work, "commit", "-qam", "broken")
+    git(work, "push", "-q")
+    with pytest.raises(UntrustedError, match="DEC-0001"):
+        machine.clone(hub)
+    assert list((machine.store.path / "active").iterdir()) == []
+    before = one.head
+    with pytest.raises(UntrustedError, match="DEC-0001"):
+        one.sync()
+    assert one.head == before
+    git(hub, "update-ref", "refs/heads/main", "main~1")
+
+
+def test_a_clone_does_not_replace_a_session(one: Session, hub: Path, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "two")
+    machine.clone(hub).close()
+    with pytest.raises(AlreadyExistsError, match="shop exists") as caught:
+        machine.clone(hub)
+    assert "smp sync" in (caught.value.hint or "")
+    with machine.store.clone(str(hub), "shop-2") as second:
+        assert second.id == "shop-2"
