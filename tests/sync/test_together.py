@@ -1,0 +1,119 @@
+"""Two machines that write and sync at once, and a person who moves the remote in between.
+
+The sentence: nothing acknowledged is lost, and no forced push replaces work that it has
+not seen. Before every push of a machine a real `git push` of somebody else may land: the
+`git` that the machine finds on its path does that first, and then what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smp_git import Session
+from tests.support import ROOT, git
+from tests.sync.support import Machine, sound, tree
+
+SYNCS = 100
+
+# Writes, and deletes now and then so that history is replaced, and syncs after each.
+_WORK = """
+import json, sys
+from pathlib import Path
+from smp_git import Store
+from smp_git.errors import ConflictError, RemoteUnreachableError
+root, name, syncs = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+kept, gone, given_up = {}, [], 0
+with Store.open(root / name).session("shop") as session:
+    for number in range(syncs):
+        text = f"mark {name} {number} end"
+        memory = session.add("finding", text, agent=name)
+        kept[memory.id] = text
+        if number % 20 == 7:
+            one = next(iter(kept))
+            session.delete(one)
+            gone.append(kept.pop(one))
+        try:
+            session.sync()
+        except ConflictError:
+            given_up += 1
+print(json.dumps({"kept": list(kept.values()), "gone": gone, "given_up": given_up}))
+"""
+
+# A person's clone: each call adds one memory file by hand and pushes it, unless it is refused.
+_MOVER = """#!/bin/sh
+case " $* " in *" push "*) ;; *) exec {git} "$@";; esac
+n=$(od -An -N2 -tu2 /dev/urandom | tr -d " ")
+if [ $((n % 3)) -eq 0 ]; then
+(
+    unset GIT_DIR GIT_WORK_TREE
+    export HOME={folder} GIT_CONFIG_GLOBAL=/dev/null
+    flock 9
+    cd {folder}/person || exit
+    {git} fetch -q && {git} reset -q --hard origin/main || exit
+    id=$(printf 'DEC-%04d-mvr{letter}' $(($(cat {folder}/number) + 1)))
+    echo $(($(cat {folder}/number) + 1)) > {folder}/number
+    sed "s/DEC-0001/$id/; s/Use PostgreSQL/mark mover $id end/" decisions/000/DEC-0001.yaml > decisions/000/$id.yaml
+    {git} add -A
+    {git} -c user.name=p -c user.email=p@e commit -qm "by hand" || exit
+    {git} push -q origin HEAD:main 2>/dev/null && echo "mark mover $id end" >> {folder}/moved
+) 9>{folder}/lock >/dev/null 2>&1 </dev/null
+fi
+exec {git} "$@"
+"""
+
+
+def _mover(folder: Path, hub: Path, letter: str) -> dict[str, str]:
+    """Return an environment whose `git` lets a person push first, one time in three."""
+    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    folder.mkdir()
+    git(folder, "clone", "-q", str(hub), "person")
+    (folder / "number").write_text("0\n")
+    (folder / "moved").touch()
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "git"
+    script.write_text(_MOVER.format(git=real, folder=folder, letter=letter))
+    script.chmod(0o755)
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_while_two_sync_and_the_remote_moves(tmp_path: Path) -> None:
+    hub = tmp_path / "hub.git"
+    machines = [Machine(tmp_path, name) for name in ("one", "two")]
+    machines[0].begin(hub).close()
+    machines[1].clone(hub).close()
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WORK, str(tmp_path), name, str(SYNCS)],
+            env=_mover(tmp_path / f"mover-{name}", hub, letter),
+            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        )
+        for name, letter in (("one", "a"), ("two", "b"))
+    ]  # fmt: skip
+    told = [json.loads(child.communicate()[0]) for child in children]
+    assert [child.returncode for child in children] == [0, 0]
+    sessions = [machine.store.session("shop") for machine in machines]
+    for _ in range(2):
+        for session in sessions:
+            session.sync()
+    moved = [line for name in ("one", "two") for line in (tmp_path / f"mover-{name}/moved").read_text().splitlines()]  # fmt: skip
+    print(f"{2 * SYNCS} syncs, {len(moved)} moves in between, gave up {sum(t['given_up'] for t in told)}")  # fmt: skip
+    assert moved
+    wanted = {text for each in told for text in each["kept"]} | set(moved)
+    for session in sessions:
+        assert wanted <= _texts(session)
+        assert not {text for each in told for text in each["gone"]} & _texts(session)
+    assert tree(sessions[0]) == tree(sessions[1])
+    for session in sessions:
+        sound(session)
+        session.close()
+
+
+def _texts(session: Session) -> set[str]:
+    return {memory.content for memory in session.memories()}
