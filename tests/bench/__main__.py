@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|all [--short] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import ask, batch, commands, create, imports, machine, merge, write
+from tests.bench import ask, batch, commands, create, imports, machine, merge, sync, write
 
 PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "write": write.run,
@@ -19,6 +19,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "create": create.run,
     "ask": ask.run,
     "merge": merge.run,
+    "sync": sync.run,
 }
 
 
