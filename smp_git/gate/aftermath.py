@@ -35,13 +35,14 @@ def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> li
     reader = gate.reader
     if rewritten:
         reader.local.raise_epoch()
-    if reader.repository.checked_out() != MAIN or (gate.is_under_way() and not rewritten):
+    moved = merged or rewritten
+    if reader.repository.checked_out() != MAIN or (gate.is_under_way() and not moved):
         return []
     notes: list[str] = []
     with gate.writer.holding("bringing a session up to date") as snapshot:
         if repair.is_needed(reader):
             repair.repair(reader)
-        before = list(_before(reader, snapshot, moved=merged or rewritten))
+        before = list(_before(reader, snapshot, moved=moved))
         stale = _stale(snapshot, before, notes)
     if stale:
         _, change = gate.writer.run(gate.agent, partial(_mend, before), subject=MEND)

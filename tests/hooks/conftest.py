@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, guard
+from smp_git import Session, Store, guard
 from smp_git.check import check
 from smp_git.snapshot import Reader
 from tests.support import ROOT, git
@@ -99,3 +99,36 @@ def shop(session: Session) -> Iterator[Person]:
     session.close()
     yield Person(session.path)
     assert_whole(session.path)
+
+
+def run_smp(folder: Path, *arguments: str) -> str:
+    """Run the command in a folder and return what it prints."""
+    return subprocess.run(
+        ["smp", *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Person:
+    """A bare repository on a server, guarded."""
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "hub.git")
+    run_smp(tmp_path, "hooks", "install", "--server", "hub.git")
+    return Person(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def pushed(shop: Person, hub: Person) -> Person:
+    """The session, with its history on the server."""
+    shop.git("remote", "add", "origin", str(hub.folder))
+    shop.git("push", "-q", "-u", "origin", "main")
+    return shop
+
+
+@pytest.fixture
+def stale(pushed: Person, hub: Person, store: Store) -> Person:
+    """A plain clone of it that was given the hooks."""
+    folder = store.path / "active" / "stale"
+    git(store.path, "clone", "-q", str(hub.folder), str(folder))
+    run_smp(folder, "-s", "stale", "hooks", "install")
+    git(folder, "config", "pull.rebase", "false")
+    return Person(folder)

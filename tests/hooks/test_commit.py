@@ -10,6 +10,8 @@ from smp_git import Session, Store
 from tests.hooks.conftest import Person, assert_whole
 from tests.support import git
 
+pytestmark = pytest.mark.slow
+
 ONE = "findings/000/FIND-0001.yaml"
 NEW = """\
 id: FIND-0004

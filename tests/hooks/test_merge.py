@@ -14,6 +14,8 @@ from smp_git.snapshot import Reader
 from tests.hooks.conftest import Person, assert_no_markers, assert_whole
 from tests.support import git
 
+pytestmark = pytest.mark.slow
+
 ONE = "findings/000/FIND-0001.yaml"
 TWO = "findings/000/FIND-0002.yaml"
 
