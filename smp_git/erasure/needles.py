@@ -11,14 +11,13 @@ from typing import Final, NamedTuple
 from smp_git.errors import InvalidFileError
 from smp_git.format import document
 from smp_git.format.dialect import escape
-from smp_git.format.ids import parse_id
-from smp_git.format.tombstones import Tombstones, ids_of
-from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.format.tombstones import Tombstones
+from smp_git.git.objects import BLOB, object_id
 from smp_git.memory import MemoryId
 
 # Shorter texts stand in anything; longer ones say where they came from.
 SHORTEST: Final = 24
-_MOST_COMPARED: Final = 3_000
+_MOST_COMPARED: Final = 1_000
 # Values that every memory has of its own kind say nothing of one.
 _STRUCTURAL = re.compile(
     rb"\s*(?:- )?[\"']?(?:id|kind|generation|created_at|updated_at|agent|turn_ref|confidence|"
@@ -48,22 +47,17 @@ class Needles(NamedTuple):
     """Everything that a scan looks for."""
 
     known: Tombstones
-    names: frozenset[bytes]
-    paths: frozenset[bytes]
-    blobs: frozenset[ObjectId]
+    blobs: frozenset[bytes]
     texts: tuple[bytes, ...]
 
 
 def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
     """Return what to look for: every id of the tombstones, the text of the versions."""
-    places = [parse_id(each) for each in ids_of(known)]
     kept = list(versions)
     texts = {text for each in kept for text in _texts(each)}
     return Needles(
         known=known,
-        names=frozenset(place.file.encode() for place in places),
-        paths=frozenset(place.path.encode() for place in places),
-        blobs=frozenset(object_id(BLOB, each.data) for each in kept),
+        blobs=frozenset(object_id(BLOB, each.data).encode() for each in kept),
         texts=tuple(sorted(_least(texts))),
     )
 

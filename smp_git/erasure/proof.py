@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from smp_git.erasure import pages, stream, wording
-from smp_git.erasure.needles import Needles, Version, needles
+from smp_git.erasure.finder import Finder
+from smp_git.erasure.needles import SHORTEST, Needles, Version, needles
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, raw_commit
 from smp_git.errors import DamagedError
 from smp_git.format.ids import is_index, parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
+from smp_git.git.alike import common, common_end
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.repository import Repository
+from smp_git.memory import KINDS
 from smp_git.snapshot import Reader
 
 # So much new text is gathered before it is searched.
 _CHUNK: Final = 1 << 22
-_HEAD: Final = len("100644 ")
+# Versions of one thing begin alike; of so many bytes of them the last one is kept.
+_KEY: Final = 24
+_MOST_KEPT: Final = 1 << 24
+# More than an entry of a tree takes, so that what is new in a tree is in whole entries.
+_MARGIN: Final = 128
+_FILE_NAMES: Final = re.compile(rb" ([^\0 ]{1,96}\.(?:yaml|md))\0")
+_ITEM_LINES: Final = re.compile(rb"^-[^\n]*id[^\n]*", re.MULTILINE)
+_FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values()).encode()
+_STAGED: Final = re.compile(rb"((?:%s)/[^\0]{1,96}\.(?:yaml|md))\0" % _FOLDERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,27 +88,46 @@ def verify(reader: Reader, tombstones: Tombstones, versions: Iterable[Version] =
     )
 
 
-class _Source(NamedTuple):
-    """Where a text comes from: an object (its id and type) or a file (its path)."""
+class _Fresh:
+    """Tells what of a text was not in one that was looked at before it."""
 
-    name: bytes
-    type: bytes
+    def __init__(self) -> None:
+        self._last: dict[bytes, bytes] = {}
+        self._size = 0
 
+    def stretch(self, data: bytes) -> tuple[int, int] | None:
+        """Return where begins and ends what is new in `data`, None if nothing is.
 
-_FILE: Final = b"file"
+        Of no length, it is where two stretches now meet that did not before.
+        """
+        key = data[:_KEY]
+        old = self._last.get(key, b"")
+        if old.startswith(data):
+            return None
+        self._size += len(data) - len(old)
+        if self._size > _MOST_KEPT:
+            self._last.clear()
+            self._size = len(data)
+        self._last[key] = data
+        start = common(old, data)
+        return start, len(data) - common_end(old, data, min(len(old), len(data)) - start)
 
 
 class _Scan:
-    """One pass over everything. What was seen line by line is not searched again."""
+    """One pass over everything. A stretch that was looked at before is not looked at again."""
 
     def __init__(self, repository: Repository, wanted: Needles) -> None:
         self._repository = repository
         self._wanted = wanted
-        self._lines: set[bytes] = set()
-        self._parts: set[bytes] = set()
+        self._finder = Finder(wanted.texts)
+        self._fresh_trees = _Fresh()
+        self._fresh_texts = _Fresh()
+        self._limits: dict[bytes, int] = {}
+        self._files_of: dict[bytes, bool] = {}
         self._chunk: list[bytes] = []
         self._size = 0
         self._found: set[bytes] = set()
+        self._short: set[bytes] = set()
         self._hits: set[str] = set()
         self._also: set[str] = set()
         self.objects = self.files = self.bytes = 0
@@ -114,7 +146,7 @@ class _Scan:
 
     def findings(self) -> tuple[set[str], set[str]]:
         """Return the hits, and the live memories that say the same."""
-        if self._found:
+        if self._found or self._short:
             self._place_texts()
         return self._hits, self._also
 
@@ -125,8 +157,8 @@ class _Scan:
             self._tree(data)
             return
         if kind == BLOB:
-            if name.decode() in self._wanted.blobs:
-                self._found.add(data)
+            if name in self._wanted.blobs:
+                (self._found if len(data) >= SHORTEST else self._short).add(data)
             if self._is_version(data):
                 self._hits.add("a version of a memory's file")
         elif kind == COMMIT:
@@ -134,12 +166,19 @@ class _Scan:
         self._text(data, "an index line of history")
 
     def _file(self, path: str, data: bytes) -> None:
-        if path.encode("utf-8", "surrogateescape") in self._wanted.paths and self._is_version(data):
-            self._hits.add(f"the file {path}")
-        for each in self._wanted.paths if path == ".git/index" else ():
-            if each + b"\0" in data and not self._stands(each.decode()):
+        if self._is_gone_file(path.rpartition("/")[2].encode("utf-8", "surrogateescape")):
+            place = parse_path(path)
+            if place is not None and self._limit(place.text.encode()) and self._is_version(data):
                 self._hits.add(f"the file {path}")
+        if path == ".git/index" and any(map(self._is_staged_gone, set(_STAGED.findall(data)))):
+            self._hits.add(f"the file {path}")
         self._text(data, f"an index line of {path}")
+
+    def _is_staged_gone(self, path: bytes) -> bool:
+        if not self._is_gone_file(path.rpartition(b"/")[2]):
+            return False
+        place = parse_path(path.decode("utf-8", "surrogateescape"))
+        return place is not None and bool(self._limit(place.text.encode())) and not self._stands(place.path)  # fmt: skip
 
     def _stands(self, path: str) -> bool:
         """Whether a later generation of the memory at a path is checked out."""
@@ -147,13 +186,30 @@ class _Scan:
         return file.is_file() and not self._is_version(file.read_bytes())
 
     def _tree(self, data: bytes) -> None:
-        parts = data.split(b"\0")
-        for part in set(parts) - self._parts:
-            self._parts.add(part)
-            name = part.rpartition(b" ")[2] if part[-5:] == b".yaml" or part[-3:] == b".md" else b""
-            if name in self._wanted.names and self._is_gone_entry(data, name):
-                self._parts.discard(part)
+        stretch = self._fresh_trees.stretch(data)
+        if stretch is None:
+            return
+        start, end = stretch
+        for name in _FILE_NAMES.findall(data, max(0, start - _MARGIN), end + _MARGIN):
+            if self._is_gone_file(name) and self._is_gone_entry(data, name):
                 self._hits.add("a path of history")
+
+    def _is_gone_file(self, name: bytes) -> bool:
+        """Whether a file of this name may be a gone memory's."""
+        found = self._files_of.get(name)
+        if found is None:
+            stem, _, suffix = name.rpartition(b".")
+            found = suffix in (b"yaml", b"md") and bool(
+                self._limit(stem) or self._limit(b"state-" + stem)
+            )
+            self._files_of[name] = found
+        return found
+
+    def _limit(self, memory_id: bytes) -> int:
+        found = self._limits.get(memory_id)
+        if found is None:
+            found = self._limits[memory_id] = self._wanted.known.limit_of_text(memory_id)
+        return found
 
     def _is_gone_entry(self, tree: bytes, name: bytes) -> bool:
         for entry in pages.entries(tree):
@@ -168,17 +224,16 @@ class _Scan:
     def _is_version(self, data: bytes) -> bool:
         """Whether bytes are a memory's file that should be gone."""
         name = pages.own_id(data)
-        limit = self._wanted.known.limit_of_text(name) if name else 0
+        limit = self._limit(name) if name else 0
         if not limit:
             return False
         return pages.generation(data, has_front_matter=data.startswith(b"---")) <= limit
 
     def _commit(self, data: bytes) -> None:
-        raw = raw_commit(data)
-        known = self._wanted.known
-        if not any(map(known.limit_of_text, wording.mentions(raw.message))):
+        if not any(map(self._limit, wording.mentions(data))):
             return
-        gone = [each for each in wording.mentions(raw.message) if known.limit_of_text(each) and not self._is_there(raw.tree, each)]  # fmt: skip
+        raw = raw_commit(data)
+        gone = [each for each in wording.mentions(raw.message) if self._limit(each) and not self._is_there(raw.tree, each)]  # fmt: skip
         if wording.without(raw.message, gone.__contains__, touches=False) != raw.message:
             self._hits.add("a commit message")
 
@@ -190,22 +245,25 @@ class _Scan:
             return False
 
     def _text(self, data: bytes, place: str) -> None:
-        fresh = set(data.split(b"\n")) - self._lines
-        self._lines |= fresh
-        for line in fresh:
-            if line[:1] == b"-" and b"id" in line:
-                item = pages.item(line)
-                if item.id and item.generation <= self._wanted.known.limit_of_text(item.id):
-                    self._hits.add(place)
-        if self._wanted.texts and fresh:
-            self._chunk.append(b"\n".join(fresh))
-            self._size += len(self._chunk[-1])
+        stretch = self._fresh_texts.stretch(data)
+        if stretch is None:
+            return
+        # Nothing that is looked for goes beyond a line.
+        start = data.rfind(b"\n", 0, stretch[0]) + 1
+        end = data.find(b"\n", stretch[1])
+        fresh = data[start:] if end < 0 else data[start:end]
+        for line in _ITEM_LINES.findall(fresh):
+            item = pages.item(line)
+            if item.id and item.generation <= self._limit(item.id):
+                self._hits.add(place)
+        if self._finder:
+            self._chunk.append(fresh)
+            self._size += len(fresh)
             if self._size > _CHUNK:
                 self._search()
 
     def _search(self) -> None:
-        text = b"\n".join(self._chunk)
-        self._found.update(each for each in self._wanted.texts if each in text)
+        self._found |= self._finder.found(b"\n".join(self._chunk))
         self._chunk.clear()
         self._size = 0
 
@@ -213,11 +271,12 @@ class _Scan:
 
     def _place_texts(self) -> None:
         paths = _paths(self._repository)
+        self._finder = Finder(self._found)
         for name, kind, data in stream.objects(self._repository):
-            if kind != TREE and any(each in data for each in self._found):
+            if kind != TREE and (data in self._short or self._finder.is_in(data)):
                 self._place(name, kind, data, paths)
         for path, data in _files(self._repository.path):
-            if any(each in data for each in self._found):
+            if self._finder.is_in(data):
                 self._place_file(path, data)
 
     def _place(self, name: bytes, kind: bytes, data: bytes, paths: dict[bytes, set[str]]) -> None:
@@ -250,17 +309,17 @@ class _Scan:
 
     def _place_items(self, path: str, data: bytes) -> None:
         for item in pages.items(data)[1]:
-            if any(each in item.text for each in self._found):
-                if item.id and item.generation > self._wanted.known.limit_of_text(item.id):
+            if self._finder.is_in(item.text):
+                if item.id and item.generation > self._limit(item.id):
                     self._also.add(item.id.decode("utf-8", "replace"))
                 else:
                     self._hits.add(f"an index line of {path}")
 
     def _place_lines(self, message: bytes, place: str) -> None:
         for line in message.split(b"\n"):
-            if any(each in line for each in self._found):
+            if self._finder.is_in(line):
                 named = wording.mentions(line)
-                if named and not self._wanted.known.limit_of_text(named[0]):
+                if named and not self._limit(named[0]):
                     self._also.add(named[0].decode())
                 else:
                     self._hits.add(place)
@@ -302,20 +361,36 @@ def _note_paths(repository: Repository, prefix: str, tree: bytes, found: dict[by
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield every file of a session but the objects: those are looked through inflated."""
-    stack = [folder]
+    stack = [(str(folder), "")]
     while stack:
-        for entry in sorted(stack.pop().iterdir()):
+        here, prefix = stack.pop()
+        for entry in sorted(os.scandir(here), key=_name):
+            path = prefix + entry.name
             if entry.is_symlink():
                 continue
             if entry.is_dir():
-                stack.append(entry)
-                continue
-            path = entry.relative_to(folder).as_posix()
-            if not _is_object(path):
+                stack.append((entry.path, f"{path}/"))
+            elif not _is_object(path):
                 try:
-                    yield path, entry.read_bytes()
+                    yield path, _content(entry.path)
                 except FileNotFoundError:
                     continue
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        parts = [os.read(fd, size + 1)]
+        while parts[-1]:
+            parts.append(os.read(fd, _CHUNK))
+        return b"".join(parts)
+    finally:
+        os.close(fd)
 
 
 def _is_object(path: str) -> bool:

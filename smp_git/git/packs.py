@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.git.alike import common, common_end
 from smp_git.git.objects import BLOB, COMMIT, TREE
 
 _TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3, b"tag": 4}
@@ -19,9 +20,6 @@ _LARGE_OFFSET: Final = 1 << 31
 _LONGEST_CHAIN: Final = 40
 _SMALL: Final = 256
 _HEAD: Final = 12
-# So many bytes are compared as two numbers; differences tend to be near the end.
-_COMPARED: Final = 512
-_NEAR: Final = 256
 _BYTE: Final = [bytes((value,)) for value in range(256)]
 _COPY: Final = struct.Struct("<BIH")
 _STORED: Final = struct.Struct("<3sHH")
@@ -113,8 +111,8 @@ def _deflated(data: bytes) -> bytes:
 
 def _difference(old: bytes, new: bytes) -> bytes:
     """Return a Git delta: what both begin and end with is copied, the middle is inserted."""
-    start = _common(old, new)
-    end = _common_end(old, new, min(len(old), len(new)) - start)
+    start = common(old, new)
+    end = common_end(old, new, min(len(old), len(new)) - start)
     out = [_varint(len(old)), _varint(len(new))]
     _copy(out, 0, start)
     stop = len(new) - end
@@ -123,40 +121,6 @@ def _difference(old: bytes, new: bytes) -> bytes:
         out += (_BYTE[len(part)], part)
     _copy(out, len(old) - end, end)
     return b"".join(out)
-
-
-def _common(left: bytes, right: bytes) -> int:
-    """Return how many bytes two texts begin with in common."""
-    high = min(len(left), len(right))
-    if left[:high] == right[:high]:
-        return high
-    low = 0
-    middle = high - _NEAR
-    while high - low > _COMPARED:
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle
-        middle = (low + high) // 2
-    differing = int.from_bytes(left[low:high]) ^ int.from_bytes(right[low:high])
-    return high - (differing.bit_length() + 7) // 8
-
-
-def _common_end(left: bytes, right: bytes, most: int) -> int:
-    """Return how many bytes, of at most so many, two texts end with in common."""
-    left, right = left[len(left) - most :], right[len(right) - most :]
-    if left == right:
-        return most
-    low = 0
-    while most - low > _COMPARED:
-        middle = (low + most) // 2
-        if left[middle:most] == right[middle:most]:
-            most = middle
-        else:
-            low = middle
-    size = len(left)
-    differing = int.from_bytes(left[low:most], "little") ^ int.from_bytes(right[low:most], "little")
-    return size - low - (differing.bit_length() + 7) // 8
 
 
 def _copy(out: list[bytes], offset: int, size: int) -> None:

@@ -1,0 +1,68 @@
+"""Which of many texts stand in another one, at a cost that hardly grows with their number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from typing import Final
+
+# Fewer texts are searched faster one by one.
+_FEW: Final = 24
+# A text of so many bytes holds, wherever it stands, eight that begin at a multiple of eight.
+SHORTEST: Final = 15
+_WIDTH: Final = 8
+
+# Eight bytes as a number, with each text that has them and their place in it.
+_Anchors = dict[int, list[tuple[int, bytes]]]
+
+
+class Finder:
+    """Looks for texts of at least `SHORTEST` bytes."""
+
+    def __init__(self, texts: Iterable[bytes]) -> None:
+        self._texts = tuple(texts)
+        self._anchors = _anchors(self._texts) if len(self._texts) > _FEW else None
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def found(self, data: bytes) -> set[bytes]:
+        """Return the texts that stand in `data`."""
+        if self._anchors is None:
+            return {text for text in self._texts if text in data}
+        return set(_at_anchors(data, self._anchors))
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether any of the texts stands in `data`."""
+        if self._anchors is None:
+            return any(text in data for text in self._texts)
+        return next(_at_anchors(data, self._anchors), None) is not None
+
+
+def _at_anchors(data: bytes, anchors: _Anchors) -> Iterator[bytes]:
+    """Yield the texts that stand around a place where eight bytes of theirs do."""
+    numbers = _numbers(data, 0)
+    for place in compress(range(len(numbers)), map(anchors.__contains__, numbers)):
+        for offset, text in anchors[numbers[place]]:
+            at = place * _WIDTH - offset
+            if at >= 0 and data.startswith(text, at):
+                yield text
+
+
+def _anchors(texts: tuple[bytes, ...]) -> _Anchors:
+    """Return for each text, and each way it can lie, eight bytes that few others have."""
+    shared = Counter(n for text in texts for shift in range(_WIDTH) for n in _numbers(text, shift))
+    found: _Anchors = {}
+    for text in texts:
+        for shift in range(_WIDTH):
+            numbers = _numbers(text, shift)
+            rarest = min(range(len(numbers)), key=lambda place: shared[numbers[place]])
+            found.setdefault(numbers[rarest], []).append((shift + rarest * _WIDTH, text))
+    return found
+
+
+def _numbers(text: bytes, shift: int) -> memoryview:
+    """Return eight bytes and eight bytes of a text as numbers, from `shift` on."""
+    stop = shift + (len(text) - shift) // _WIDTH * _WIDTH
+    return memoryview(text)[shift:stop].cast("Q")
