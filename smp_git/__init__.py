@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from smp_git.bisect import Culprit as Culprit
     from smp_git.bisect import View as View
+    from smp_git.branching import Branch as Branch
+    from smp_git.branching import Contested as Contested
+    from smp_git.branching import Tag as Tag
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
     from smp_git.errors import SmpError as SmpError
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
     from smp_git.history import Version as Version
     from smp_git.memory import Link as Link
     from smp_git.memory import Memory as Memory
+    from smp_git.merging.commit import MergeResult as MergeResult
+    from smp_git.merging.memories import Conflict as Conflict
     from smp_git.recovery.anonymize import Anonymized as Anonymized
     from smp_git.recovery.anonymize import Switches as Switches
+    from smp_git.recovery.branches import Dropped as Dropped
     from smp_git.recovery.purge import Purged as Purged
     from smp_git.recovery.redaction import Redaction as Redaction
     from smp_git.recovery.restore import Restored as Restored
@@ -35,12 +41,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "Anonymized": "recovery.anonymize",
     "BlamedField": "history",
+    "Branch": "branching",
     "Change": "transaction",
+    "Conflict": "merging.memories",
+    "Contested": "branching",
     "Culprit": "bisect",
+    "Dropped": "recovery.branches",
     "FieldChange": "history",
     "Link": "memory",
     "Memory": "memory",
     "MemoryDiff": "history",
+    "MergeResult": "merging.commit",
     "Problem": "check",
     "Purged": "recovery.purge",
     "Receipt": "erasure.receipt",
@@ -52,6 +63,7 @@ _HOMES = {
     "SmpError": "errors",
     "Store": "store",
     "Switches": "recovery.anonymize",
+    "Tag": "branching",
     "Version": "history",
     "View": "bisect",
 }
@@ -59,12 +71,17 @@ _HOMES = {
 __all__ = [
     "Anonymized",
     "BlamedField",
+    "Branch",
     "Change",
+    "Conflict",
+    "Contested",
     "Culprit",
+    "Dropped",
     "FieldChange",
     "Link",
     "Memory",
     "MemoryDiff",
+    "MergeResult",
     "Problem",
     "Purged",
     "Receipt",
@@ -76,6 +93,7 @@ __all__ = [
     "SmpError",
     "Store",
     "Switches",
+    "Tag",
     "Version",
     "View",
 ]

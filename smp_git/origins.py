@@ -32,6 +32,11 @@ class Origin(NamedTuple):
     commit: Commit
 
 
+def is_alike(left: Mapping[str, Value], right: Mapping[str, Value], name: str) -> bool:
+    """Whether a field has the same value in two memories, or is in neither."""
+    return (name in left) == (name in right) and is_same(left.get(name), right.get(name))
+
+
 def stamp(memory: Memory) -> datetime:
     """Return when a memory says that it was changed last."""
     return memory.updated_at or memory.created_at
@@ -112,12 +117,11 @@ class _Search:
 
     def _same(self, path: str, fields: set[str], blobs: tuple[ObjectId | None, ObjectId | None]) -> set[str]:  # fmt: skip
         """Return those of the fields that a file has alike in two versions."""
-        before, after = (self._version(path, blob).fields for blob in blobs)
-        return {
-            name
-            for name in fields - {WHOLE}
-            if (name in before) == (name in after) and is_same(before.get(name), after.get(name))
-        }
+        before, after = (self._version(path, blob) for blob in blobs)
+        if before.at is None or after.at is None:
+            # A memory that is not there has no field, not even an absent one.
+            return set()
+        return {name for name in fields - {WHOLE} if is_alike(before.fields, after.fields, name)}
 
     def _note(self, commit: Commit, path: str, fields: set[str]) -> None:
         if not fields:

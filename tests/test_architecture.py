@@ -57,6 +57,7 @@ LOOKS_AROUND = {
 }
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
+    "smp_git.branching",
     "smp_git.format.yamlfile",
     "smp_git.deletions",
     "smp_git.git.disk",

@@ -22,7 +22,7 @@ from smp_git.memory import (
     says_same,
     title_of,
 )
-from smp_git.origins import stamp
+from smp_git.origins import is_alike, stamp
 from smp_git.when import format_time
 
 _T = TypeVar("_T")
@@ -126,11 +126,6 @@ def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) 
     made = next(_fitting(carrier, plain, held, lost), None)
     report = tuple(_reported(plain, lost, fields))
     return made._replace(lost=report) if made else _taken_whole(base, left, right)
-
-
-def is_alike(left: Mapping[str, Value], right: Mapping[str, Value], name: str) -> bool:
-    """Whether a field has the same value in two memories, or is in neither."""
-    return (name in left) == (name in right) and is_same(left.get(name), right.get(name))
 
 
 def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:

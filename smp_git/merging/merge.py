@@ -16,7 +16,7 @@ from smp_git.git.repository import Repository
 from smp_git.memory import KINDS, CommitId
 from smp_git.merging import memories, metadata
 from smp_git.merging.memories import Conflict, Stamp, Version
-from smp_git.origins import WHOLE, Origin, origins, stamp
+from smp_git.origins import WHOLE, Origin, is_alike, origins, stamp
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 
@@ -284,9 +284,7 @@ class _Merge:
             here = memories.version(self._merger.data(view, path), path)
             then = memories.version(self._merger.data(there, path), path)
             if here and then:
-                out[path] = [
-                    name for name in fields if memories.is_alike(here.fields, then.fields, name)
-                ]
+                out[path] = [name for name in fields if is_alike(here.fields, then.fields, name)]
         return out
 
     # Other files

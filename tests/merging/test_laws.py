@@ -102,7 +102,7 @@ def line(history: History, base: CommitId, found: list[Edit | str], tag: str) ->
 
 def said(history: History, commit: CommitId) -> dict[str, dict[str, Any]]:
     """What a commit says, whatever its bytes."""
-    out = {}
+    out: dict[str, dict[str, Any]] = {}
     for entry in history.reader.at(commit).entries():
         fields: dict[str, Any] = document.fields_of(history.get(commit, entry.id))
         out[entry.id] = {**fields, "tags": sorted(fields.get("tags", []))}
@@ -262,4 +262,4 @@ def test_merge_bases_are_those_of_git(history: History, shape: list[tuple[int, i
     told = git(history.reader.path, "merge-base", "--all", left, right).split()
 
     assert merge_bases(history.repository, left, right) == sorted(told)
-    assert independent(history.repository, told) == sorted(told)
+    assert independent(history.repository, map(CommitId, told)) == sorted(told)

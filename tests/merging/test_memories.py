@@ -181,6 +181,20 @@ def test_three_values_are_kept_in_whatever_order_they_meet(history: History) -> 
     assert document.decode(found[0], OLD.path).fields["impact"] == "three"
 
 
+def test_a_memory_that_was_away_gives_its_fields_no_age(history: History) -> None:
+    base = history.put(history.root, OLD)
+    gone = history.remove(base, "DEC-0001", tag="zzzz")
+    early = history.put(base, changed(OLD, 0, impact=None), tag="bbbb")
+    late = history.put(base, changed(OLD, 0, impact="p"), tag="cccc")
+    found = [
+        history.files(history.merged(history.merged(first, second), third))[OLD.path]
+        for first, second, third in ((gone, early, late), (early, late, gone), (gone, late, early))
+    ]
+
+    assert len(set(found)) == 1
+    assert b"replica: bbbb" in found[0]
+
+
 def test_a_tombstone_wins_over_either_side(history: History) -> None:
     base = history.put(history.root, OLD, memory("DEC-0002"))
     ours = history.put(base, changed(OLD, 1, impact="low"))
