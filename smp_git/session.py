@@ -19,12 +19,15 @@ from smp_git.errors import (
     InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
+    RefusedError,
     shown,
 )
 from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import parse_id, short_id
+from smp_git.git.repository import MAIN
 from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.memory import (
+    CONTESTED,
     KINDS,
     CommitId,
     Memory,
@@ -43,7 +46,9 @@ from smp_git.upkeep import IndexKeeper, on_open
 
 if TYPE_CHECKING:
     from smp_git.check import Problem
-from smp_git.deletions import Deletions, Home
+    from smp_git.sync.standing import RemoteState
+from smp_git.deletions import Home
+from smp_git.syncing import Syncing
 
 RULE: Final = 1
 METADATA: Final = "metadata.yaml"
@@ -96,6 +101,7 @@ class SessionInfo:
     participants: tuple[Participant, ...]
     size_bytes: int
     problems: tuple[str, ...]
+    remotes: tuple[RemoteState, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -116,10 +122,11 @@ class SessionInfo:
             ],
             "size_bytes": self.size_bytes,
             "problems": list(self.problems),
+            "remotes": [each.as_json() for each in self.remotes],
         }
 
 
-class Session(Deletions):
+class Session(Syncing):
     """One session: add and edit memories, read them, see and undo what happened.
 
     Reading takes no lock and is never torn. Each write is one commit; when a method
@@ -163,7 +170,15 @@ class Session(Deletions):
                 self._known_desk.close()
             if is_here:
                 self._accesses.fold(self._writer)
+            self._close_main()
             self._reader.close()
+
+    def _again(self) -> Self:
+        return type(self)(self.path, self._clock, self._settings, shared=self._shared, home=self._home)  # fmt: skip
+
+    def _look_anew(self) -> None:
+        self.metadata = _metadata(self._reader.snapshot())
+        self._rules = self._redaction.overridden(self.metadata.overrides, METADATA)
 
     def _uid(self) -> str:
         return self.metadata.uid
@@ -275,6 +290,7 @@ class Session(Deletions):
         naming files and lines, if anything does not parse, and ConflictError if both
         changed the same field; then nothing is committed.
         """
+        self._refuse_aside("edits by hand are committed there")
 
         def work(stage: Stage) -> None:
             found = handmade.find(stage.base, self.path)
@@ -310,6 +326,12 @@ class Session(Deletions):
         the commit must not go on.
         """
         return guard.before_commit(self._writer, index_file)
+
+    def _refuse_aside(self, why: str) -> None:
+        if self._reader.ref != MAIN:
+            raise RefusedError(
+                f"the folder shows main, so {why}", hint="smp --branch main, or smp switch main"
+            )
 
     def _one(self, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()) -> Memory:  # fmt: skip
         memory, change = self._written(agent, work)
@@ -353,7 +375,8 @@ class Session(Deletions):
 
         def answer(snapshot: Snapshot) -> Mapping[str, Value]:
             try:
-                return snapshot.get(name).fields
+                fields = snapshot.get(name).fields
+                return MappingProxyType({k: v for k, v in fields.items() if k != CONTESTED})
             except MemoryNotFoundError:
                 return MappingProxyType({})
 
@@ -361,6 +384,7 @@ class Session(Deletions):
 
     def file(self, memory_id: str) -> Path:
         """Return the checked-out file of a memory."""
+        self._refuse_aside("no file of another branch stands there")
         name = self._read(None, lambda snapshot: snapshot.find(memory_id))
         return self.path / parse_id(name).path
 
@@ -449,6 +473,7 @@ class Session(Deletions):
             ),
             size_bytes=size,
             problems=(*snapshot.problems(), *guard.problems(self._reader), *left),
+            remotes=self.remote_states() if self._home is not None else (),
         )
 
 

@@ -130,8 +130,9 @@ def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
     # What was written stands without it; the next open refreshes the index.
     with suppress(SmpError), writer.holding("refreshing Git's index", patience_seconds) as now:
         writer.settle()
-        if reader.ref == MAIN and reader.repository.checked_out() == MAIN:
-            return staging.refresh(reader.repository, now.tree)
+        if reader.repository.checked_out() == MAIN:
+            tree = now.tree if reader.ref == MAIN else reader.main().tree
+            return staging.refresh(reader.repository, tree)
         return True
     return False
 
@@ -145,7 +146,7 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
 
         with suppress(SmpError):
             resume(writer)
-    behind = not staging.is_current(reader.repository.git, reader.snapshot().tree)
+    behind = not staging.is_current(reader.repository.git, reader.main().tree)
     if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
         # Reading needs none of this; the next writer repairs before it writes.
         with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
