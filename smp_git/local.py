@@ -203,6 +203,7 @@ class Local:
             *self.folder.glob("*.tmp"),
             *self.folder.glob("*.tmp.lock"),
             *self.folder.parent.glob("objects/tmp_obj_smp*"),
+            *self.folder.glob("tmp_obj_smp*"),
         ):
             scratch.unlink(missing_ok=True)
 

@@ -225,10 +225,21 @@ def force_files(paths: Iterable[str], folder: str) -> None:
     while rest:
         _force_some(rest[:_AT_ONCE], folder)
         rest = rest[_AT_ONCE:]
+    force_names(folder)
+
+
+def force_names(folder: str) -> None:
+    """Let the names of files whose data was forced out be durable before any reference is."""
+    kind, journal = _file_system(folder)
     if journal and kind in _ORDERED:
         # What was written before a new file was made is in its transaction or an earlier one.
-        replace_durably(f"{folder}/forced", b"", f"{folder}/forced.tmp")
-        Path(f"{folder}/forced").unlink(missing_ok=True)
+        scratch = f"{folder}/tmp_obj_smp_last"  # noqa: S108 - in the object store, as Git has it
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+            Path(scratch).unlink(missing_ok=True)
 
 
 def _force_some(paths: Iterable[str], near: str) -> None:

@@ -336,7 +336,7 @@ class Repository:
         try:
             if self.durable:
                 written.keep(os.dup(fd), f"{self._git}/smp")
-                written.force()
+                written.force_data()
             self._move(ref, expected, scratch)
             if self.durable:
                 disk.force_name(fd, (self.git / ref).parent, self._git)

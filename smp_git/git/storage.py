@@ -67,6 +67,11 @@ class Written:
                 self.keep(os.open(path, os.O_RDONLY), str(path.parent))
 
     def force(self) -> None:
+        """Force the files out, names and all."""
+        self.force_data()
+        disk.force_names(str(self._folder))
+
+    def force_data(self) -> None:
         """Force the data out; the sync of the file that publishes it makes it durable."""
         disk.force_data(self._fds, (*self._folders, str(self._folder)), str(self._folder))
 

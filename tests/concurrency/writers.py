@@ -91,7 +91,7 @@ def assert_clean(path: Path) -> None:
     assert git(path, "fsck", "--strict", "--no-dangling") == ""
     assert git(path, "status", "--porcelain") == ""
     litter = [
-        *path.glob(".git/objects/*/tmp_obj_*"),
+        *path.glob(".git/**/tmp_obj_*"),
         *path.glob(".git/smp/*.tmp*"),
         *path.glob(".git/smp/ref"),
         *path.glob(".git/**/*.lock"),

@@ -102,6 +102,25 @@ def test_copy_of_the_medium_holds_all_that_was_acknowledged(
         _assert_kept(place / "store", [line.split()[0] for line in lines])
 
 
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "journalless"])
+def test_objects_forced_out_are_there_without_any_reference(tmp_path: Path, journal: bool) -> None:
+    disk_file = image(tmp_path / "disk", *(() if journal else ("-O", "^has_journal")))
+    place, copy = tmp_path / "mounted", tmp_path / "copy"
+    with mounted(place, "-o", "loop,commit=300" if journal else "loop", disk_file):
+        session = Store.init(place / "store").create_session("shop")
+        objects = [Object(BLOB, f"number {number}\n".encode()) for number in range(20)]
+        with session._reader.repository.store(objects) as written:
+            written.force()
+        shutil.copyfile(disk_file, copy)
+        session.close()
+    subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
+    with mounted(place, "-o", "loop", copy):
+        for item in objects:
+            assert (
+                git(place / "store/active/shop", "cat-file", "blob", item.id).encode() == item.data
+            )
+
+
 def _forced_by(log: Path) -> None:
     """Let this process, in a boot of its own, note each file that is forced out."""
 
