@@ -26,6 +26,9 @@ _CORE: Final = (
     ),
 )
 
+# A general reader takes microseconds for each; nobody writes so many by hand.
+_MOST_EVENTS: Final = 100_000
+
 
 def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
     """Return the mapping that `text` holds; `what` and `first_line` place it in errors.
@@ -68,8 +71,10 @@ def _placed(error: Exception, text: str, what: str, first_line: int) -> InvalidF
 
 def _check_events(events: Iterator[Any], what: str, first_line: int) -> None:
     depth = documents = 0
-    for event in events:
+    for number, event in enumerate(events):
         kind = type(event).__name__
+        if number > _MOST_EVENTS:
+            raise InvalidFileError(f"{what}: the YAML holds more than {_MOST_EVENTS:,} values")
         line = event.start_mark.line + first_line
         documents += kind == "DocumentStartEvent"
         depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")

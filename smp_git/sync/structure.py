@@ -58,7 +58,7 @@ class Bounds:
     trees: int = 2_000_000
     files: int = 5_000_000
     total_bytes: int = 256 << 30
-    tip_bytes: int = 256 << 20
+    tip_bytes: int = 128 << 20
     folder_entries: int = 20_000
     other_entries: int = 1_000
     depth: int = 6

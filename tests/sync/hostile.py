@@ -294,6 +294,7 @@ _bomb("python-object", "x: !!python/object/apply:os.system ['touch /tmp/pwned']\
 _bomb("directive", "%YAML 1.1\n---\n" + MEMORY.format(id="FIND-0009", text="x"))
 _bomb("two-documents", MEMORY.format(id="FIND-0009", text="x") + "---\nx: 1\n")
 _bomb("100000-digits", MEMORY.format(id="FIND-0009", text="x") + f"x: {'1' * 100_000}\n")
+_bomb("2000000-values", MEMORY.format(id="FIND-0009", text="x") + f"x: [{'1,' * 2_000_000}1]\n")
 _bomb("other-id", MEMORY.format(id="FIND-0008", text="x"))
 _bomb("bad-time", MEMORY.format(id="FIND-0009", text="x").replace("2026-01-11", "2026-13-45"))
 _bomb("no-mapping", "- 1\n- 2\n")
