@@ -350,6 +350,7 @@ class Transaction:
         self._reason = reason
         self._numbers: dict[str, Iterator[int]] = {}
         self._batch = 1
+        self._ref = writer.reader.ref
         base = writer.reader.snapshot()
         self._stage = Stage(base, agent_name(agent), writer.clock(), self._number)
         self._open = True
@@ -407,6 +408,8 @@ class Transaction:
         """Write what is staged; raise ConflictError if it was changed meanwhile."""
         stage = self.staged()
         self._open = False
+        if self._writer.reader.ref != self._ref:
+            raise RefusedError("this transaction began on another branch", hint="begin another one")
         _, self.change = self._writer.run(
             stage.agent, lambda fresh: fresh.adopt(stage), reason=self._reason
         )

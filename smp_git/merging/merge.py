@@ -95,10 +95,14 @@ class _Merger:
     def __init__(self, repository: Repository, tombstones: Tombstones) -> None:
         self.repository = repository
         self.tombstones = tombstones
+        self._bases: dict[tuple[frozenset[CommitId], frozenset[CommitId]], _View] = {}
 
     def merged(self, left: _View, right: _View, depth: int) -> _Done:
         """Return what brings `right` into `left`."""
-        return _Merge(self, left, right, self._base(left, right, depth)).done
+        key = frozenset(left.commits), frozenset(right.commits)
+        if key not in self._bases:
+            self._bases[key] = self._base(left, right, depth)
+        return _Merge(self, left, right, self._bases[key]).done
 
     def _base(self, left: _View, right: _View, depth: int) -> _View:
         """Return what both sides come from: a merge base, or several of them merged."""

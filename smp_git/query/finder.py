@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from smp_git.errors import InvalidFileError
 from smp_git.format.ids import parse_id
-from smp_git.memory import CommitId, Memory, Value
+from smp_git.memory import CONTESTED, CommitId, Memory, Value
 from smp_git.query.answer import Allowed, Found
 from smp_git.search import Document, SearchCache, find_encoder, snippet
 from smp_git.snapshot import Snapshot
@@ -37,7 +37,7 @@ class Finder:
         self._cache = SearchCache.open(place, encoder=find_encoder() if semantic else None)
         self._asking = threading.Lock()
         self._followed: CommitId | None = None
-        self._known_places: dict[tuple[int, int], int] = {}
+        self._known_places: dict[tuple[int, int], bytes] = {}
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Finder:
             self._followed = snapshot.id
             self._known_places.clear()
 
-    def _places(self, wanted: Wanted) -> int | None:
+    def _places(self, wanted: Wanted) -> bytes | None:
         """Return who may answer, as the search knows them; None if everybody may."""
         self._follow(wanted.snapshot)
         if wanted.allowed is None:
@@ -113,12 +113,16 @@ def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:
         )
 
 
+# Who and where, which is not what; and what a merge has decided against.
+_UNSEARCHED: Final = ("speaker", "role", "conversation_id", "turn_ref", "parent", CONTESTED)
+
+
 def searched_text(memory: Memory) -> str:
     """Return everything of a memory that a text query looks at."""
     kind = parse_id(memory.id).kind
     parts = [memory.content]
     for name, value in memory.fields.items():
-        if name not in ("speaker", "role", "conversation_id", "turn_ref", "parent"):
+        if name not in _UNSEARCHED:
             parts += _texts(value)
     if memory.content and memory.title and not memory.content.startswith(memory.title.rstrip("…")):
         parts.insert(0, memory.title)
