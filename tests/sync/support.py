@@ -46,4 +46,4 @@ def sound(session: Session) -> None:
     assert session.verify().clean
     git(session.path, "fsck", "--strict")
     assert git(session.path, "status", "--porcelain") == ""
-    assert not list((session.path / ".git/smp").glob("incoming/*"))
+    assert not list((session.path / ".git").glob("syncing/incoming/*/"))
