@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,7 +10,7 @@ from smp_git import guard, handmade
 from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import graves
-from smp_git.errors import InvalidFileError, LockedError, RefusedError
+from smp_git.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.format import document, lines, tombstones, yamlfile
 from smp_git.format.ids import INDEX, is_index, parse_path
 from smp_git.format.lines import Entry
@@ -23,6 +23,7 @@ from smp_git.handmade import Handmade
 from smp_git.index import Page, changed, row_of
 from smp_git.memory import MAX_FILE_BYTES, CommitId, MemoryId
 from smp_git.snapshot import Snapshot
+from smp_git.sync.structure import check_path
 
 _EXECUTABLE: Final = "100755"
 # What a session is made with and keeps.
@@ -108,9 +109,22 @@ def check(proposal: Proposal, gate: Gate) -> None:
         if child is not None and parse_path(path) is None and not is_index(path)
     ]
     handmade.check(Handmade(own, (), tuple(strangers)), gate.rules)
+    _check_places(proposal, strangers)
     _check_tombstones(proposal, gate)
     if METADATA in proposal.staged:
         _check_metadata(proposal, gate)
+
+
+def _check_places(proposal: Proposal, paths: Iterable[str]) -> None:
+    """Refuse what no other replica would take in."""
+    for path in paths:
+        child = proposal.staged[path]
+        try:
+            check_path(path, bytes.fromhex(child.id) if child else b"")
+        except UntrustedError as error:
+            raise InvalidFileError(
+                error.message, hint=f"git rm --cached {path} takes it out of the commit"
+            ) from None
 
 
 def _check_tombstones(proposal: Proposal, gate: Gate) -> None:

@@ -204,6 +204,17 @@ class Structure:
             raise UntrustedError("more than a session can be: too many folders, files or bytes")
 
 
+def check_path(path: str, blob: bytes) -> None:
+    """Raise UntrustedError if a file may not stand at a path."""
+    above = ""
+    *folders, name = path.split("/")
+    for folder in folders:
+        place = f"{above}/{folder}" if above else folder
+        _check_folder(above, _text(folder.encode("utf-8", "surrogateescape"), above), place)
+        above = place
+    _largest(above, _text(name.encode("utf-8", "surrogateescape"), above), path, blob)
+
+
 def _in(path: str) -> str:
     return f"{path}: " if path else ""
 

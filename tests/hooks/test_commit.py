@@ -135,8 +135,11 @@ def test_later_write_to_the_same_field_is_a_conflict(shop: Person, store: Store)
         ("metadata.yaml", "id: [\n", "metadata.yaml:"),
         ("tombstones.yaml", "- nonsense\n", "tombstones.yaml:1: this is no tombstone"),
         (ONE, b"\xff\xfe", "UTF-8"),
+        (".gitattributes", "* filter=mine\n", ".gitattributes: attributes that a session does not have"),
+        (".editorconfig", "root = true\n", "a name that a session does not have"),
+        ("replicas/mine.txt", "mine\n", "no replica belongs at this path"),
     ],
-    ids=["syntax", "other id", "no id", "no page", "secret", "other session", "no metadata", "tombstone", "bytes"],
+    ids=["syntax", "other id", "no id", "no page", "secret", "other session", "no metadata", "tombstone", "bytes", "attributes", "dot", "replica"],
 )  # fmt: skip
 def test_what_is_refused(shop: Person, path: str, text: str | bytes, message: str) -> None:
     head = shop.git("rev-parse", "HEAD")

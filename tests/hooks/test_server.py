@@ -187,6 +187,28 @@ def test_access_counts_are_taken(pushed: Person, hub: Person, store: Store) -> N
     assert names[0] in _refs(hub)
 
 
+def test_sync_gets_along_with_a_guarded_server(hub: Person, tmp_path: Path, store: Store) -> None:
+    with (store.path / "config.yaml").open("a") as config:
+        config.write(f"key_dir: {tmp_path / 'keys'}\n")
+    with Store.open(store.path, clock=store.clock).create_session("shop") as here:
+        here.add("finding", "The password is apple pie", agent="a")
+        here.add("finding", "No MFA", agent="a")
+        here.add_remote("origin", hub.folder)
+        here.sync()
+        elsewhere = Store.init(tmp_path / "elsewhere", clock=store.clock)
+        (elsewhere.path / "config.yaml").write_text(f"format: 1\nkey_dir: {tmp_path / 'other-keys'}\n")  # fmt: skip
+        with Store.open(elsewhere.path, clock=store.clock).clone(str(hub.folder)) as there:
+            there.edit("FIND-0001", text="The password is apple tart")
+            there.add("finding", "Found there", agent="b")
+            here.delete("FIND-0001", purge=True)
+            here.sync()
+            there.sync()
+            here.sync()
+
+            assert here.head == there.head == _refs(hub)["refs/heads/main"]
+            assert "apple" not in hub.git("log", "-p", "--all")
+
+
 # Installing
 
 
