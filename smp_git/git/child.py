@@ -7,7 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -54,7 +55,20 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, 
     Each line of its standard error goes to `said`. `size` is what it has written so
     far: as long as that grows it is not silent, and no more than `file_bytes` may come.
     """
-    process = subprocess.Popen(  # noqa: S603 - our own arguments
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with _undisturbed():
+            process = _started(arguments, environment, leash)
+        listener = _Listener(process, leash, said, size or (lambda: 0))
+        cut = listener.listen() or _waited(process, leash)
+    finally:
+        if process is not None:
+            _end(process)
+    return Done(process.returncode, bytes(listener.reply), listener.complaint(), cut)
+
+
+def _started(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash) -> subprocess.Popen[bytes]:  # fmt: skip
+    return subprocess.Popen(  # noqa: S603 - our own arguments
         [*_limited(leash), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -63,14 +77,32 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, 
         cwd=Path(os.sep),
         start_new_session=True,
     )
-    listener = _Listener(process, leash, said, size or (lambda: 0))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put an interrupt off to the end: between start and note a process would be nobody's."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    noted: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: noted.append(number))
     try:
-        cut = listener.listen()
-        if not cut:
-            process.wait()
+        yield
     finally:
-        _end(process)
-    return Done(process.returncode, bytes(listener.reply), listener.complaint(), cut)
+        signal.signal(signal.SIGINT, before)
+    if noted:
+        before(noted[0], None)
+
+
+def _waited(process: subprocess.Popen[bytes], leash: Leash) -> str:
+    """Wait for a process that has closed its outputs; return whether it has to be ended."""
+    try:
+        process.wait(leash.silence_seconds)
+    except subprocess.TimeoutExpired:
+        return "silent"
+    return ""
 
 
 def _limited(leash: Leash) -> list[str]:

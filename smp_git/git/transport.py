@@ -300,13 +300,20 @@ def _environment(place: Address, access: Access) -> dict[str, str]:
         "LC_ALL": "C",
         "GIT_ASKPASS": "",
         "SSH_ASKPASS_REQUIRE": "never",
-        "GIT_ALLOW_PROTOCOL": {"path": "file"}.get(place.kind, place.kind),
+        "GIT_ALLOW_PROTOCOL": _protocols(place, access),
         "GIT_SSH_COMMAND": _ssh(access),
         "GIT_SSH_VARIANT": "ssh",
     }
     if access.token is not None and place.kind in ("http", "https"):
         own[_VARIABLE] = access.token
     return own
+
+
+def _protocols(place: Address, access: Access) -> str:
+    """Return the protocols that Git may use: the one of the address, or what a person has for it."""
+    if place.kind == "path":
+        return "file"
+    return f"{place.kind}:ssh:https" if access.ask else place.kind
 
 
 def _ssh(access: Access) -> str:

@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from smp_git.errors import (
     SyncError,
     UntrustedError,
 )
-from smp_git.git import complaint, configured
+from smp_git.git import child, complaint, configured
+from smp_git.git.child import Leash
 from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
 from tests.support import ROOT, git, git_input
 
@@ -613,3 +615,69 @@ def test_ssh_is_told_the_key_and_asks_nobody(tmp_path: Path) -> None:
     assert told[told.index("-i") + 1] == str(tmp_path / "my key")
     assert "IdentitiesOnly=yes" in told
     assert told[-1] == "/run/agent"
+
+
+# Odd servers and processes
+
+
+def test_server_of_plain_files_is_limited_as_well(here: Path, there: Path, tmp_path: Path) -> None:
+    """A server without Git is read file by file, past Git's own checks."""
+    git(here, "update-server-info")
+    handler = partial(_Files, directory=str(here / ".git"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        assert advertised(f"{address}x", ACCESS) == {MAIN: _id(here)}
+        with pytest.raises(SyncError):
+            fetch(there, f"{address}x", ["+refs/heads/*:refs/theirs/*"], ACCESS, Limits(received_bytes=100))  # fmt: skip
+        fetch(there, f"{address}x", ["+refs/heads/*:refs/theirs/*"], ACCESS)
+        server.shutdown()
+
+    assert _id(there, "refs/theirs/main") == _id(here)
+    assert git(there, "fsck").strip() == ""
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.path = self.path.removeprefix("/x")
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_process_that_closes_its_mouth_is_ended() -> None:
+    leash = Leash(silence_seconds=0.5, total_seconds=20, reply_bytes=100)
+
+    done = child.run(["sh", "-c", "exec >&- 2>&-; sleep 60"], {}, leash)
+
+    assert done.cut == "silent"
+    assert done.status < 0
+
+
+def test_process_that_leaves_somebody_behind_is_done() -> None:
+    """As ssh does when it keeps a connection for the next."""
+    leash = Leash(silence_seconds=20, total_seconds=20, reply_bytes=100)
+    started = time.monotonic()
+
+    done = child.run(["sh", "-c", "echo done; sleep 7 & exit 3"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+
+    assert (done.status, done.reply, done.cut) == (3, b"done\n", "")
+    assert time.monotonic() - started < 7
+
+
+def test_children_end_with_what_was_cut_off() -> None:
+    leash = Leash(silence_seconds=0.5, total_seconds=20, reply_bytes=100)
+    mark = "61.7173"
+
+    child.run(["sh", "-c", f"trap '' TERM; sleep {mark} & wait"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+
+    _until(lambda: not _commands(f"sleep {mark}"))
+
+
+def test_limits_hold_for_what_is_started() -> None:
+    leash = Leash(silence_seconds=20, total_seconds=20, reply_bytes=1000, file_bytes=1 << 20, memory_bytes=64 << 20, cpu_seconds=7)  # fmt: skip
+
+    done = child.run(["sh", "-c", "sh -c 'ulimit -f; ulimit -d; ulimit -t; ulimit -c'"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+
+    assert done.reply.split() == [b"2049", b"65536", b"7", b"0"]
