@@ -248,7 +248,8 @@ def _force_some(paths: Iterable[str], near: str) -> None:
         for path in paths:
             with suppress(FileNotFoundError):
                 fds[os.open(path, os.O_RDONLY)] = path
-        force_data(list(fds), {str(Path(path).parent) for path in fds.values()}, near)
+        folders = {str(above) for path in fds.values() for above in list(Path(path).parents)[:2]}
+        force_data(list(fds), folders, near)
     finally:
         for fd in fds:
             os.close(fd)

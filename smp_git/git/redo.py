@@ -140,10 +140,10 @@ class Redo:
     # Emptying
 
     def is_empty(self) -> bool:
-        """Whether no record stands in the line."""
+        """Whether no record stands in the line, or none that may be read."""
         try:
             fd = os.open(self._path, os.O_RDONLY)
-        except FileNotFoundError:
+        except OSError:
             return True
         try:
             return os.pread(fd, len(_MAGIC), 0) != _MAGIC
