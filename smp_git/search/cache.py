@@ -105,7 +105,7 @@ class SearchCache:
             explain=explain,
         )
 
-    def members(self, ids: Iterable[str]) -> int:
+    def members(self, ids: Iterable[str]) -> bytes:
         """Return what `search_all` knows some ids by, until the next `follow`."""
         return self._corpus.members(ids)
 
@@ -115,7 +115,7 @@ class SearchCache:
         question: str,
         *,
         limit: int,
-        allowed: Sequence[int | None],
+        allowed: Sequence[bytes | None],
         now: datetime | None = None,
         explain: bool = True,
     ) -> list[tuple[int, Hit]]:

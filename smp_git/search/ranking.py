@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
-from math import ceil
+from math import frexp
 from typing import Final, NamedTuple
 
-from smp_git.search import planes
-from smp_git.search.corpus import UNIT, Corpus, Scale, Word, shortfall
+from smp_git.search import lanes
+from smp_git.search.corpus import Corpus, Scale, Word
 from smp_git.search.dates import named_days
 from smp_git.search.documents import Hit
-from smp_git.search.planes import Sums
+from smp_git.search.lanes import Sums
 from smp_git.search.questions import Question, parse
 from smp_git.search.segments import Term, term
 from smp_git.search.words import STOP_WORDS, words
@@ -69,31 +69,29 @@ class _Part(NamedTuple):
     terms: Collection[Term]
     words: list[_Counted]
     patterns: list[_Counted]
-    named: int
+    named: bytes
 
-    @property
-    def everyone(self) -> int:
-        """All documents."""
-        return (1 << len(self.corpus.ids)) - 1
-
-    def sums(self, scale: Scale) -> planes.Planes:
-        """Return the sums of words and patterns, in units, each a little short."""
-        lengths = self.corpus.lengths
-        found: planes.Planes = []
+    def sums(self, scale: Scale, unit: float) -> int:
+        """Return the sums of words and patterns in units, each a little short."""
+        gauge = self.corpus.gauge(scale)
+        found = 0
         for word, weight, rarity in (*self.words, *self.patterns):
-            if word.counts:
-                found = planes.plus(found, word.values(weight * rarity, scale, lengths))
+            found += word.values(weight * rarity / unit, gauge)
         return found
 
-    def touched(self, asked: _Asked) -> int:
+    def shortfall(self, scale: Scale, unit: float) -> float:
+        """Return how short the sums may be."""
+        weights = [each.weight * each.rarity / unit for each in (*self.words, *self.patterns)]
+        return self.corpus.gauge(scale).shortfall(weights)
+
+    def touched(self, asked: _Asked) -> bytes:
         """Return the documents that get a score at all."""
-        size = len(self.corpus.ids)
-        members = self.named if asked.names_only else 0
+        sets = [each.word.members() for each in (*self.words, *self.patterns)]
         if asked.days:
-            members |= self.corpus.on(asked.days)
-        for word, _, _ in (*self.words, *self.patterns):
-            members |= word.members(size)
-        return members
+            sets.append(self.corpus.on(asked.days))
+        if asked.names_only:
+            sets.append(self.named)
+        return lanes.either(sets, len(self.corpus.ids))
 
 
 class _Found(NamedTuple):
@@ -143,7 +141,7 @@ def search_all(
     question: str,
     *,
     limit: int,
-    allowed: Sequence[int | None],
+    allowed: Sequence[bytes | None],
     now: datetime | None = None,
     likeness: Sequence[Sequence[float]] | None = None,
     prune: bool = True,
@@ -202,7 +200,7 @@ def _shares(corpus: Corpus, text: str, limit: int) -> dict[int, float]:
         share = scale.value(1.0, counts[each], len(said))
         whole += share * scale.value(rarity, counts[each], len(said))
         asked.append(_Counted(word, share, rarity))
-    parts = [_Part(corpus, terms, asked, [], 0)]
+    parts = [_Part(corpus, terms, asked, [], b"")]
     search = _Pruned(parts, _NOTHING_ELSE, scale)
     likely = search.likely([None], limit)
     return {at: min(1.0, score / whole) for score, _, at in search.scored(likely) if score}
@@ -236,7 +234,7 @@ def _asked(corpora: Sequence[Corpus], question: Question, now: datetime | None) 
         voices=voices,
         terms=terms,
         days=_asked_days(corpora, question, now),
-        names_only=only_names and any(corpus.spoken(voices) for corpus in corpora),
+        names_only=only_names and any(any(corpus.spoken(voices)) for corpus in corpora),
     )
 
 
@@ -304,7 +302,7 @@ def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: Scale) -> list[_Part
             _Counted(row[number], weight, rarity)
             for row, weight, rarity in zip(rows, weights, rarities, strict=True)
         ]
-        named = corpus.spoken(asked.voices) if asked.voices else 0
+        named = corpus.spoken(asked.voices) if asked.voices else b""
         parts.append(_Part(corpus, asked.terms, counted[: len(said)], counted[len(said) :], named))
     return parts
 
@@ -317,7 +315,7 @@ def _pruned(
     asked: _Asked,
     scale: Scale,
     limit: int,
-    filters: Sequence[int | None],
+    filters: Sequence[bytes | None],
 ) -> _Found:
     """Return what `_exhaustive` returns, without scoring what cannot be among the best."""
     search = _Pruned(parts, asked, scale)
@@ -338,12 +336,11 @@ class _Pruned:
         self._parts = parts
         self._asked = asked
         self._scale = scale
-        self._sums = [part.sums(scale) for part in parts]
-        self._slack = shortfall(
-            weight * rarity
-            for part in parts[:1]
-            for _, weight, rarity in (*part.words, *part.patterns)
-        )
+        # A power of two, so that many questions have the same.
+        self._unit = 2.0 ** (frexp(_most(parts, asked))[1] - lanes.BITS)
+        self._sums = [part.sums(scale, self._unit) for part in parts]
+        # One more for what a number loses that is rounded a last time.
+        self._slack = 1 + max((part.shortfall(scale, self._unit) for part in parts), default=0.0)
         self._is_lifted = False
         self.fetched = 0.0
 
@@ -358,56 +355,53 @@ class _Pruned:
         self._is_lifted = True
         if asked.days:
             self._sums = list(map(self._dated, self._parts, self._sums))
-            self._slack = self._slack * _DATE_BOOST + 2 * UNIT
+            self._slack = self._slack * _DATE_BOOST + 2
         if asked.voices:
             self._sums = list(map(self._spoken, self._parts, self._sums))
-            self._slack = self._slack * _SPEAKER_BOOST + UNIT
+            self._slack = self._slack * _SPEAKER_BOOST + 1
 
-    def _dated(self, part: _Part, sums: planes.Planes) -> planes.Planes:
+    def _dated(self, part: _Part, sums: int) -> int:
         meant = part.corpus.on(self._asked.days)
-        halves = planes.within(sums[1:], meant)
-        added = planes.same(int(self.fetched / UNIT), meant)
-        return planes.plus(planes.plus(sums, halves), added)
+        return sums + lanes.halved(sums, meant) + lanes.same(int(self.fetched / self._unit), meant)
 
-    def _spoken(self, part: _Part, sums: planes.Planes) -> planes.Planes:
-        raised = planes.doubled(sums, part.named)
+    def _spoken(self, part: _Part, sums: int) -> int:
+        raised = sums + lanes.within(sums, part.named)
         if not self._asked.names_only:
             return raised
-        return planes.plus(raised, planes.same(int(self.fetched / UNIT), part.named))
+        return raised + lanes.same(int(self.fetched / self._unit), part.named)
 
-    def likely(self, filters: Sequence[int | None], limit: int) -> list[Iterable[int]]:
+    def likely(self, filters: Sequence[bytes | None], limit: int) -> list[list[int]]:
         """Return the places that can be among the best `limit`, corpus by corpus."""
         if limit < 1:
-            return [() for _ in self._parts]
+            return [[] for _ in self._parts]
         every = [
-            Sums(sums, part.everyone if members is None else members)
+            Sums(sums, len(part.corpus.ids), members)
             for sums, part, members in zip(self._sums, self._parts, filters, strict=True)
         ]
-        # One more for what a number loses that is rounded a last time.
-        needed = planes.bar(every, limit) - ceil(self._slack / UNIT) - 1
-        if needed <= 0:
-            every = [
-                Sums(sums, members & part.touched(self._asked))
-                for (sums, members), part in zip(every, self._parts, strict=True)
-            ]
-        return [planes.places_of(planes.reaching(sums, needed)) for sums in every]
+        found = lanes.likely(every, limit, self._slack)
+        if found is not None:
+            return found
+        return [
+            list(lanes.places_of(_narrowed(part.touched(self._asked), members)))
+            for part, members in zip(self._parts, filters, strict=True)
+        ]
 
-    def scored(self, places: Iterable[Iterable[int]]) -> list[tuple[float, int, int]]:
+    def scored(self, places: Iterable[list[int]]) -> list[tuple[float, int, int]]:
         """Return the scores at some places of each corpus, with its number and the place."""
         return [
             (score, number, at)
             for number, (part, likely) in enumerate(zip(self._parts, places, strict=True))
-            for score, at in self._scored(part, list(likely))
+            for score, at in self._scored(part, likely)
         ]
 
     def _scored(self, part: _Part, places: list[int]) -> Iterable[tuple[float, int]]:
         norms = self._scale.norms(map(part.corpus.lengths.__getitem__, places))
-        counted = [(each.word.counts.get, each.weight, each.rarity) for each in (*part.words, *part.patterns)]  # fmt: skip
+        counted = [(each.word.counts, each.weight, each.rarity) for each in (*part.words, *part.patterns)]  # fmt: skip
         scores: list[float] = []
         for place, norm in zip(places, norms, strict=True):
             total = 0.0
-            for count_at, weight, rarity in counted:
-                count = count_at(place)
+            for counts, weight, rarity in counted:
+                count = counts[place]
                 if count:
                     total += weight * (rarity * count / (count + norm))
             scores.append(total)
@@ -417,22 +411,38 @@ class _Pruned:
         return zip(scores, places, strict=True)
 
 
+def _most(parts: Sequence[_Part], asked: _Asked) -> float:
+    """Return what no score exceeds."""
+    weights = [weight * rarity for part in parts[:1] for _, weight, rarity in (*part.words, *part.patterns)]  # fmt: skip
+    # With a little room for rounding, and for what a day fetches where no word is found.
+    most = 1.01 * sum(weights) or 1.0
+    fetched = max(1.0, _FETCHED * most)
+    if asked.days:
+        most = most * _DATE_BOOST + fetched
+    return most * _SPEAKER_BOOST + fetched if asked.voices else most
+
+
+def _narrowed(members: bytes, allowed: bytes | None) -> bytes:
+    return members if allowed is None else lanes.both(members, allowed)
+
+
 class _Lifted:
     """How the score of a document rises if it is of a named day, or by who is named."""
 
     def __init__(self, part: _Part, asked: _Asked, fetched: float) -> None:
-        self._meant = part.corpus.on(asked.days) if asked.days else 0
-        self._named = part.named
+        nobody = bytes(len(part.corpus.ids))
+        self._meant = part.corpus.on(asked.days) if asked.days else nobody
+        self._named = part.named or nobody
         self._fetched = fetched
         self._fetched_by_name = fetched if asked.names_only else 0.0
 
     def dated(self, place: int, score: float) -> float:
         """Return a score with what a named day adds."""
-        return score * _DATE_BOOST + self._fetched if self._meant >> place & 1 else score
+        return score * _DATE_BOOST + self._fetched if self._meant[place] else score
 
     def spoken(self, place: int, score: float) -> float:
         """Return a score with what a named speaker adds."""
-        if self._named >> place & 1:
+        if self._named[place]:
             return score * _SPEAKER_BOOST + self._fetched_by_name
         return score
 
@@ -456,7 +466,7 @@ def _exhaustive(
     asked: _Asked,
     scale: Scale,
     limit: int,
-    filters: Sequence[int | None],
+    filters: Sequence[bytes | None],
     likeness: Sequence[Sequence[float]] | None,
 ) -> _Found:
     """Return the best places, all documents being scored."""
@@ -480,8 +490,9 @@ def _all_sums(part: _Part, scale: Scale) -> list[float]:
     norms = scale.norms(part.corpus.lengths)
     sums = [0.0] * len(norms)
     for word, weight, rarity in (*part.words, *part.patterns):
-        for place, count in word.counts.items():
-            sums[place] += weight * (rarity * count / (count + norms[place]))
+        for place, count in enumerate(word.counts):
+            if count:
+                sums[place] += weight * (rarity * count / (count + norms[place]))
     return sums
 
 
@@ -511,10 +522,10 @@ def _meant(
     ]
 
 
-def _highest(scores: Sequence[float], limit: int, members: int | None) -> list[int]:
+def _highest(scores: Sequence[float], limit: int, members: bytes | None) -> list[int]:
     """Return the places of at least the highest `limit` scores above 0."""
     if members is not None:
-        return [place for place in planes.places_of(members) if scores[place]]
+        return [place for place in lanes.places_of(members) if scores[place]]
     least = min(nlargest(limit, scores), default=0.0)
     return [at for at, score in enumerate(scores) if score >= least and score]
 
@@ -546,7 +557,7 @@ def _explained(part: _Part, asked: _Asked, scale: Scale, place: int, found: _Fou
 def _sum(counted: Iterable[_Counted], place: int, norm: float, start: float) -> float:
     total = start
     for word, weight, rarity in counted:
-        count = word.counts.get(place)
+        count = word.counts[place]
         if count:
             total += weight * (rarity * count / (count + norm))
     return total

@@ -188,6 +188,13 @@ class Postings(NamedTuple):
 _NO_POSTINGS: Final = Postings((), ())
 
 
+class Gathered(NamedTuple):
+    """Places of documents in the corpus, and how often each says a word."""
+
+    places: list[int]
+    counts: list[int]
+
+
 class _Table:
     """The postings of all terms, read in place."""
 
@@ -196,6 +203,13 @@ class _Table:
         postings = self.starts[-1]
         self.slots = _in_place(slots, postings)
         self.counts = _in_place(counts, postings)
+
+    def gather(self, number: int, places: Sequence[int], into: Gathered) -> None:
+        """Add the postings of the term with `number`, each slot by its place."""
+        start, end = self.starts[number], self.starts[number + 1]
+        if start < end:
+            into.places.extend(map(places.__getitem__, self.slots[start:end]))
+            into.counts.extend(self.counts[start:end])
 
     def row(self, number: int) -> Postings:
         """Return the postings of the term with `number`."""
@@ -235,12 +249,13 @@ class Segment:
         every = bytes(self._digests)
         return [every[at : at + DIGEST_BYTES] for at in range(0, len(every), DIGEST_BYTES)]
 
-    def postings(self, term: Term) -> tuple[Postings, Postings]:
-        """Return which documents say `term` how often, and which lend it how often."""
+    def gather(self, term: Term, places: Sequence[int], said: Gathered, lent: Gathered | None) -> None:  # fmt: skip
+        """Add which documents say `term` how often, and if asked, which lend it how often."""
         number = self._number(term)
-        if number is None:
-            return _NO_POSTINGS, _NO_POSTINGS
-        return self._said.row(number), self._lent.row(number)
+        if number is not None:
+            self._said.gather(number, places, said)
+            if lent is not None:
+                self._lent.gather(number, places, lent)
 
     def frequency(self, term: Term) -> int:
         """Return how many documents hold `term`."""
@@ -249,7 +264,8 @@ class Segment:
 
     def count(self, term: Term, slot: int) -> int:
         """Return how often the document in `slot` says words that have `term`."""
-        slots, counts = self.postings(term)[0]
+        number = self._number(term)
+        slots, counts = _NO_POSTINGS if number is None else self._said.row(number)
         place = bisect_left(slots, slot)
         return counts[place] if place < len(slots) and slots[place] == slot else 0
 
@@ -268,8 +284,9 @@ class Segment:
 
     def _number(self, term: Term) -> int | None:
         """Return the number of a term, or None if no document holds it."""
-        number = bisect_left(self._terms, term)
-        return number if number < len(self._terms) and self._terms[number] == term else None
+        terms = self._terms
+        number = bisect_left(terms, term)
+        return number if number < len(terms) and terms[number] == term else None
 
     def _word_numbers(self, word: str, *, is_prefix: bool) -> frozenset[int]:
         """Return the numbers of the words that are `word`, or begin with it."""

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.search import SearchCache, planes, ranking
+from smp_git.search import SearchCache, lanes, ranking
 from smp_git.search.corpus import Corpus
-from smp_git.search.planes import Sums
+from smp_git.search.lanes import Sums
 from smp_git.search.segments import Segment, encode
 from tests.search.strategies import page_states, questions, sentences
 from tests.search.support import Pages, a_document, follow
@@ -103,41 +103,48 @@ def test_pruned_equals_exhaustive(pages: Pages, question: str, limit: int) -> No
     assert ranking.search(corpus, question, limit=limit) == expected
 
 
-numbers = st.lists(st.integers(0, 255), max_size=40)
+numbers = st.lists(st.integers(0, 20_000), max_size=40)
 
 
-def values(sums: planes.Planes, size: int) -> list[int]:
-    return [
-        sum((plane >> place & 1) << bit for bit, plane in enumerate(sums)) for place in range(size)
+def laned(values: list[int]) -> int:
+    return lanes.joined(bytes(n & 255 for n in values), bytes(n >> 8 for n in values))
+
+
+def values(found: int, size: int) -> list[int]:
+    return [low | high << 8 for low, high in zip(*lanes.parted(found, size), strict=True)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 20_000), st.booleans()), max_size=40), st.integers(0, 20_000))  # fmt: skip
+def test_lanes_reckon_like_numbers(rows: list[tuple[int, int, bool]], number: int) -> None:
+    left, right, inside = ([row[n] for row in rows] for n in range(3))
+    members, size = bytes(255 * i for i in inside), len(rows)
+    places = [place for place, i in enumerate(inside) if i]
+
+    assert values(laned(left) + laned(right), size) == list(map(add, left, right))
+    assert values(lanes.within(laned(left), members), size) == list(map(mul, left, inside))
+    assert values(lanes.halved(laned(left), members), size) == [n // 2 * i for n, i in zip(left, inside, strict=True)]  # fmt: skip
+    assert values(lanes.same(number, members), size) == [number * i for i in inside]
+    assert list(lanes.places_of(members)) == places
+    assert lanes.members_of(places, size) == members
+    assert lanes.either([members, bytes(size)], size) == lanes.both(members, members) == members
+
+
+@given(st.lists(st.tuples(numbers, st.integers(0, 2**40 - 1)), max_size=3), st.integers(1, 50), st.integers(0, 9_000))  # fmt: skip
+def test_who_may_be_among_the_highest_is_among_the_likely(rows: list[tuple[list[int], int]], count: int, slack: int) -> None:  # fmt: skip
+    every = [
+        Sums(laned(row), len(row), bytes(255 * (who >> at & 1) for at in range(len(row))))
+        for row, who in rows
     ]
+    seen = [[(at, n) for at, n in enumerate(row) if who >> at & 1] for row, who in rows]
+    ordered = sorted((n for row in seen for _, n in row), reverse=True)
+    found = lanes.likely(every, count, slack)
 
-
-@given(numbers, numbers, st.integers(0, 300), st.integers(0, 6), st.integers(0, 2**40 - 1))
-def test_planes_reckon_like_numbers(
-    left: list[int], right: list[int], factor: int, drop: int, members: int
-) -> None:
-    size = max(len(left), len(right))
-    one, other = planes.spread(bytes(left)), planes.spread(bytes(right))
-    left, right = left + [0] * (size - len(left)), right + [0] * (size - len(right))
-    inside = [members >> place & 1 for place in range(size)]
-
-    assert values(planes.plus(one, other), size) == list(map(add, left, right))
-    assert values(planes.times(one, factor, drop), size) == [n * factor >> drop for n in left]
-    assert values(planes.within(one, members), size) == list(map(mul, left, inside))
-    assert values(planes.doubled(one, members), size) == [n << i for n, i in zip(left, inside, strict=True)]  # fmt: skip
-    assert values(planes.same(factor, members), size) == [factor * i for i in inside]
-
-
-@given(st.lists(numbers, max_size=3), st.integers(1, 50), st.integers(0, 300))
-def test_the_bar_is_what_so_many_reach(rows: list[list[int]], count: int, number: int) -> None:
-    every = [Sums(planes.spread(bytes(row)), (1 << len(row)) - 1) for row in rows]
-    ordered = sorted((n for row in rows for n in row), reverse=True)
-
-    assert planes.bar(every, count) == (ordered[count - 1] if count <= len(ordered) else 0)
-    for row, sums in zip(rows, every, strict=True):
-        reached = planes.reaching(sums, number)
-        assert list(planes.places_of(reached)) == [at for at, n in enumerate(row) if n >= number]
-        assert planes.members_of(planes.places_of(reached), len(row)) == reached
+    if found is not None:
+        least = ordered[count - 1]
+        for row, likely in zip(seen, found, strict=True):
+            assert {at for at, n in row if n + slack >= least} <= set(likely)
+            assert set(likely) <= {at for at, n in row}
+            assert all(n + slack + 512 > least for at, n in row if at in likely)
 
 
 @given(page_states(), questions, st.integers(1, 5), st.integers(1, 3))
