@@ -332,9 +332,11 @@ class Engine:
 
     def _first(self, query: Query, answers: list[tuple[Row, Found]], count: int) -> list[Ranked]:
         """Return the best `count`; who cannot come that far is not scored."""
+        parts: tuple[list[tuple[Row, Found]], ...] = ([], [])
+        for answer in answers:
+            parts[self._catalogue.is_superseded(answer[0])].append(answer)
         out: list[Ranked] = []
-        for behind in (False, True):
-            part = [(row, found) for row, found in answers if self._catalogue.is_superseded(row) is behind]  # fmt: skip
+        for part in parts:
             out += self._first_alike(query, part, count - len(out))
         return out
 

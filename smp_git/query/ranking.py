@@ -72,6 +72,7 @@ class Ranking:
         weights = scale.weights
         self._weights = weights.text + weights.time + weights.importance + weights.access
         self._importance: dict[Group, float] = {}
+        self._unused = access_score(None, scale.now)
 
     def decayed(self, row: Row) -> Decayed:
         """Return a memory's priority with its arithmetic."""
@@ -104,17 +105,13 @@ class Ranking:
         if scale.product:
             return math.inf
         group = group_of(row)
-        weight = self._importance.get(group)
-        if weight is None:
-            weight = self._importance[group] = importance(self.facts(row))
+        known = self._importance.get(group)
+        if known is None:
+            known = self._importance[group] = importance(self.facts(row))
         access = scale.accesses.get(row.entry.id)
-        parts = (
-            weights.text * text,
-            weights.time * time_score(1.0, row.at, scale.now),
-            weights.importance * weight,
-            weights.access * access_score(access.last_at if access else None, scale.now),
-        )
-        return sum(parts) / self._weights + _ROUNDING
+        used = access_score(access.last_at, scale.now) if access else self._unused
+        total = weights.text * text + weights.time * time_score(1.0, row.at, scale.now) + weights.importance * known + weights.access * used  # fmt: skip
+        return total / self._weights + _ROUNDING
 
     def by_priority(self, members: int) -> Iterator[tuple[Row, Decayed]]:
         """Yield the members, highest priority first, superseded ones last.
