@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntFlag
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from typing import Final
 
 from smp_git.git.objects import Commit
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId
 
 
-class _Side(IntFlag):
-    LEFT = 1
-    RIGHT = 2
-    BOTH = 3
-    # An ancestor of a common one: common too, but no base.
-    BELOW = 4
+_LEFT: Final = 1
+_RIGHT: Final = 2
+_BOTH: Final = 3
+# An ancestor of a common one: common too, but no base.
+_BELOW: Final = 4
 
 
 def merge_bases(repository: Repository, left: CommitId, right: CommitId) -> list[CommitId]:
     """Return the common ancestors that no other one descends from, sorted; empty if unrelated."""
+    one = repository.common(left, right)
+    if one in (None, left, right):
+        return [one] if one else []
     found = _common(repository, left, right)
     if len(found) > 1:
         found = independent(repository, found)
@@ -30,7 +32,7 @@ def merge_bases(repository: Repository, left: CommitId, right: CommitId) -> list
 
 def is_ancestor(repository: Repository, older: CommitId, newer: CommitId) -> bool:
     """Whether `newer` is `older` or descends from it."""
-    return merge_bases(repository, older, newer) == [older]
+    return repository.common(older, newer) == older
 
 
 def independent(repository: Repository, commits: Iterable[CommitId]) -> list[CommitId]:
@@ -45,8 +47,8 @@ def independent(repository: Repository, commits: Iterable[CommitId]) -> list[Com
 
 def _common(repository: Repository, left: CommitId, right: CommitId) -> list[CommitId]:
     """Return the common ancestors met first, which clocks that run apart may make too many."""
-    seen: dict[CommitId, _Side] = {left: _Side.LEFT}
-    seen[right] = seen.get(right, _Side(0)) | _Side.RIGHT
+    seen: dict[CommitId, int] = {left: _LEFT}
+    seen[right] = seen.get(right, 0) | _RIGHT
     queue: list[tuple[float, CommitId]] = []
     found: dict[CommitId, None] = {}
 
@@ -55,34 +57,34 @@ def _common(repository: Repository, left: CommitId, right: CommitId) -> list[Com
 
     for name in seen:
         add(name)
-    while any(not seen[name] & _Side.BELOW for _, name in queue):
+    while any(not seen[name] & _BELOW for _, name in queue):
         _, name = heappop(queue)
         sides = seen[name]
-        if sides & _Side.BOTH == _Side.BOTH:
-            if not sides & _Side.BELOW:
+        if sides & _BOTH == _BOTH:
+            if not sides & _BELOW:
                 found[name] = None
-            sides |= _Side.BELOW
+            sides |= _BELOW
         for parent in repository.commit(name).parents:
-            known = seen.get(parent, _Side(0))
+            known = seen.get(parent, 0)
             if known | sides != known:
                 seen[parent] = known | sides
                 add(parent)
-    return [name for name in found if not seen[name] & _Side.BELOW]
+    return [name for name in found if not seen[name] & _BELOW]
 
 
 def only_in(repository: Repository, tip: CommitId, others: Iterable[CommitId]) -> list[Commit]:
     """Return the commits that `tip` has and none of the others, newest first."""
-    seen: dict[CommitId, _Side] = dict.fromkeys(others, _Side.RIGHT)
-    seen[tip] = seen.get(tip, _Side(0)) | _Side.LEFT
+    seen: dict[CommitId, int] = dict.fromkeys(others, _RIGHT)
+    seen[tip] = seen.get(tip, 0) | _LEFT
     queue = [(-repository.commit(name).time.timestamp(), name) for name in seen]
     heapify(queue)
-    while any(not seen[name] & _Side.RIGHT for _, name in queue):
+    while any(not seen[name] & _RIGHT for _, name in queue):
         name = heappop(queue)[1]
         for parent in repository.commit(name).parents:
-            known = seen.get(parent, _Side(0))
+            known = seen.get(parent, 0)
             if known | seen[name] != known:
                 seen[parent] = known | seen[name]
                 heappush(queue, (-repository.commit(parent).time.timestamp(), parent))
-    wanted = sum(sides == _Side.LEFT for sides in seen.values())
-    found = (commit for commit in repository.walk(tip) if seen.get(commit.id) == _Side.LEFT)
+    wanted = sum(sides == _LEFT for sides in seen.values())
+    found = (commit for commit in repository.walk(tip) if seen.get(commit.id) == _LEFT)
     return list(islice(found, wanted))

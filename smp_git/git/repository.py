@@ -251,6 +251,11 @@ class Repository:
 
         return _guarded(wanted[0] if wanted else "", walked)
 
+    def common(self, left: CommitId, right: CommitId) -> CommitId | None:
+        """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
+        found = self._repo.merge_base(pygit2.Oid(hex=left), pygit2.Oid(hex=right))
+        return CommitId(str(found)) if found is not None else None
+
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
         named = text.replace("HEAD", ref, 1) if text.startswith("HEAD") else text

@@ -19,7 +19,7 @@ PUSH, FETCH, PULL = "git push", "git fetch", "git pull --ff-only"
 def run(folder: Path, *, short: bool) -> Iterator[str]:
     """Yield the tables and bounds of syncing."""
     for new in (1, 10) if short else (1, 100, 1_000):
-        rounds = 2 if short else 3 if new == 1_000 else 9  # noqa: PLR2004 - it takes a while
+        rounds = 2 if short else 3 if new == 1_000 else 9
         found = _exchanges(folder / str(new), new, 50 if short else 1_000, rounds)
         noun = "new commit" if new == 1 else "new commits"
         yield f"\n{new:,} {noun}\n"
@@ -61,7 +61,7 @@ def _exchanges(folder: Path, new: int, size: int, rounds: int) -> dict[str, Samp
         found[PULL].append(_timed(lambda: git(folder / "plain", "pull", "-q", "--ff-only")))
     left.close()
     right.close()
-    return {name: Samples(tuple(each)) for name, each in found.items()}
+    return {name: Samples(list(each)) for name, each in found.items()}
 
 
 def _clones(folder: Path, size: int, rounds: int) -> dict[str, Samples]:
@@ -83,7 +83,7 @@ def _clones(folder: Path, size: int, rounds: int) -> dict[str, Samples]:
             ("smp clone, a text query", lambda: cloned(2 * number + 1, "database latency")),
         ):
             found.setdefault(name, []).append(_timed(work))
-    return {name: Samples(tuple(each)) for name, each in found.items()}
+    return {name: Samples(list(each)) for name, each in found.items()}
 
 
 def _asked(session: Session, text: str | None) -> None:

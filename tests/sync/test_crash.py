@@ -14,6 +14,7 @@ import pytest
 
 from smp_git.git import transport
 from smp_git.git.repository import Repository
+from smp_git.recovery import arrival
 from smp_git.sync import inbound, integration, lineage, outbound, state
 from smp_git.sync.quarantine import Quarantine
 from smp_git.transaction import Writer
@@ -35,7 +36,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "fetch": (Quarantine, "fetch"),
     "inspect": (inbound, "inspect"),
     "clean": (inbound, "cleaned"),
-    "follow": (inbound.arrival, "follow"),
+    "follow": (arrival, "follow"),
     "adopt": (Quarantine, "adopt"),
     "lineage": (lineage, "check"),
     "integrate": (inbound, "integrate"),
