@@ -513,3 +513,32 @@ def test_the_index_is_kept_for_main_only(session: Session, aside: Session) -> No
 
     assert git(session.path, "status", "--porcelain") == ""
     assert git(session.path, "rev-parse", MAIN) != git(session.path, "rev-parse", "try/redis")
+
+
+def test_packed_branches_and_tags_are_branches_and_tags(session: Session, aside: Session) -> None:
+    aside.add("finding", "aside")
+    aside.close()
+    session.tag("v1")
+    git(session.path, "pack-refs", "--all")
+
+    assert [branch.name for branch in session.branches()] == ["main", "try/redis"]
+    assert [tag.name for tag in session.tags()] == ["v1"]
+    assert session.drop_branch("try/redis").ids == ("FIND-0001",)
+    assert git(session.path, "branch", "--list").split() == ["*", "main"]
+    session.branch("try/redis").close()
+    session.merge("try/redis")
+
+
+def test_a_turn_is_settled_too(session: Session, aside: Session) -> None:
+    with session.transaction() as tx:
+        tx.add("turn", "said")
+    aside.merge("main")
+    for handle, text in ((aside, "said there"), (session, "said here")):
+        file = handle._reader.snapshot().file("turn-0001") or b""
+        edited = file.replace(b"said", text.encode())
+        handle._writer.run("a", lambda stage, new=edited: stage.put_file("conversation/000/turn-0001.md", new, "edit"))  # fmt: skip
+    session.merge("try/redis")
+
+    (found,) = session.conflicts()
+    assert found.field == "content"
+    assert session.resolve_conflict("turn-1", take=found.replica).content == found.value
