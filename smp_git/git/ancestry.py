@@ -11,7 +11,6 @@ from smp_git.git.objects import Commit
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId
 
-
 _LEFT: Final = 1
 _RIGHT: Final = 2
 _BOTH: Final = 3

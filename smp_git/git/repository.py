@@ -253,7 +253,10 @@ class Repository:
 
     def common(self, left: CommitId, right: CommitId) -> CommitId | None:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
-        found = self._repo.merge_base(pygit2.Oid(hex=left), pygit2.Oid(hex=right))
+        # Its stub leaves out that there may be none.
+        found: pygit2.Oid | None = self._repo.merge_base(
+            pygit2.Oid(hex=left), pygit2.Oid(hex=right)
+        )
         return CommitId(str(found)) if found is not None else None
 
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
-from smp_git import Session, Store
-from tests.bench.samples import Samples
+from smp_git import Store
+from tests.bench.samples import Samples, interleaved
 from tests.bench.table import bound, times
 from tests.bench.workload import fill, texts
 from tests.support import git
@@ -71,23 +72,18 @@ def _clones(folder: Path, size: int, rounds: int) -> dict[str, Samples]:
         session.sync()
     store = _store(folder / "right")
 
-    def cloned(number: int, text: str | None) -> None:
-        with store.clone(str(folder / "hub.git"), f"copy-{number}") as session:
-            _asked(session, text)
+    copies = (f"copy-{number}" for number in count())
 
-    found: dict[str, list[float]] = {}
-    for number in range(rounds):
-        for name, work in (
-            ("git clone", lambda: git(folder, "clone", "-q", "hub.git", f"plain-{number}")),
-            ("smp clone, a structured query", lambda: cloned(2 * number, None)),
-            ("smp clone, a text query", lambda: cloned(2 * number + 1, "database latency")),
-        ):
-            found.setdefault(name, []).append(_timed(work))
-    return {name: Samples(list(each)) for name, each in found.items()}
+    def cloned(text: str | None) -> None:
+        with store.clone(str(folder / "hub.git"), next(copies)) as session:
+            assert session.query(text, kinds=["decision"]).hits
 
-
-def _asked(session: Session, text: str | None) -> None:
-    assert session.query(text, kinds=["decision"]).hits
+    works: dict[str, Callable[[], object]] = {
+        "git clone": lambda: git(folder, "clone", "-q", "hub.git", next(copies)),
+        "smp clone, a structured query": lambda: cloned(None),
+        "smp clone, a text query": lambda: cloned("database latency"),
+    }
+    return interleaved(works, rounds)
 
 
 def _store(folder: Path) -> Store:
