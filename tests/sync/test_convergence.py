@@ -16,11 +16,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from smp_git import Session, Store
+from smp_git.erasure.graves import effective
 from smp_git.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -180,7 +182,6 @@ class Replicas(RuleBasedStateMachine):
     def undo(self, who: int) -> None:
         self.on(self.replicas[who], lambda s: s.undo(agent="agent"))
 
-    @precondition(lambda self: hasattr(Session, "branch"))
     @rule(who=REPLICAS, kind=KINDS)
     def branch_and_merge(self, who: int, kind: str) -> None:
         replica = self.replicas[who]
@@ -281,12 +282,10 @@ class Replicas(RuleBasedStateMachine):
 
     @staticmethod
     def is_deleted(replica: Replica, name: str) -> bool:
-        from smp_git.erasure.graves import effective
-
         return effective(replica.session._reader).limit(name) > 0
 
 
-TestReplicas = Replicas.TestCase
+TestReplicas = pytest.mark.slow(Replicas.TestCase)
 TestReplicas.settings = settings(
     max_examples=max(5, (settings.default or settings()).max_examples // 10),
     stateful_step_count=20,
