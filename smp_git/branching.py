@@ -161,6 +161,7 @@ class Branching(Deletions):
             assert theirs is not None  # noqa: S101 - just found
             result = join(self._writer, self._reader.ref, theirs, by=by, source=f"branch {name}")
         self._keeper.note_write()
+        self._look_anew()
         return result
 
     def drop_branch(self, name: str, *, discard: bool = False, by: str | None = None) -> Dropped:

@@ -542,3 +542,14 @@ def test_a_turn_is_settled_too(session: Session, aside: Session) -> None:
     (found,) = session.conflicts()
     assert found.field == "content"
     assert session.resolve_conflict("turn-1", take=found.replica).content == found.value
+
+
+def test_settings_of_a_branch_hold_there_and_come_with_it(session: Session, aside: Session) -> None:
+    secret = "AKIA" + "IOSFODNN7EXAMPLE"
+    aside.override({"redaction": "off"})
+
+    assert secret in aside.add("finding", f"key {secret}").content
+    assert secret not in session.add("finding", f"key {secret} too").content
+    session.merge("try/redis")
+    assert session.metadata.overrides == {"redaction": "off"}
+    assert secret in session.add("finding", f"key {secret} again").content
