@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import merge
-from itertools import islice
+from itertools import islice, repeat
 from typing import Final, NamedTuple
 
 from smp_git.errors import DamagedError, InvalidQueryError
-from smp_git.query.answer import Answer, Found, Hit, Ranked, end_of, most_by_text
+from smp_git.query.answer import (
+    Answer,
+    Candidate,
+    Found,
+    Hit,
+    Ranked,
+    best_found,
+    end_of,
+    most_by_text,
+)
 from smp_git.query.catalogue import Row, bits_of
 from smp_git.query.desk import Side
 from smp_git.query.finder import Finder, Wanted
@@ -48,30 +57,17 @@ class _Voice(NamedTuple):
     factor: float
 
 
-class _Standing(NamedTuple):
-    """A ranked memory among those of all sessions."""
-
-    voice: _Voice
-    item: Ranked
-
-    @property
-    def place(self) -> tuple[bool, float]:
-        """What orders it."""
-        return self.voice.side.engine.is_behind(self.item), -self.item.score * self.voice.factor
-
-
 def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
         voices = [_voice(stack, session, query, now) for session in sessions]
         if query.text is None:
-            streams = [_stream(voice, voice.side.engine.listed(query, voice.members)) for voice in voices]  # fmt: skip
             members = [voice.members for voice in voices]
+            page = _listed(voices, query)
         else:
             answers = _by_text(voices, query, now)
-            streams = [_stream(voice, voice.side.engine.in_order(query, rows)) for voice, rows in zip(voices, answers, strict=True)]  # fmt: skip
             members = [bits_of(row.slot for row, _ in rows) for rows in answers]
-        page = islice(merge(*streams, key=lambda each: each.place), query.offset, end_of(query))
-        found = [(each.voice, each.voice.side.engine.hit(each.item, query)) for each in page]
+            page = _best(voices, answers, query)
+        found = [(voice, voice.side.engine.hit(item, query)) for voice, item in page]
         if query.include_related:
             found += _related(voices, found, query)
         return Answer(
@@ -80,6 +76,29 @@ def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
             aggregations=_counted(voices, members, query),
             problems=tuple(f"{voice.session}: {problem}" for voice in voices for problem in voice.side.problems(query)),
         )  # fmt: skip
+
+
+def _listed(voices: Iterable[_Voice], query: Query) -> list[tuple[_Voice, Ranked]]:
+    """Return the page of a query without a text; no more is ranked than is listed."""
+    streams = [zip(repeat(voice), voice.side.engine.listed(query, voice.members)) for voice in voices]
+    return list(islice(merge(*streams, key=_place), query.offset, end_of(query)))
+
+
+def _place(standing: tuple[_Voice, Ranked]) -> tuple[bool, float]:
+    voice, item = standing
+    return voice.side.engine.is_behind(item.row), -item.score * voice.factor
+
+
+def _best(voices: Sequence[_Voice], answers: Sequence[list[tuple[Row, Found]]], query: Query) -> list[tuple[_Voice, Ranked]]:  # fmt: skip
+    """Return the page of a query by text."""
+    candidates = [
+        Candidate(voice.side.engine, voice.factor, number, row, found)
+        for number, (voice, rows) in enumerate(zip(voices, answers, strict=True))
+        for row, found in rows
+    ]
+    end = end_of(query)
+    ranked = best_found(candidates, query, end)[query.offset : end]
+    return [(voices[each.session], item) for each, item in ranked]
 
 
 def _voice(stack: ExitStack, session: Session, query: Query, now: datetime) -> _Voice:
@@ -101,10 +120,6 @@ def _by_text(voices: Sequence[_Voice], query: Query, now: datetime) -> list[list
         voice.side.engine.answers(query, voice.members, each)
         for voice, each in zip(voices, found, strict=True)
     ]
-
-
-def _stream(voice: _Voice, items: Iterable[Ranked]) -> Iterator[_Standing]:
-    return (_Standing(voice, item) for item in items)
 
 
 def _related(voices: Iterable[_Voice], found: Sequence[tuple[_Voice, Hit]], query: Query) -> list[tuple[_Voice, Hit]]:  # fmt: skip

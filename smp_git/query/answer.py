@@ -14,7 +14,7 @@ from smp_git.decay import Decayed, importance
 from smp_git.errors import InvalidFileError
 from smp_git.format.ids import parse_id
 from smp_git.memory import KINDS, Memory, MemoryId, Value
-from smp_git.query.catalogue import INDEXED, Catalogue, Place, Row, bits_of, place_of, slots_of
+from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
 from smp_git.query.conditions import Condition, comparable
 from smp_git.query.ranking import Ranking, Scale, membership
 from smp_git.query.request import Aggregation, Order, Query
@@ -305,58 +305,31 @@ class Engine:
         answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
-            answers = [(row, found) for row, found in answers if self._scored(row, found, query).score >= least]  # fmt: skip
+            answers = [(row, found) for row, found in answers if self.scored(row, found, query).score >= least]  # fmt: skip
         return answers
 
-    def in_order(self, query: Query, answers: Iterable[tuple[Row, Found]]) -> list[Ranked]:
-        """Return what was found by text, the best first, what was replaced last."""
-        return sorted((self._scored(row, found, query) for row, found in answers), key=self._relevance_order)  # fmt: skip
-
-    def is_behind(self, item: Ranked) -> bool:
+    def is_behind(self, row: Row) -> bool:
         """Whether a memory was replaced."""
-        return self._catalogue.is_superseded(item.row)
+        return self._catalogue.is_superseded(row)
+
+    def most(self, row: Row, found: Found) -> float:
+        """Return a score that a found memory does not exceed, at a small part of its cost."""
+        return self._ranking.most(row, found.score)
 
     def _best(self, query: Query, answers: list[tuple[Row, Found]]) -> list[Ranked]:
         """Return the page that is asked for."""
         end = end_of(query)
-        if end is not None and query.sort in ((), _BEST_FIRST):
-            return self._first(query, answers, end)[query.offset : end]
-        ranked = [self._scored(row, found, query) for row, found in answers]
-        if query.sort not in ((), _BEST_FIRST):
-            scores = {item.row.slot: item.score for item in ranked}
-            place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))}  # fmt: skip
-            ranked.sort(key=lambda item: place[item.row.slot])
-        else:
-            ranked.sort(key=self._relevance_order)
+        if query.sort in ((), _BEST_FIRST):
+            found = best_found([Candidate(self, 1.0, 0, *answer) for answer in answers], query, end)
+            return [item for _, item in found][query.offset : end]
+        ranked = [self.scored(row, found, query) for row, found in answers]
+        scores = {item.row.slot: item.score for item in ranked}
+        place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))}  # fmt: skip
+        ranked.sort(key=lambda item: place[item.row.slot])
         return ranked[query.offset : end]
 
-    def _first(self, query: Query, answers: list[tuple[Row, Found]], count: int) -> list[Ranked]:
-        """Return the best `count`; who cannot come that far is not scored."""
-        parts: tuple[list[tuple[Row, Found]], ...] = ([], [])
-        for answer in answers:
-            parts[self._catalogue.is_superseded(answer[0])].append(answer)
-        out: list[Ranked] = []
-        for part in parts:
-            out += self._first_alike(query, part, count - len(out))
-        return out
-
-    def _first_alike(self, query: Query, part: list[tuple[Row, Found]], count: int) -> list[Ranked]:  # fmt: skip
-        hopeful = sorted(((self._ranking.most(row, found.score), n) for n, (row, found) in enumerate(part)), reverse=True)  # fmt: skip
-        ranked: list[Ranked] = []
-        scores: list[float] = []
-        for most, number in hopeful:
-            if count < 1 or (len(scores) == count and scores[0] > most):
-                break
-            item = self._scored(*part[number], query)
-            ranked.append(item)
-            (heappush if len(scores) < count else heappushpop)(scores, item.score)
-        return sorted(ranked, key=self._relevance_order)[: max(0, count)]
-
-    def _relevance_order(self, item: Ranked) -> tuple[bool, float, Place]:
-        row = item.row
-        return self._catalogue.is_superseded(row), -item.score, place_of(row)
-
-    def _scored(self, row: Row, found: Found, query: Query) -> Ranked:
+    def scored(self, row: Row, found: Found, query: Query) -> Ranked:
+        """Return how well a memory answers, given how well its words do."""
         decayed = self._ranking.decayed(row)
         scored = self._ranking.scored(row, decayed, found.score)
         parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
@@ -428,6 +401,45 @@ class Engine:
             return [row.at.strftime("%Y-%m-%dT%H:00" if name == "hour" else "%Y-%m-%d")]
         value = self._value(row, name)
         return [str(value)] if value is not None else []
+
+
+class Candidate(NamedTuple):
+    """A memory found by text in a session: how much that counts, and the session's number."""
+
+    engine: Engine
+    factor: float
+    session: int
+    row: Row
+    found: Found
+
+
+def best_found(candidates: Iterable[Candidate], query: Query, count: int | None) -> list[tuple[Candidate, Ranked]]:  # fmt: skip
+    """Return the best `count` by relevance, or all; who cannot come that far is not scored.
+
+    What was replaced comes last. Equal ones stand in the order of sessions, the newest first.
+    """
+    present: list[Candidate] = []
+    replaced: list[Candidate] = []
+    for each in candidates:
+        (replaced if each.engine.is_behind(each.row) else present).append(each)
+    out = _best_alike(present, query, count)
+    return out + _best_alike(replaced, query, None if count is None else count - len(out))
+
+
+def _best_alike(candidates: list[Candidate], query: Query, count: int | None) -> list[tuple[Candidate, Ranked]]:  # fmt: skip
+    wanted = len(candidates) if count is None else max(0, count)
+    hopeful = sorted(((each.factor * each.engine.most(each.row, each.found), n) for n, each in enumerate(candidates)), reverse=True)  # fmt: skip
+    ranked: list[tuple[Candidate, Ranked]] = []
+    scores: list[float] = []
+    for most, number in hopeful:
+        if wanted < 1 or (len(scores) == wanted and scores[0] > most):
+            break
+        each = candidates[number]
+        item = each.engine.scored(each.row, each.found, query)
+        ranked.append((each, item))
+        (heappush if len(scores) < wanted else heappushpop)(scores, item.score * each.factor)
+    ranked.sort(key=lambda pair: (-pair[1].score * pair[0].factor, pair[0].session, place_of(pair[0].row)))  # fmt: skip
+    return ranked[:wanted]
 
 
 def _measure(measure: str, values: list[Any]) -> object:
