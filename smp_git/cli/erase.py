@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +19,6 @@ from smp_git.session import Session
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
-    from smp_git.erasure.receipt import Receipt
     from smp_git.recovery.redaction import Redaction
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
@@ -70,7 +70,7 @@ def delete(
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
         receipt = session.delete(plan.ids, reason=reason, by=_by(ctx, by), purge=purge)
-    return emit(ctx, receipt.as_json(), lambda: _receipt(receipt))
+    return emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
 
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
@@ -78,19 +78,38 @@ def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
     return "\n".join(f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids)  # fmt: skip
 
 
-def _receipt(receipt: Receipt) -> str:
-    counts, proof = receipt.counts, receipt.proof
-    fate = f"until {format_time(receipt.deadline)}" if receipt.deadline else "never again"
-    found = "nothing found" if proof.clean else f"found at {', '.join(proof.hits)}"
+def _receipt(found: Mapping[str, Any]) -> str:
+    """Return a receipt, as it is kept, for people."""
+    counts, proof = found["counts"], found["proof"]
+    fate = f"until {found['deadline']}" if found["deadline"] else "never again"
+    seen = "nothing found" if proof["clean"] else f"found at {', '.join(proof['hits'])}"
+    removed = [
+        _count(counts["versions"], "version"),
+        f"{_count(counts['commits_rewritten'], 'commit')} rewritten",
+        f"{_count(counts['objects_removed'], 'object')} removed",
+    ]
     lines = [
-        f"deleted {', '.join(receipt.ids)}",
-        f"  {counts.versions} versions, {counts.commits_rewritten} commits rewritten, {counts.objects_removed} objects removed",
-        f"  searched {proof.objects} objects and {proof.files} files: {found}",
+        f"deleted {', '.join(found['ids'])}",
+        f"  {', '.join(removed)}",
+        f"  searched {_count(proof['objects'], 'object')} and {_count(proof['files'], 'file')}: {seen}",
         f"  restorable {fate}",
+        *(f"  also stands in {name}" for name in proof["also_in"]),
+        *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]  # fmt: skip
-    lines += [f"  also stands in {name}" for name in proof.also_in]
-    lines += [f"  out of reach: {place}" for place in receipt.out_of_reach]
     return "\n".join(lines)
+
+
+def _kept_receipt(found: Mapping[str, Any]) -> str:
+    """Return the receipt of an earlier deletion, of memories or of the session."""
+    reason = f": {found['reason']}" if found["reason"] else ""
+    said = f"  {found['deletion']}, at {found['at']} by {found['by']}{reason}"
+    if "session" in found:
+        return f"deleted session {found['session']}\n{said}"
+    return f"{_receipt(found)}\n{said}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 @command(example="smp trash")
@@ -268,17 +287,7 @@ def receipt(
     """Show what a deletion removed and proved"""
     with session_of(ctx) as session:
         found = dict(session.receipt(name))
-    emit(
-        ctx, found, lambda: "\n".join(f"{key:<12} {_plain(value)}" for key, value in found.items())
-    )
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(item)}" for name, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)
+    emit(ctx, found, lambda: _kept_receipt(found))
 
 
 @command(example="smp verify --deleted")

@@ -44,6 +44,8 @@ _MOST_PLANS: Final = 5
 _LOCK: Final = "erasing/lock"
 _PATIENCE_SECONDS: Final = 60.0
 
+_TAGS: Final = "refs/tags/"
+
 Seal = Callable[[Sequence[Version]], None]
 
 
@@ -86,13 +88,16 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
     return replace(receipt, reason=reason, deadline=deadline)
 
 
-def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None) -> Receipt | None:  # fmt: skip
+def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False) -> Receipt | None:  # fmt: skip
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
-    `seal` gets only the versions that no remote had when it was last seen.
+    `seal` gets only the versions that no remote had when it was last seen. With `again`
+    what was deleted here before is looked for too: plain Git may have brought it back.
     """
-    if effective(writer.reader).covers(arrived):
+    known = effective(writer.reader)
+    if known.covers(arrived) and not again:
         return None
+    arrived = arrived | known if again else arrived
     order = _Order((), False, agent_name(by), now, deletion or _new_name(now), seal, arrived)  # noqa: FBT003 - as above
     return _erased(writer, order)
 
@@ -123,7 +128,7 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
         commit=done.commit,
         counts=_counts(done),
         proof=found,
-        out_of_reach=_out_of_reach(writer.reader.repository),
+        out_of_reach=_out_of_reach(writer.reader.repository, done.plan),
         seconds=clock.laps,
     )
 
@@ -222,6 +227,7 @@ def _check_ids(plan: Plan, order: _Order) -> None:
 def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _Done:
     """Do what needs the lock: the tail, sealing, publishing, removal."""
     guards.check(plan.repository.git)
+    guards.check_index(plan.repository.git)
     plan.update()
     versions = (*plan.versions(), *plan.uncommitted(order.now))
     found = order.arrived or _tombstones(versions, order, plan.known)
@@ -335,9 +341,18 @@ def _counts(done: _Done) -> Counts:
     )
 
 
-def _out_of_reach(repository: Repository) -> tuple[str, ...]:
+def _out_of_reach(repository: Repository, plan: Plan) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
+    remotes = sorted(repository.remotes())
+    moved = [name.removeprefix(_TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(_TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
     return (
-        *(f"remote {name}: holds it until it is synced" for name in sorted(repository.remotes())),
+        *(f"remote {name}: holds it until it is synced" for name in remotes),
+        *(f"tag {name}: who has fetched it keeps it until its next sync" for name in moved if remotes),
+        *(f"submodule {name}: a repository of its own, not looked into" for name in _submodules(repository)),
         "clones, backups and file system snapshots made before",
-    )
+    )  # fmt: skip
+
+
+def _submodules(repository: Repository) -> list[str]:
+    folder = repository.git / "modules"
+    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.erasure.rewrite import TAG, Read
-from smp_git.errors import DamagedError, RefusedError
+from smp_git.errors import DamagedError, LockedError, RefusedError
+from smp_git.git import staging
 from smp_git.git.objects import COMMIT
 
 _UNDER_WAY: Final = {
@@ -51,6 +52,15 @@ def _check_neighbours(git: Path) -> None:
             f"it has linked worktrees ({', '.join(worktrees)})",
             "remove them with git worktree first",
         )
+
+
+def check_index(git: Path) -> None:
+    """Raise LockedError or RefusedError if Git's index could not be cleaned now."""
+    why = staging.obstacle(git)
+    if why == staging.HELD:
+        raise LockedError(f"nothing was deleted from session {git.parent.name}: {why}", hint="try again when it is done")  # fmt: skip
+    if why:
+        raise _refused(git, why, "git status says more")
 
 
 def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:

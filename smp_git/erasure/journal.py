@@ -65,8 +65,8 @@ def write(smp: Path, journal: Journal) -> None:
 def read(smp: Path) -> Journal | None:
     """Return the journal of an interrupted deletion, or None."""
     try:
-        kept = json.loads((smp / _NAME).read_bytes())
-    except (FileNotFoundError, ValueError):
+        kept = json.loads(disk.content(smp / _NAME) or b"")
+    except ValueError:
         # It is replaced whole, so a torn one was never acknowledged.
         return None
     at = parse_time(kept["at"], datetime.fromisoformat("2026-01-01T00:00:00+00:00"))

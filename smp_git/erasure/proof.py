@@ -32,6 +32,9 @@ _KEY: Final = 24
 _MOST_KEPT: Final = 1 << 24
 # More than an entry of a tree takes, so that what is new in a tree is in whole entries.
 _MARGIN: Final = 128
+# Versions differ most often near their end; a short stretch is not worth telling exactly.
+_NEAR: Final = 256
+_SHORT: Final = 1_024
 _FILE_NAMES: Final = re.compile(rb" ([^\0 ]{1,96}\.(?:yaml|md))\0")
 _ITEM_LINES: Final = re.compile(rb"^-[^\n]*id[^\n]*", re.MULTILINE)
 _FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values()).encode()
@@ -109,8 +112,12 @@ class _Fresh:
             self._last.clear()
             self._size = len(data)
         self._last[key] = data
+        most = min(len(old), len(data))
+        near = max(0, most - _NEAR)
+        if old[:near] == data[:near] and len(data) - near < _SHORT:
+            return near, len(data)
         start = common(old, data)
-        return start, len(data) - common_end(old, data, min(len(old), len(data)) - start)
+        return start, len(data) - common_end(old, data, most - start)
 
 
 class _Scan:
@@ -163,6 +170,8 @@ class _Scan:
                 self._hits.add("a version of a memory's file")
         elif kind == COMMIT:
             self._commit(data)
+            self._lines(data, "an index line of history")
+            return
         self._text(data, "an index line of history")
 
     def _file(self, path: str, data: bytes) -> None:
@@ -186,7 +195,7 @@ class _Scan:
         return file.is_file() and not self._is_version(file.read_bytes())
 
     def _tree(self, data: bytes) -> None:
-        stretch = self._fresh_trees.stretch(data)
+        stretch = self._fresh_trees.stretch(data) if len(data) > _NEAR else (0, len(data))
         if stretch is None:
             return
         start, end = stretch
@@ -251,8 +260,11 @@ class _Scan:
         # Nothing that is looked for goes beyond a line.
         start = data.rfind(b"\n", 0, stretch[0]) + 1
         end = data.find(b"\n", stretch[1])
-        fresh = data[start:] if end < 0 else data[start:end]
-        for line in _ITEM_LINES.findall(fresh):
+        self._lines(data[start:] if end < 0 else data[start:end], place)
+
+    def _lines(self, fresh: bytes, place: str) -> None:
+        """Look at lines that were not looked at before."""
+        for line in _ITEM_LINES.findall(fresh) if b"\n-" in fresh or fresh[:1] == b"-" else ():
             item = pages.item(line)
             if item.id and item.generation <= self._limit(item.id):
                 self._hits.add(place)
@@ -385,7 +397,10 @@ def _content(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        parts = [os.read(fd, size + 1)]
+        data = os.read(fd, size + 1)
+        if len(data) == size:
+            return data
+        parts = [data]
         while parts[-1]:
             parts.append(os.read(fd, _CHUNK))
         return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +16,7 @@ from smp_git.format import messages, tombstones
 from smp_git.format.ids import INDEX, parse_id
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.tombstones import Tombstones, ids_of
-from smp_git.git import disk, packs, references
+from smp_git.git import command, disk, packs, references
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -34,6 +35,7 @@ from smp_git.git.packs import Packed
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
+from smp_git.git.survivors import orphans
 from smp_git.memory import CommitId
 from smp_git.transaction import Writer
 
@@ -59,7 +61,8 @@ class Publisher:
         self._new = dict(self._plan.result.refs)
         self._new[ref] = self._deletion(self._new[ref])
         made = {**self._plan.rewriter.made, **self._extra}
-        fresh = [
+        fresh = [] if self._stored else list(self._left_alone())
+        fresh += [
             Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored
         ]
         if fresh:
@@ -67,6 +70,17 @@ class Publisher:
             self._stored.update(made)
         journal.reached("objects written")
         return CommitId(self._new[ref].hex())
+
+    def _left_alone(self) -> Iterator[Packed]:
+        """Yield what stays but is packed as a difference to something that goes."""
+        rewriter, latest = self._plan.rewriter, dict[str, bytes]()
+        series = rewriter.series()
+        found = orphans(self._git / "objects" / "pack", series, rewriter.replaced)
+        there = command.objects(self._git, found)
+        for name, role in series.items():
+            if name in there:
+                yield Packed(name, *there[name], latest.get(role))
+                latest[role] = name
 
     def entry(self, step: str) -> Journal:
         """Return the journal with the references before and after."""
@@ -198,17 +212,16 @@ class Publisher:
         """Bring the checked-out files of the deleted, and of their pages, up to date."""
         repository = self._plan.repository
         tree = self.tree_shown()
-        ids = list(ids_of(known))
-        for path in removal.copies(repository.path, ids):
+        for path in removal.copies(repository.path, known):
             path.unlink(missing_ok=True)
         if tree is None:
             return
         files = self._own_files(tree)
-        for page in {parse_id(each).page for each in ids}:
+        for page in removal.pages_there(repository, tree, known):
             blob = repository.find(tree, f"{page}/{INDEX}")
             files[f"{page}/{INDEX}"] = repository.blob(blob) if blob else None
-        for each in ids:
-            files |= self._file(each, tree, known)
+            for place in removal.gone_there(repository, tree, page, known):
+                files |= self._file(place.text, tree, known)
         scratch = self._git / "smp" / "checkout.tmp"
         removal.check_out(repository.path, files, scratch)
         self._writer.reader.local.clear_pending()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,12 +13,13 @@ from typing import Final, NamedTuple
 from smp_git import incoming
 from smp_git.erasure import journal, pages
 from smp_git.erasure.pages import FOLDER
-from smp_git.erasure.rewrite import TAG, Read, Rewriter, raw_commit
+from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
-from smp_git.format.ids import INDEX, parse_id, parse_path
+from smp_git.errors import InvalidError
+from smp_git.format.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import command, disk, packs
-from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId
 from smp_git.git.packs import Pack
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
@@ -38,12 +40,16 @@ _STALE_PATTERNS: Final = (
     "sharedindex.*", "objects/pack/multi-pack-index-*", "objects/pack/tmp_*", "objects/pack/.tmp-*",
     "objects/*/tmp_obj*", "objects/tmp_*", "*.stash.*", "*~", ".*.sw?",
 )  # fmt: skip
+_LEFT: Final = "left.json"
 # What `.git/smp` keeps that holds no content; everything else there is a cache.
 _LOCAL: Final = frozenset(
     ("lock", "epoch", "counters.json", "pending.json", "replica.json", "boot", "index-tree",
-     "tombstones.json", "erasure.json", "access.log", "index-lock", "ref")
+     "tombstones.json", "erasure.json", "access.log", "index-lock", "ref", _LEFT)
 )  # fmt: skip
 _KEPT_LOG: Final = "refs/stash"
+_NUMBERED: Final = re.compile(
+    r"(?<![A-Za-z0-9_-])([A-Za-z]+-[0-9]{4,18})(?![A-Za-z0-9_])(-[a-z][a-z0-9]{3}(?=\.))?"
+)
 _LOOSE: Final = re.compile(r"[0-9a-f]{40}")
 
 
@@ -176,26 +182,37 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
 def _repack(repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]) -> int:
     """Put what lives of some packs into one, and remove them; return the new one's size."""
     folder = repository.git / "objects" / "pack"
-
-    def read(names: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        found = command.objects(repository.git, names)
-        return {name: found.get(name) or repository.raw(name) for name in names}
-
-    made = survivors(old, gone, read, rewriter.series)
-    if made is not None:
-        write_pack(repository.git, made)
+    before = set(folder.glob("*.pack"))
+    elsewhere = {name for pack in before - set(old) for name in _names(pack)}
+    names = {name for pack in old for name in _names(pack)} - gone - elsewhere
+    if names and not command.pack_objects(repository.git, sorted(names)):
+        _copy_living(repository, rewriter, old, gone | elsewhere)
     journal.reached("repacked")
+    made = set(folder.glob("*.pack")) - before
     # No index over several packs may name one that is about to go.
     for each in folder.glob("multi-pack-index*"):
         each.unlink(missing_ok=True)
     for pack in old:
-        if made is not None and pack.stem == made.name:
-            continue
         for suffix in _PACK_SUFFIXES:
             pack.with_suffix(suffix).unlink(missing_ok=True)
         journal.reached("pack removed")
     disk.force_folder(folder)
-    return len(made.pack) if made is not None else 0
+    return sum(path.stat().st_size for path in made)
+
+
+def _names(pack: Path) -> list[bytes]:
+    return packs.names(pack.with_suffix(".idx"))
+
+
+def _copy_living(repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]) -> None:  # fmt: skip
+    """Do the same as the git command would, where there is none."""
+
+    def read(names: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+        return {name: repository.raw(name) for name in names}
+
+    made = survivors(old, gone, read, rewriter.series().get)
+    if made is not None:
+        write_pack(repository.git, made)
 
 
 def write_pack(git: Path, pack: Pack) -> None:
@@ -254,6 +271,9 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+    # Written in place, it has an end from before.
+    disk.replace_file(smp / "pending.json", b"{}\n", smp / "pending.tmp")
+    _tidy_left(smp, known)
     log = smp / "access.log"
     if log.exists():
         data = log.read_bytes()
@@ -262,22 +282,93 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
             disk.replace_file(log, left, smp / "access.tmp")
 
 
+def _tidy_left(smp: Path, known: Tombstones) -> None:
+    """Forget from which versions a person edited the gone, and indexes of their pages."""
+    data = disk.content(smp / _LEFT)
+    if data is None:
+        return
+    try:
+        left = json.loads(data)
+    except ValueError:
+        left = {}
+    wanted = pages_of(known)
+    kept = {path: blob for path, blob in left.items() if not _is_gone_path(path, known, wanted)}
+    if kept != left or not kept:
+        disk.replace_file(smp / _LEFT, json.dumps(kept).encode(), smp / "left.tmp")
+
+
+def _is_gone_path(path: str, known: Tombstones, wanted: Mapping[bytes, frozenset[bytes]]) -> bool:
+    place = parse_path(path)
+    if place is not None:
+        return known.limit(place.text) > 0
+    folder, _, rest = path.partition("/")
+    return is_index(path) and rest.rpartition("/")[0].encode() in wanted.get(folder.encode(), ())
+
+
 # The checked-out files
 
 
-def copies(folder: Path, ids: Iterable[str]) -> Iterator[Path]:
-    """Yield the files beside a memory's that an editor or a sync program made of it or its index."""
-    for each in ids:
-        place = parse_id(each)
-        page = folder / place.page
-        if not page.is_dir() or page.is_symlink():
+def pages_there(repository: Repository, tree: ObjectId, known: Tombstones) -> Iterator[str]:
+    """Yield the pages of gone memories that are checked out, or in a tree."""
+    for folder, wanted in sorted(pages_of(known).items()):
+        kind = folder.decode()
+        if b"" in wanted:
+            yield kind
             continue
-        stem = re.escape(place.file.rpartition(".")[0])
-        pattern = re.compile(rf"(?<![A-Za-z0-9_-]){stem}(?![A-Za-z0-9_])(?!-[a-z][a-z0-9]{{3}}\.)|{re.escape(INDEX)}")  # fmt: skip
-        for path in sorted(page.iterdir()):
-            own = parse_path(f"{place.page}/{path.name}")
-            if own is None and path.name != INDEX and pattern.search(path.name):
-                yield path
+        there = _listed(repository, tree, kind)
+        yield from (f"{kind}/{name}" for name in sorted(there) if name.encode() in wanted)
+
+
+def gone_there(repository: Repository, tree: ObjectId, page: str, known: Tombstones) -> Iterator[Id]:  # fmt: skip
+    """Yield the gone memories with a file on a page that is checked out, or in a tree."""
+    for name in sorted(_listed(repository, tree, page)):
+        place = parse_path(f"{page}/{name}")
+        if place is not None and known.limit(place.text):
+            yield place
+
+
+def _listed(repository: Repository, tree: ObjectId, folder: str) -> set[str]:
+    """Return what a folder holds, on the disk or in a tree."""
+    there = repository.folder(tree, folder)
+    return set(_named(repository.path / folder)) | set(repository.tree(there) if there else ())
+
+
+def _named(folder: Path) -> list[str]:
+    """Return what a folder on the disk holds; nothing where there is none, or a link to one."""
+    return sorted(each.name for each in os.scandir(folder)) if folder.is_dir() and not folder.is_symlink() else []  # fmt: skip
+
+
+def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
+    """Yield the files beside a memory's that an editor or a sync program made of it or its index."""
+    for kind, wanted in sorted(pages_of(known).items()):
+        top = kind.decode()
+        names = [top] if b"" in wanted else [f"{top}/{n}" for n in _named(folder / top) if n.encode() in wanted]  # fmt: skip
+        agents = [each.first.name for each in known.items if each.first.kind.folder == top]
+        for page in names:
+            for name in _named(folder / page):
+                own = parse_path(f"{page}/{name}")
+                if own is None and name != INDEX and _is_copy(name, page, known, agents):
+                    yield folder / page / name
+
+
+def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool:
+    """Whether a file is named after a gone memory of its page, or after the index."""
+    if INDEX in name:
+        return True
+    if any(agents):
+        return any(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(each)}(?![A-Za-z0-9_])", name) for each in agents)  # fmt: skip
+    for match in _NUMBERED.finditer(name):
+        place = _place(match[1] + (match[2] or "")) or _place(match[1])
+        if place is not None and place.page == page and known.limit(place.text):
+            return True
+    return False
+
+
+def _place(text: str) -> Id | None:
+    try:
+        return parse_id(text)
+    except InvalidError:
+        return None
 
 
 def check_out(folder: Path, files: Mapping[str, bytes | None], scratch: Path) -> None:

@@ -121,7 +121,7 @@ class Rewriter:
     def __init__(self, read: Read, tombstones: Tombstones) -> None:
         self._source = read
         self._tombstones = tombstones
-        self._wanted = _by_folder(tombstones)
+        self._wanted = pages_of(tombstones)
         self.made: dict[bytes, Made] = {}
         self.steps: dict[bytes, Step] = {}
         self.replaced: set[bytes] = set()
@@ -138,7 +138,6 @@ class Rewriter:
         self._lines: dict[bytes, bool] = {}
         self._last_loss: dict[str, Loss] = {}
         self._indexes: dict[bytes, str] = {}
-        self._series: dict[bytes, str] | None = None
 
     # History
 
@@ -600,11 +599,11 @@ class Rewriter:
 
     # Objects
 
-    def series(self, name: bytes) -> str | None:
-        """Return what an old tree or index is one of many versions of, None if it is no such."""
-        if self._series is None:
-            self._series = {tree: role for role, tree in self._trees} | self._indexes
-        return self._series.get(name)
+    def series(self) -> dict[bytes, str]:
+        """Return the trees and indexes that stay, and what each is one of many versions of."""
+        trees = {tree: role for (role, tree), edited in self._trees.items() if edited.id == tree}
+        indexes = {name: page for name, page in self._indexes.items() if name not in self.replaced}
+        return trees | indexes
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object, new ones included."""
@@ -642,7 +641,7 @@ def _like(path: bytes, key: bytes) -> bytes:
     return b"/".join(out)
 
 
-def _by_folder(tombstones: Tombstones) -> dict[bytes, frozenset[bytes]]:
+def pages_of(tombstones: Tombstones) -> dict[bytes, frozenset[bytes]]:
     """Return the pages that tombstones concern, by folder; an empty name is the folder itself."""
     found: dict[bytes, set[bytes]] = {}
     for each in tombstones.items:

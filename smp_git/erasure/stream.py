@@ -5,21 +5,50 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
-from smp_git.errors import DamagedError
-from smp_git.git import command
+from smp_git import incoming
+from smp_git.errors import DamagedError, SmpError
+from smp_git.git import command, packs
 from smp_git.git.repository import Repository
+
+# So many objects are read at a time.
+_BLOCK: Final = 1_024
 
 
 def objects(repository: Repository) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the id (in hexadecimal), type and bytes of every object, loose or packed."""
+    """Yield the id (in hexadecimal), type and bytes of every object, loose, packed or fetched."""
     if command.program() is not None:
         yield from _by_command(repository.git)
-        return
-    for name in repository.everything():
-        kind, data = repository.raw(name)
-        yield name.hex().encode(), kind, data
+    else:
+        for name in repository.everything():
+            kind, data = repository.raw(name)
+            yield name.hex().encode(), kind, data
+    for place in sorted((repository.git / incoming.PLACE).glob("*/.git")):
+        yield from _coming_in(place)
+
+
+def _coming_in(git: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield the objects that a sync under way has fetched; they may go meanwhile."""
+    names = [name for name, _ in packs.loose(git / "objects")]
+    for index in sorted((git / "objects" / "pack").glob("*.idx")):
+        names += packs.names(index)
+    for at in range(0, len(names), _BLOCK):
+        for name, (kind, data) in _read(git, names[at : at + _BLOCK]).items():
+            yield name.hex().encode(), kind, data
+
+
+def _read(git: Path, names: list[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+    found = command.objects(git, names)
+    missing = [name for name in names if name not in found]
+    try:
+        if missing:
+            repository = Repository(git.parent)
+            found |= {name: repository.raw(name) for name in missing}
+    except SmpError:
+        if git.is_dir():
+            raise
+    return found
 
 
 def _by_command(git: Path) -> Iterator[tuple[bytes, bytes, bytes]]:

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from smp_git.git import disk
+
 _ISOLATED: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -45,6 +47,17 @@ def environment() -> dict[str, str]:
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
     }
+
+
+def pack_objects(git: Path, names: Iterable[bytes]) -> bool:
+    """Write a pack of these objects, reusing what is packed already; return whether it worked."""
+    base = git / "objects" / "pack" / "pack"
+    asked = b"".join(name.hex().encode() + b"\n" for name in names)
+    rest = ("-q", "--window=0", "--compression=1", "--delta-base-offset", str(base))
+    if _asked(git, asked, "pack-objects", *rest) is None:
+        return False
+    disk.force_folder(base.parent)
+    return True
 
 
 def reachable(git: Path, tips: set[bytes]) -> set[bytes] | None:

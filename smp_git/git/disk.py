@@ -82,6 +82,14 @@ def read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
+def content(path: Path) -> bytes | None:
+    """Return the bytes of a file, None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
     """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk."""
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)

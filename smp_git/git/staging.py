@@ -18,6 +18,7 @@ from smp_git.git.indexfile import PlainIndex, is_whole, plain
 from smp_git.git.objects import BLOB, Child, ObjectId, object_id
 from smp_git.git.repository import Repository
 
+HELD: Final = "another Git process holds its index"
 _RECORD: Final = "index-tree"
 _NOTED: Final = 1_000
 # As many commits back an index may be that Git itself wrote back meanwhile.
@@ -62,6 +63,19 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
         if done:
             _record(git, [head], _stamp(git / "index"))
         return done
+
+
+def obstacle(git: Path) -> str:
+    """Say what stands against taking something out of the index; nothing if nothing does."""
+    with _locked(git) as mine:
+        if not mine:
+            return HELD
+        scratch = git / "smp" / "index.tmp"
+        index = _copied(git / "index", scratch)
+        scratch.unlink(missing_ok=True)
+        if index is None:
+            return "its index is of another form"
+        return "its index has conflicts" if index.conflicts is not None else ""
 
 
 def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:  # fmt: skip

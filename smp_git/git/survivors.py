@@ -55,6 +55,35 @@ def survivors(old: Sequence[Path], gone: Set[bytes], read: ReadMany, series: Cal
             file.close()
 
 
+def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[bytes]:
+    """Return those of the objects `wanted` that some pack keeps as a difference to something gone."""
+    names = set(wanted)
+    found: set[bytes] = set()
+    for index in sorted(folder.glob("*.idx")):
+        listed = [(offset, name) for offset, name, _ in _listed(index.read_bytes())]
+        if gone.isdisjoint([name for _, name in listed]):
+            continue
+        at = dict(listed)
+        with index.with_suffix(".pack").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:  # fmt: skip
+            entries = (_parted(data, offset, at) for offset, name in listed if name in names)
+            found |= {at[start] for start, _, base in entries if base in gone}
+    return found
+
+
+def _parted(data: mmap.mmap, start: int, at: Mapping[int, bytes]) -> tuple[int, tuple[int, int], bytes | None]:  # fmt: skip
+    """Return where an entry begins, where the distance to its base stands, and its base."""
+    place = start
+    kind = data[place] >> 4 & 7
+    while data[place] & 0x80:
+        place += 1
+    place += 1
+    if kind == _OFFSET_DELTA:
+        after, back = _back(data, place)
+        return start, (place, after), at.get(start - back)
+    base = data[place : place + _ID_SIZE] if kind == _NAMED_DELTA else None
+    return start, (place, place), base
+
+
 class _Old:
     """A pack that is to be replaced."""
 
@@ -76,18 +105,8 @@ class _Old:
         end = len(data) - _ID_SIZE
         ends = [row[0] for row in self._rows[1:]] + [end]
         for (start, name, crc), stop in zip(self._rows, ends, strict=True):
-            at = start
-            kind = data[at] >> 4 & 7
-            while data[at] & 0x80:
-                at += 1
-            at += 1
-            if kind == _OFFSET_DELTA:
-                after, back = _back(data, at)
-                yield _Entry(name, start, stop, crc, (at, after), self._at.get(start - back))
-            elif kind == _NAMED_DELTA:
-                yield _Entry(name, start, stop, crc, (at, at), data[at : at + _ID_SIZE])
-            else:
-                yield _Entry(name, start, stop, crc, (at, at), None)
+            _, told, base = _parted(data, start, self._at)
+            yield _Entry(name, start, stop, crc, told, base)
 
 
 def _listed(index: bytes) -> Iterator[tuple[int, bytes, int | None]]:

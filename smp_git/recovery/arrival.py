@@ -8,15 +8,16 @@ from datetime import datetime
 from smp_git.erasure.erase import Receipt, Version, erase_arrived
 from smp_git.format.tombstones import Tombstones
 from smp_git.recovery import purge, receipts
-from smp_git.recovery.deletion import items_of, kept
-from smp_git.recovery.record import Record
+from smp_git.recovery.deletion import keep
 from smp_git.recovery.site import Site
-from smp_git.recovery.trash import BACKUP, new_deletion
+from smp_git.recovery.trash import new_deletion
 
 REASON = "deleted on another replica"
 
 
-def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str) -> Receipt | None:
+def follow(
+    site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bool = False
+) -> Receipt | None:
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
@@ -25,28 +26,19 @@ def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str) -> Receip
     site.sweep()
     deletion = new_deletion(now)
     sealed: list[str] = []
+    final = site.tombstones() | arrived
 
     def seal(versions: Sequence[Version]) -> None:
-        own = [version for version in versions if not arrived.is_purged(version.id)]
+        own = [version for version in versions if not final.is_purged(version.id)]
         if not own:
             return
         site.trash.check()
-        record = Record(
-            deletion=deletion,
-            session_id=site.trash.session_id,
-            session_uid=site.trash.uid,
-            deleted_at=now,
-            deleted_by=by,
-            reason=REASON,
-            items=tuple(items_of(own)),
-            recovery_deadline=now + site.trash.retention,
-            backup=BACKUP,
-            key=deletion,
-        )
-        site.trash.keep(record, kept(site, own))
+        keep(site, deletion, own, now, by=by, reason=REASON)
         sealed.append(deletion)
 
-    receipt = erase_arrived(site.writer, arrived, by=by, seal=seal, now=now, deletion=deletion)
+    receipt = erase_arrived(
+        site.writer, arrived, by=by, seal=seal, now=now, deletion=deletion, again=again
+    )
     if receipt is not None:
         if sealed:
             site.trash.confirm(deletion)

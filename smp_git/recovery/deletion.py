@@ -48,47 +48,59 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     next open of the session finishes it or leaves everything as it was.
     """
     site.sweep()
-    if purge:
-        check_droppable(site, ids)
-    else:
-        site.trash.check()
-    deletion = new_deletion(now)
     why = site.reason(reason)
-    deadline = None if purge else now + site.trash.retention
+    erased = _purged if purge else _recoverably
+    receipt = erased(site, ids, now, by, why)
+    receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
+    action = "purge" if purge else "delete"
+    site.note(action, at=now, by=by, ids=receipt.ids, deletion=receipt.deletion, reason=why)
+    return receipt
+
+
+def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
+    check_droppable(site, ids)
+    deletion = new_deletion(now)
+    receipt = erase(site.writer, ids, purge=True, reason=why, by=by, now=now, deletion=deletion)
+    drop_copies(site, receipt.ids)
+    return receipt
+
+
+def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
+    site.trash.check()
+    deletion = new_deletion(now)
 
     def seal(versions: Sequence[Version]) -> None:
-        record = Record(
-            deletion=deletion,
-            session_id=site.trash.session_id,
-            session_uid=site.trash.uid,
-            deleted_at=now,
-            deleted_by=by,
-            reason=why,
-            items=tuple(items_of(versions)),
-            recovery_deadline=now + site.trash.retention,
-            backup=BACKUP,
-            key=deletion,
-        )
-        site.trash.keep(record, kept(site, versions))
+        keep(site, deletion, versions, now, by=by, reason=why)
 
     receipt = erase(
         site.writer,
         ids,
-        purge=purge,
         reason=why,
         by=by,
-        seal=None if purge else seal,
+        seal=seal,
         now=now,
         deletion=deletion,
-        deadline=deadline,
+        deadline=now + site.trash.retention,
     )
-    if purge:
-        drop_copies(site, receipt.ids)
-    else:
-        site.trash.confirm(deletion)
-    receipts.keep(site.trash.place(deletion), receipt.as_json())
-    site.note("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)  # fmt: skip
+    site.trash.confirm(deletion)
     return receipt
+
+
+def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None) -> None:  # fmt: skip
+    """Seal versions with their record; both are durable when this returns."""
+    record = Record(
+        deletion=deletion,
+        session_id=site.trash.session_id,
+        session_uid=site.trash.uid,
+        deleted_at=now,
+        deleted_by=by,
+        reason=reason,
+        items=tuple(items_of(versions)),
+        recovery_deadline=now + site.trash.retention,
+        backup=BACKUP,
+        key=deletion,
+    )
+    site.trash.keep(record, kept(site, versions))
 
 
 def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:

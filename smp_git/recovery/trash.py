@@ -114,11 +114,12 @@ class Trash:
     def _read(self, *, readable: bool) -> Iterator[Record]:
         for place in _folders(self.folder):
             path = place / records.FILE
-            try:
-                yield records.read(path.read_bytes(), str(path))
-            except FileNotFoundError:
+            data = disk.content(path)
+            if data is None:
                 # Only the receipt of a purge is left there.
                 continue
+            try:
+                yield records.read(data, str(path))
             except SmpError:
                 if not readable:
                     raise
@@ -190,9 +191,8 @@ class Trash:
         """Write a record anew."""
         place = self.place(record.deletion)
         with reporting(f"the record of {record.deletion}"):
-            _write(place / f"{records.FILE}.tmp", records.write(record))
-            (place / f"{records.FILE}.tmp").replace(place / records.FILE)
-            disk.force_folder(place)
+            scratch = place / f"{records.FILE}.tmp"
+            disk.replace_durably(place / records.FILE, records.write(record), scratch)
 
     # Destroying
 

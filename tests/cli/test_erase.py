@@ -150,6 +150,17 @@ def test_redact_takes_a_pattern_and_the_standard_input(project: Path) -> None:
     assert run("redact", "--regex", "(", "--dry-run").exit_code == 4
 
 
+def test_a_receipt_reads_well(project: Path) -> None:
+    told("delete", "DEC-0001", "--reason", "outdated", "--by", "ada")
+
+    out = said("receipt").splitlines()
+
+    assert out[0] == "deleted DEC-0001"
+    assert out[1].startswith("  1 version, ")
+    assert out[-1].endswith(" by ada: outdated")
+    assert not any("{" in line or "None" in line for line in out)
+
+
 def test_receipt_and_verify(project: Path) -> None:
     made = told("delete", "DEC-0001")
 
