@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from smp_git.erasure.graves import effective, named
 from smp_git.errors import ConflictError, RefusedError
 from smp_git.git import references
-from smp_git.git.objects import COMMIT
-from smp_git.git.repository import Repository
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.memory import CommitId, MemoryId
@@ -17,10 +15,10 @@ from smp_git.merging.merge import Conflict
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
 from smp_git.sync import lineage
-from smp_git.sync.arrived import Arrived, cleaned, needed
+from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.inspection import Inspected, inspect
 from smp_git.sync.integration import integrate
-from smp_git.sync.names import HEADS
+from smp_git.sync.names import HEADS, TAGS, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import Seen
@@ -69,17 +67,19 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
 
 
 def _inspected(site: Site, held: Quarantine) -> Inspected:
-    """Check everything that came in; what this session has itself is known to be sound."""
-    return inspect(held.repository, held.refs, _own(site))
+    """Check everything that came in, beside the branches of this session.
+
+    What else stands here may have come by a plain `git fetch`, past every check.
+    """
+    repository = site.reader.repository
+    found = references.read(repository.git)
+    heads = [tip for ref, tip in found.items() if ref.startswith(HEADS)]
+    return inspect(held.repository, held.refs, commits_of(repository, heads))
 
 
 def _own(site: Site) -> list[CommitId]:
     repository = site.reader.repository
-    return _commits(repository, references.read(repository.git).values())
-
-
-def _commits(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
-    return [CommitId(t) for t in set(tips) if repository.raw(bytes.fromhex(t))[0] == COMMIT]
+    return commits_of(repository, references.read(repository.git).values())
 
 
 def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> None:
@@ -91,25 +91,39 @@ def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> Non
 
 
 def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) -> tuple[Arrived, tuple[MemoryId, ...]]:  # fmt: skip
-    """Take what was deleted there or here out of both sides."""
-    reader = site.reader
-    reader.snapshot()
+    """Take what was deleted there or here out of what came."""
+    # A rewrite by others may have come between: then this opens the repository anew.
+    site.reader.snapshot()
     read = held.repository.raw
     told = named(read, (bytes.fromhex(tip) for tip in there.values()))
-    known = effective(reader)
-    trusted = _boundary(site, held, there) if known.covers(told) else frozenset()
+    known = effective(site.reader)
+    trusted = frozenset[str]()
+    if known.covers(told):
+        trusted = boundary(held.repository, there.values(), _own(site))
     arrived = cleaned(held.repository, there, known | told, trusted)
     receipt = arrival.follow(site, told, site.writer.clock(), by=by)
     return arrived, receipt.ids if receipt else ()
 
 
-def _boundary(site: Site, held: Quarantine, there: Mapping[str, str]) -> frozenset[str]:
-    """Return the commits of this session that new ones stand on."""
-    repository = held.repository
-    tips = _commits(repository, there.values())
-    new = repository.beyond(tips, _own(site))
-    below = {parent for name in new for parent in repository.commit(name).parents}
-    return frozenset((below | set(tips)) - set(new))
+def come_clean(site: Site, remote: str, by: str) -> tuple[MemoryId, ...]:
+    """Take out of this session what was deleted and plain Git brought back; return what it was.
+
+    What a remote was last seen with is clean, and so is what this program writes.
+    """
+    reader = site.reader
+    reader.snapshot()
+    known = effective(reader)
+    if not known:
+        return ()
+    repository = reader.repository
+    refs = references.read(repository.git)
+    own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS))}
+    seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(tracking(remote, HEADS))))  # fmt: skip
+    trusted = boundary(repository, own.values(), seen)
+    if not cleaned(repository, own, known, trusted).is_rewritten:
+        return ()
+    receipt = arrival.follow(site, known, site.writer.clock(), by=by, again=True)
+    return receipt.ids if receipt else ()
 
 
 def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, by: str, merge: bool, accept: bool) -> Came | None:  # fmt: skip

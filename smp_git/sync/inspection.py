@@ -46,8 +46,9 @@ class Inspected(NamedTuple):
 def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
     """Look through everything that references of a remote reach and `known` commits do not.
 
-    Raises UntrustedError, naming the commit and the path, for the first thing that a
-    session does not hold.
+    `known` are the branches that the session has checked out or could: their state is
+    compared with what the remote's branches hold now. Raises UntrustedError, naming the
+    commit or branch and the path, for the first thing that a session does not hold.
     """
     try:
         return _Inspection(repository, refs, bounds).run(list(known))
@@ -64,6 +65,7 @@ class _Inspection:
         self._repository = repository
         self._objects = Objects(repository.git)
         self._bounds = bounds
+        self._past = Structure(self._objects, bounds, history=True)
         self._structure = Structure(self._objects, bounds)
         _check_references(refs, bounds)
         self._heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(_HEADS)}
@@ -72,16 +74,10 @@ class _Inspection:
 
     def run(self, known: list[CommitId]) -> Inspected:
         new = self._new(known)
-        boundary = {parent for _, found in new.values() for parent in found.parents} - {
-            name for name, _ in new.values()
-        }
-        # A tip that is known already is the state to compare with as well.
-        standing = {bytes.fromhex(tip) for tip in self._heads.values()} - {name for name, _ in new.values()}  # fmt: skip
-        self._structure.trust(self._root(name) for name in sorted(boundary | standing))
-        for text, (_, found) in new.items():
-            self._structure.check(found.tree, text)
+        self._check_past(new)
         for ref, tip in self._counts.items():
             self._check_counts(ref, bytes.fromhex(tip))
+        self._structure.trust(self._root(bytes.fromhex(tip)) for tip in known)
         tips = Tips(self._objects, self._structure, self._bounds)
         for ref, tip in sorted(self._heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
@@ -89,14 +85,22 @@ class _Inspection:
             tips.uid, tips.session, len(new), tips.tombstones, dict(tips.lying), dict(tips.executable)
         )  # fmt: skip
 
-    def _new(self, known: list[CommitId]) -> dict[str, tuple[bytes, headers.Commit]]:
+    def _check_past(self, new: Mapping[str, headers.Commit]) -> None:
+        """Check what every commit holds that is not in the commits that the new ones stand on."""
+        names = {bytes.fromhex(name) for name in new}
+        below = {parent for found in new.values() for parent in found.parents} - names
+        self._past.trust(self._root(name) for name in sorted(below))
+        for name, found in new.items():
+            self._past.check(found.tree, f"commit {name[:12]}")
+
+    def _new(self, known: list[CommitId]) -> dict[str, headers.Commit]:
         tips = {*self._heads.values(), *self._tags.values()}
         for tip in tips:
             self._check_type(tip)
         names = self._repository.beyond(tips, known) if tips else []
         if len(names) > self._bounds.commits:
             raise UntrustedError(f"{len(names):,} commits are more than a session has")
-        return {name: (bytes.fromhex(name), self._commit(name)) for name in names}
+        return {name: self._commit(name) for name in names}
 
     def _check_type(self, tip: str) -> None:
         kind, _ = self._objects.header(bytes.fromhex(tip))

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple
 
 from smp_git.errors import DamagedError, UntrustedError, shown
@@ -23,8 +24,8 @@ _FILES: Final = (FILE, PROGRAM)
 _MODES: Final = {b"120000": "a link", b"160000": "a repository in the repository"}
 
 _ROW = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
-# The spaces, NULs and ids of a row.
-_ROW_OVERHEAD: Final = 22
+# The space and the NUL of a row.
+_ROW_OVERHEAD: Final = 2
 _TAG_FILE = re.compile(r"[a-z][a-z0-9]{3}\.yaml")
 _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
@@ -39,7 +40,11 @@ _STATES: Final = KINDS["state"].folder
 _OWN_FOLDERS: Final = _KINDS | {REPLICAS}
 _OWN_FILES: Final = frozenset((METADATA, TOMBSTONES, ATTRIBUTES, IGNORED))
 # What makes Git take a folder for a repository and read its configuration.
-_REPOSITORY: Final = frozenset(("head", "objects", "refs"))
+_REPOSITORY: Final = frozenset((b"head", b"objects", b"refs"))
+# What is left of `.` and `..` without dots is empty.
+_HARMFUL: Final = frozenset(("", ".git", ".gitmodules", ".gitattributes"))
+_LARGEST_EVER: Final = 64 << 20
+_OF_THE_PAST: Final = 4
 _SMALL_BYTES: Final = 1 << 20
 # File systems end at 255.
 _LONGEST_NAME: Final = 200
@@ -61,7 +66,7 @@ class Bounds:
     tip_bytes: int = 128 << 20
     folder_entries: int = 20_000
     other_entries: int = 1_000
-    depth: int = 6
+    depth: int = 8
     references: int = 10_000
     tombstoned: int = 2_000_000
 
@@ -79,16 +84,21 @@ NONE: Final[Rows] = frozenset()
 
 
 class Structure:
-    """Checks trees, each at each place once; what trusted trees hold is not looked at again."""
+    """Checks trees, each at each place once; what trusted trees hold is not looked at again.
 
-    def __init__(self, objects: Objects, bounds: Bounds) -> None:
+    With `history` only what does harm in a commit of the past is refused: what a person
+    once committed and took out again must not end every sync.
+    """
+
+    def __init__(self, objects: Objects, bounds: Bounds, *, history: bool = False) -> None:
         self._objects = objects
         self._bounds = bounds
+        self._history = history
+        self._deepest = bounds.depth * (_OF_THE_PAST if history else 1)
         self._trusted: dict[str, list[bytes]] = {}
         self._trusted_rows: dict[str, Rows] = {}
         self._seen: dict[str, set[tuple[bytes, bytes, bytes]]] = {}
         self._roots: set[bytes] = set()
-        self._names: set[tuple[bytes, ...]] = set()
         self._trees = self._files = self._bytes = 0
 
     def trust(self, roots: Iterable[bytes]) -> None:
@@ -117,23 +127,21 @@ class Structure:
             raise UntrustedError(f"{where or 'its top folder'}: not a folder of a sensible size")
         data = self._objects.read(tree)[1]
         rows = _ROW.findall(data)
-        if sum([len(mode) + len(name) for mode, name, _ in rows]) + _ROW_OVERHEAD * len(rows) != len(data):  # fmt: skip
+        if sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows) != len(data):
             raise UntrustedError(f"{where or 'its top folder'}: a folder that cannot be read")
         self._trees += 1
         self._count(len(data))
         return rows
 
-    def check(self, root: bytes, commit: str) -> None:
-        """Check the tree of a commit; raise UntrustedError naming what may not be there."""
+    def check(self, root: bytes, where: str) -> None:
+        """Check a top folder; raise UntrustedError naming what may not be there."""
         if root in self._roots:
             return
         self._roots.add(root)
         try:
             self._check(root, "", 0)
         except UntrustedError as error:
-            raise UntrustedError(
-                f"commit {commit[:12]}: {error.message}", hint=error.hint
-            ) from None
+            raise UntrustedError(f"{where}: {error.message}", hint=error.hint) from None
 
     def _check(self, tree: bytes, path: str, depth: int) -> None:
         rows = self.rows(tree, path)
@@ -144,9 +152,11 @@ class Structure:
         fresh = [row for row in rows if row not in known]
         if not fresh:
             return
-        part = path.partition("/")[0]
-        if part not in _KINDS:
-            self._check_names(tuple([name for _, name, _ in rows]), path)
+        names = tuple([name for _, name, _ in rows])
+        if any(name.lower() in _REPOSITORY for _, name, _ in fresh):
+            _check_no_repository(names, path)
+        if not self._history and path.partition("/")[0] not in _KINDS:
+            self._check_names(names, path)
         for mode, name, child in fresh:
             self._check_row(path, Row(mode, name, child), depth)
         known.update(fresh)
@@ -159,31 +169,28 @@ class Structure:
 
     def _check_names(self, found: tuple[bytes, ...], path: str) -> None:
         """Check names that may be anything against each other."""
-        if found in self._names:
-            return
-        self._names.add(found)
         if len(found) > self._bounds.other_entries:
             raise UntrustedError(f"{_in(path)}{len(found):,} entries in one folder")
         names = Counter(_folded(_text(name, path)) for name in found)
         if len(names) != len(found):
             twice = names.most_common(1)[0][0]
             raise UntrustedError(f"{_in(path)}two names that some systems take for one: {shown(twice)}")  # fmt: skip
-        if names.keys() >= _REPOSITORY:
-            raise UntrustedError(f"{_in(path)}a repository in the repository")
 
     def _check_row(self, path: str, row: Row, depth: int) -> None:
         name = _text(row.name, path)
         place = f"{path}/{name}" if path else name
-        if row.mode == FOLDER:
-            _check_folder(path, name, place)
-            if depth >= self._bounds.depth:
-                raise UntrustedError(f"{shown(place)}: folders deeper than {self._bounds.depth}")
-            self._check(row.id, place, depth + 1)
-        elif row.mode in _FILES:
-            self._check_size(row.id, place, _largest(path, name, place, row.id))
-        else:
+        if row.mode not in (FOLDER, *_FILES):
             what = _MODES.get(row.mode, f"a mode of {row.mode.decode()}")
             raise UntrustedError(f"{shown(place)}: {what}")
+        if row.mode != FOLDER:
+            largest = _largest_ever if self._history else _largest
+            self._check_size(row.id, place, largest(path, name, place, row.id))
+            return
+        check_folder = _check_harmless if self._history else _check_folder
+        check_folder(path, name, place)
+        if depth >= self._deepest:
+            raise UntrustedError(f"{shown(place)}: folders deeper than {self._deepest}")
+        self._check(row.id, place, depth + 1)
 
     def _check_size(self, name: bytes, place: str, largest: int) -> None:
         try:
@@ -219,11 +226,18 @@ def _in(path: str) -> str:
     return f"{path}: " if path else ""
 
 
+def _check_no_repository(names: Iterable[bytes], path: str) -> None:
+    if {name.lower() for name in names} >= _REPOSITORY:
+        raise UntrustedError(f"{_in(path)}a repository in the repository")
+
+
 def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
     """Check that a tree is sorted as Git sorts, and names nothing twice."""
-    places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
+    names = places = [name for _, name, _ in rows]
+    if any(mode == FOLDER for mode, _, _ in rows):
+        places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
     # A folder and a file of one name stand at different places.
-    if places != sorted(places) or len({name for _, name, _ in rows}) != len(rows):
+    if places != sorted(places) or len(set(names)) != len(rows):
         raise UntrustedError(f"{_in(path)}entries out of order, or twice")
 
 
@@ -291,6 +305,21 @@ def _largest_on_top(name: str, blob: bytes) -> int:
         return _SMALL_BYTES
     _check_plain(name, name)
     return MAX_FILE_BYTES
+
+
+def _largest_ever(path: str, name: str, place: str, blob: bytes) -> int:
+    """Return how large a file of the past may be; raise UntrustedError if it does harm."""
+    if not path and name == ATTRIBUTES and blob in _KNOWN_ATTRIBUTES:
+        return _SMALL_BYTES
+    _check_harmless(path, name, place)
+    return _LARGEST_EVER
+
+
+def _check_harmless(_path: str, name: str, place: str) -> None:
+    """Check that a name means nothing to Git, and stays in its folder on every system."""
+    bare = _folded(name).rstrip(" .")
+    if bare in _HARMFUL or bare.startswith("git~") or "\\" in name or ":" in name:
+        raise UntrustedError(f"{shown(place)}: a name that no history may have")
 
 
 def _check_plain(name: str, place: str) -> None:

@@ -52,6 +52,7 @@ class Tips:
 
     def look(self, ref: str, root: bytes) -> None:
         """Look at what a branch holds; raise UntrustedError if a part of it is not sound."""
+        self._structure.check(root, _branch(ref))
         try:
             self._look(ref, root)
         except UntrustedError as error:

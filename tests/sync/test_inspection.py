@@ -12,12 +12,14 @@ import pytest
 from smp_git import Session
 from smp_git.errors import SyncError, UntrustedError
 from smp_git.git import references
+from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
 from smp_git.memory import CommitId
 from smp_git.sync.inspection import Inspected, inspect
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.structure import Bounds
-from tests.sync.hostile import CASES, FILE, FOLDER, MEMORY, Forge
+from tests.support import git
+from tests.sync.hostile import CASES, FILE, FOLDER, MEMORY, PAST, Forge
 
 Way = Callable[[Forge, Quarantine], dict[str, str]]
 _BOUNDS = Bounds()
@@ -81,6 +83,59 @@ def test_what_a_session_does_not_hold_is_refused(name: str, way: Way, forge: For
     assert _state(session.path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == outside
     assert not Path("/tmp/pwned").exists()
+
+
+def _of_the_past(name: str, forge: Forge) -> str:
+    """Apply a case, and let a next commit take out what it did; return the first."""
+    CASES[name](forge)
+    tip = references.read(forge.place)["refs/heads/main"]
+    forge.branch(forge.commit(forge.top(), tip))
+    return tip
+
+
+@pytest.mark.parametrize("name", sorted(PAST))
+def test_what_does_no_harm_in_the_past_is_taken(name: str, forge: Forge, session: Session) -> None:
+    _of_the_past(name, forge)
+
+    assert _inspected(forge, session).commits == 2
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - PAST))
+def test_what_does_harm_is_refused_in_the_past(name: str, forge: Forge, session: Session) -> None:
+    _of_the_past(name, forge)
+
+    with pytest.raises(UntrustedError):
+        _inspected(forge, session)
+
+
+@pytest.mark.parametrize("name", sorted(PAST))
+def test_what_was_taken_as_past_does_not_come_back(name: str, forge: Forge, session: Session) -> None:  # fmt: skip
+    """In two steps: first as history, then at the tip, standing on what is known by then."""
+    bad = _of_the_past(name, forge)
+    own = session.path / ".git"
+    with Quarantine(own) as held:
+        refs = _given(forge, held)
+        inspect(held.repository, refs, _own(session))
+        held.adopt()
+    git(own, "update-ref", "refs/heads/main", refs["refs/heads/main"])
+    forge.branch(forge.commit(_tree(forge, bad), refs["refs/heads/main"]))
+
+    with pytest.raises(UntrustedError):
+        _inspected(forge, session)
+
+
+def _tree(forge: Forge, commit: str) -> str:
+    return Objects(forge.place).read(bytes.fromhex(commit))[1][5:45].decode()
+
+
+def test_title_with_an_escape_travels(session: Session, tmp_path: Path) -> None:
+    session.add("finding", "\x1b[31merror\x1b[0m: \x07 not found \u202e", agent="Zoë")
+    session.add("turn", "a\x00b".replace("\x00", "\x01"), role="user")
+
+    with Quarantine(session.path / ".git") as held:
+        found = inspect(held.repository, references.read(session.path / ".git"), ())
+
+    assert found.commits == 3
 
 
 def test_there_are_enough_of_them() -> None:
