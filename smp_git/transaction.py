@@ -157,7 +157,9 @@ class Writer:
             stage.files[self._registration(identity)] = self._registered(identity, stage.now)
             made = assemble(base, stage.files, written=stage.written)
         touches = tuple(stage.touches.values())
-        text = messages.write(touches, stage.agent, stage.turn(), reason, subject)
+        told = tuple(touch for touch in touches if not _is_buried(stage, touch))
+        head = subject if told == touches else subject or messages.BATCH
+        text = messages.write(told, stage.agent, stage.turn(), reason, head)
         commit = Object(
             COMMIT,
             write_commit(
@@ -335,6 +337,16 @@ def _refuse_deleted(stage: Stage) -> None:
         limit = known.limit(place.text) if place is not None else 0
         if place is not None and data and limit and document.decode(data, path).generation <= limit:
             raise RefusedError(f"{place.text} was deleted", hint="smp restore brings it back")
+
+
+def _is_buried(stage: Stage, touch: Touch) -> bool:
+    """Whether a removed memory was deleted in an earlier generation: then no message names it.
+
+    A rewrite would take the line out, and so make another commit of this one.
+    """
+    if not stage.base.tombstones.limit(touch.id) or touch.verb in messages.LASTING:
+        return False
+    return stage.files.get(parse_id(touch.id).path, b"") is None
 
 
 class Transaction:

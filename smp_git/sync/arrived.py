@@ -10,6 +10,7 @@ from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, read_tree
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
+from smp_git.memory import CommitId
 
 
 class Arrived(NamedTuple):
@@ -39,6 +40,19 @@ def cleaned(repository: Repository, named: Mapping[str, str], known: Tombstones,
     tips = {ref: bytes.fromhex(tip) for ref, tip in named.items()}
     result = rewriter.rewritten(History(tips)).refs
     return Arrived(named, {ref: tip.hex() for ref, tip in result.items()}, known, rewriter)
+
+
+def commits_of(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
+    """Return the commits among some objects; annotated tags are left out."""
+    return [CommitId(t) for t in set(tips) if repository.raw(bytes.fromhex(t))[0] == COMMIT]
+
+
+def boundary(repository: Repository, tips: Iterable[str], known: Iterable[CommitId]) -> frozenset[str]:  # fmt: skip
+    """Return the commits on which what `tips` have more than `known` ones stands."""
+    commits = commits_of(repository, tips)
+    new = repository.beyond(commits, known)
+    below = {parent for name in new for parent in repository.commit(name).parents}
+    return frozenset((below | set(commits)) - set(new))
 
 
 def _trust(rewriter: Rewriter, tip: str) -> None:

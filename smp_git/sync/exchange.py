@@ -50,6 +50,7 @@ class Exchange:
         with self._alone():
             for number in range(1, _MOST_ROUNDS + 1):
                 self._result = replace(self._result, rounds=number)
+                self._come_clean()
                 there = self._asked()
                 if self._has_more(there):
                     there = self._taken_in(merge=True)
@@ -72,6 +73,7 @@ class Exchange:
     def push(self) -> SyncResult:
         """Bring the remote to what is here; raise ConflictError if it has more."""
         with self._alone():
+            self._come_clean()
             there = self._asked()
             if there != self._seen.refs:
                 there = self._taken_in(merge=False)
@@ -95,6 +97,10 @@ class Exchange:
 
     def _asked(self) -> Mapping[str, str]:
         return transport.advertised(self._remote.address.text, self._way)
+
+    def _come_clean(self) -> None:
+        gone = inbound.come_clean(self._site, self._remote.name, self._by)
+        self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
 
     def _has_more(self, there: Mapping[str, str]) -> bool:
         """Whether a remote has what is not merged here."""
