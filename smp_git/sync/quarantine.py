@@ -100,8 +100,7 @@ class Quarantine:
     def adopt(self, names: Iterable[bytes] | None = None) -> None:
         """Put objects that came in, or all, into the session; nothing names them yet.
 
-        The caller holds the session's lock. What is adopted is forced out, and stays
-        once a reference is published.
+        The caller holds the session's lock. What is adopted is forced out, names and all.
         """
         objects = self._session / "objects"
         own = set(_stored(self.git / "objects"))
