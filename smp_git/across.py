@@ -80,7 +80,9 @@ def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
 
 def _listed(voices: Iterable[_Voice], query: Query) -> list[tuple[_Voice, Ranked]]:
     """Return the page of a query without a text; no more is ranked than is listed."""
-    streams = [zip(repeat(voice), voice.side.engine.listed(query, voice.members)) for voice in voices]
+    streams = [
+        zip(repeat(voice), voice.side.engine.listed(query, voice.members)) for voice in voices
+    ]
     return list(islice(merge(*streams, key=_place), query.offset, end_of(query)))
 
 
