@@ -114,7 +114,7 @@ def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bo
             "sessions": {name: result.as_json() for name, result in results.items()},
             "failed": {name: error.as_json() for name, error in failed.items()},
         },
-        lambda: "\n".join(f"{name}: {_said(result)}" for name, result in results.items()) or "no session has a remote",
+        lambda: "\n".join(f"{name}: {_said(result)}" for name, result in results.items()) or ("" if failed else "no session has a remote"),
     )  # fmt: skip
     for name, error in failed.items():
         typer.echo(f"smp: {name}: {error.message}", err=True)
