@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from smp_git.recovery.sessions import SessionReceipt as SessionReceipt
     from smp_git.session import Session as Session
     from smp_git.session import SessionInfo as SessionInfo
+    from smp_git.sharing import Synced as Synced
     from smp_git.store import Store as Store
+    from smp_git.sync.remotes import Remote as Remote
+    from smp_git.sync.result import SyncResult as SyncResult
+    from smp_git.sync.standing import RemoteState as RemoteState
     from smp_git.transaction import Change as Change
 
 __version__ = "0.1.0"
@@ -56,6 +60,8 @@ _HOMES = {
     "Purged": "recovery.purge",
     "Receipt": "erasure.receipt",
     "Redaction": "recovery.redaction",
+    "Remote": "sync.remotes",
+    "RemoteState": "sync.standing",
     "Restored": "recovery.restore",
     "Session": "session",
     "SessionInfo": "session",
@@ -63,6 +69,8 @@ _HOMES = {
     "SmpError": "errors",
     "Store": "store",
     "Switches": "recovery.anonymize",
+    "SyncResult": "sync.result",
+    "Synced": "sharing",
     "Tag": "branching",
     "Version": "history",
     "View": "bisect",
@@ -86,6 +94,8 @@ __all__ = [
     "Purged",
     "Receipt",
     "Redaction",
+    "Remote",
+    "RemoteState",
     "Restored",
     "Session",
     "SessionInfo",
@@ -93,6 +103,8 @@ __all__ = [
     "SmpError",
     "Store",
     "Switches",
+    "SyncResult",
+    "Synced",
     "Tag",
     "Version",
     "View",

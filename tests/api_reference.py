@@ -37,10 +37,11 @@ _VALUES = (
     smp_git.Problem, smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized, smp_git.Branch, smp_git.Tag,
     smp_git.MergeResult, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
+    smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip
 
 # Public for the package's own sake.
-_INNER = ("staged", "add_draft", "before_commit")
+_INNER = ("staged", "add_draft", "before_commit", "surroundings")
 
 
 def text() -> str:
