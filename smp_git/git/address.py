@@ -97,6 +97,11 @@ def _is_here(host: str) -> bool:
         return False
 
 
+def unusable(text: str) -> Address:
+    """Return the address of a remote that a person configured and no exchange will take."""
+    return Address(_bare(text), "", "", "")
+
+
 def _bare(text: str) -> str:
     """Return a text that may be an address without what may be a password in it."""
-    return re.sub(r"(//|^)[^/@]*:[^/]*@", r"\1…@", text)
+    return re.sub(r"(//|^)[^/@]*:[^/]*@", r"\1…:…@", text)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from smp_git.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.git import configured
-from smp_git.git.address import Address, parse
+from smp_git.git.address import Address, parse, unusable
 from smp_git.git.transport import Access, Limits
 from smp_git.settings import Settings
 
@@ -38,11 +38,19 @@ def remotes(session: Path, pattern: str | None, base: Path) -> dict[str, Remote]
     names none itself; a path in it is below `base`.
     """
     own = configured.remotes(session / ".git")
-    found = {name: Remote(name, parse(text, session)) for name, text in own.items()}
+    found = {name: Remote(name, _known(text, session)) for name, text in own.items()}
     if pattern is not None and ORIGIN not in found:
         text = pattern.replace(_SESSION, session.name)
         found[ORIGIN] = Remote(ORIGIN, parse(text, base), is_own=False)
     return dict(sorted(found.items()))
+
+
+def _known(text: str, session: Path) -> Address:
+    """Return an address from the configuration; one that cannot be used is refused when it is."""
+    try:
+        return parse(text, session)
+    except InvalidError:
+        return unusable(text)
 
 
 def chosen(found: Mapping[str, Remote], name: str | None) -> Remote:

@@ -17,6 +17,7 @@ from smp_git.errors import (
 )
 from smp_git.git import configured
 from smp_git.git.address import parse
+from smp_git.git.transport import Access, advertised
 from smp_git.sync import remotes
 from tests.support import git
 
@@ -89,6 +90,22 @@ def test_remote_of_a_person_is_known(session: Session) -> None:
 
     assert found["origin"].address.text == str(session.path.parent / "other.git")
     assert found["origin"].is_own
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("https://ada:hunter2@host/x", "password"), ("git://host/x", "not used"), ("ext::sh x", "programs")],
+)  # fmt: skip
+def test_remote_that_cannot_be_used_stands_in_nobodys_way(text: str, reason: str, session: Session) -> None:  # fmt: skip
+    git(session.path, "remote", "add", "theirs", text)
+    git(session.path, "remote", "add", "origin", "/x")
+
+    found = remotes.remotes(session.path, None, BASE)
+
+    assert remotes.chosen(found, None).address.text == "/x"
+    assert "hunter2" not in str(found)
+    with pytest.raises(InvalidError, match=reason):
+        advertised(found["theirs"].address.text, Access())
 
 
 def test_remotes_are_renamed_and_removed(session: Session, tmp_path: Path) -> None:
