@@ -56,17 +56,20 @@ def survivors(old: Sequence[Path], gone: Set[bytes], read: ReadMany, series: Cal
 
 
 def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[bytes]:
-    """Return those of the objects `wanted` that some pack keeps as a difference to something gone."""
+    """Return those of the objects `wanted` that hang on something gone: differences to it, or to those."""
     names = set(wanted)
     found: set[bytes] = set()
-    for index in sorted(folder.glob("*.idx")):
-        listed = [(offset, name) for offset, name, _ in _listed(index.read_bytes())]
-        if gone.isdisjoint([name for _, name in listed]):
+    for index in sorted(folder.glob("*.idx")) if names else ():
+        offsets, there, _ = _listed(index.read_bytes())
+        if gone.isdisjoint(there):
             continue
-        at = dict(listed)
+        at = dict(zip(offsets, there, strict=True))
+        starts = sorted(offset for offset, name in at.items() if name in names)
         with index.with_suffix(".pack").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:  # fmt: skip
-            entries = (_parted(data, offset, at) for offset, name in listed if name in names)
-            found |= {at[start] for start, _, base in entries if base in gone}
+            for start in starts:
+                _, _, base = _parted(data, start, at)
+                if base in gone or base in found:
+                    found.add(at[start])
     return found
 
 
@@ -88,7 +91,7 @@ class _Old:
     """A pack that is to be replaced."""
 
     def __init__(self, path: Path) -> None:
-        rows = sorted(_listed(path.with_suffix(".idx").read_bytes()))
+        rows = sorted(zip(*_listed(path.with_suffix(".idx").read_bytes()), strict=True))
         with path.open("rb") as file:
             self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._rows = rows
@@ -109,24 +112,28 @@ class _Old:
             yield _Entry(name, start, stop, crc, told, base)
 
 
-def _listed(index: bytes) -> Iterator[tuple[int, bytes, int | None]]:
-    """Yield the offset, id and checksum of each object of a pack."""
+def _listed(index: bytes) -> tuple[Sequence[int], list[bytes], Sequence[int | None]]:
+    """Return the offset, the id and the checksum of each object of a pack, by its index."""
     if index[:4] != b"\xfftOc":
         count = struct.unpack_from(">I", index, 255 * 4)[0]
-        for at in range(256 * 4, 256 * 4 + count * 24, 24):
-            yield struct.unpack_from(">I", index, at)[0], index[at + 4 : at + 24], None
-        return
+        rows = range(256 * 4, 256 * 4 + count * 24, 24)
+        offsets = [struct.unpack_from(">I", index, at)[0] for at in rows]
+        return offsets, [index[at + 4 : at + 24] for at in rows], [None] * count
     count = struct.unpack_from(">I", index, 8 + 255 * 4)[0]
-    names = 8 + 256 * 4
-    sums = names + count * _ID_SIZE
-    near = struct.unpack_from(f">{count}I", index, sums + count * 4)
-    far = sums + count * 8
+    first = 8 + 256 * 4
+    sums = first + count * _ID_SIZE
+    near: Sequence[int] = struct.unpack_from(f">{count}I", index, sums + count * 4)
+    if count and max(near) >> 31:
+        far = sums + count * 8
+        near = [_far(index, far, offset) if offset >> 31 else offset for offset in near]
     crcs = struct.unpack_from(f">{count}I", index, sums)
-    for number, (offset, crc) in enumerate(zip(near, crcs, strict=True)):
-        if offset >> 31:
-            offset = struct.unpack_from(">Q", index, far + (offset & 0x7FFFFFFF) * 8)[0]
-        start = names + number * _ID_SIZE
-        yield offset, index[start : start + _ID_SIZE], crc
+    return near, [index[at : at + _ID_SIZE] for at in range(first, sums, _ID_SIZE)], crcs
+
+
+def _far(index: bytes, table: int, place: int) -> int:
+    """Return an offset that is too large for the first table."""
+    offset: int = struct.unpack_from(">Q", index, table + (place & 0x7FFFFFFF) * 8)[0]
+    return offset
 
 
 def _back(data: mmap.mmap, at: int) -> tuple[int, int]:
