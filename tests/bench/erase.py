@@ -1,23 +1,28 @@
-"""`python -m tests.bench.erase [--short]`: deletion with proof beside git-filter-repo and gc."""
+"""`python -m tests.bench erase [--short]`: deletion with proof beside git-filter-repo and gc."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from smp_git import Store
 from smp_git.erasure.erase import erase
 from tests.bench import table
 from tests.bench.workload import texts
 
+_T = TypeVar("_T")
 _RIVAL = "git-filter-repo"
+# What is told of either side.
+_WHAT = ("processor s", "passed s", "MB after")
 # Where an environment has its programs, which need not be on the path.
 _BESIDE_PYTHON = Path(sys.executable).with_name(_RIVAL)
 
@@ -47,49 +52,70 @@ def run(folder: Path, *, short: bool = False) -> Iterator[str]:
         "last": [count - 1],
         "100 at once": list(range(50, count, max(1, count // 100)))[:100],
     }
-    rows = []
-    for form, source in (("loose", store), ("packed", packed)):
+    rows, bounds = [], []
+    for form, source in (("packed", packed), ("loose", store)):
         for name, numbers in cases.items():
             ids = [f"DEC-{number:04d}" for number in numbers]
             ours, parts = deleted(source, folder / "ours", ids)
             rival = filtered(source, folder / "rival", ids)
-            rows.append([f"{form}, {name}", f"{ours:.2f}", f"{rival:.2f}", f"{rival / ours:.2f}", parts])  # fmt: skip
-    head = ["case", "smp s, with proof", f"{_RIVAL} + gc s", "ratio", "of which"]
-    yield f"{count:,} commits; the rival takes out the paths only, not the index lines\n"
+            rows.append(
+                [f"{form}, {name}", *ours.cells, *(rival.cells if rival else ("",) * 3), parts]
+            )
+            if rival is not None and len(ids) == 1:
+                ratio = rival.processor / ours.processor
+                bounds.append(table.bound("L6", f"{form}, {name}: processor time of {_RIVAL} / smp", ratio, 1, least=True))  # fmt: skip
+    head = ["case", *(f"{who} {what}" for who in ("smp", "rival") for what in _WHAT), "of which passed s"]  # fmt: skip
+    yield f"{count:,} commits; smp with proof; the rival is {_RIVAL} with its gc, and takes out the paths only, not the index lines\n"
     yield table.rows(head, rows)
+    yield "\n" + "\n".join(bounds) if bounds else f"\n{_RIVAL} is not installed"
 
 
-def deleted(source: Path, place: Path, ids: Sequence[str]) -> tuple[float, str]:
-    """Delete from a copy; return the time in all, and by part."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(source, place)
+class Cost(NamedTuple):
+    """What a deletion costs, and how large it leaves the objects."""
+
+    processor: float
+    passed: float
+    megabytes: float
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The figures as they are shown."""
+        return f"{self.processor:.2f}", f"{self.passed:.2f}", f"{self.megabytes:.1f}"
+
+
+def measured(place: Path, work: Callable[[], _T]) -> tuple[Cost, _T]:
+    """Return what some work costs, programs it starts included, and its result."""
+    before, started = sum(os.times()[:4]), time.perf_counter()
+    result = work()
+    passed, processor = time.perf_counter() - started, sum(os.times()[:4]) - before
+    size = sum(each.stat().st_size for each in (place / "active/bench/.git/objects").rglob("*"))
+    return Cost(processor, passed, size / 1e6), result
+
+
+def deleted(source: Path, place: Path, ids: Sequence[str]) -> tuple[Cost, str]:
+    """Delete from a copy; return the cost in all, and the time by part."""
+    _copy(source, place)
     with Store.open(place).session("bench") as session:
-        started = time.perf_counter()
-        receipt = erase(session._writer, ids, by="bench", now=datetime.now(UTC))
-        took = time.perf_counter() - started
+        cost, receipt = measured(place, lambda: erase(session._writer, ids, by="bench", now=datetime.now(UTC)))  # fmt: skip
     assert receipt.proof.clean, receipt.proof.hits
-    return took, ", ".join(f"{name} {value:.2f}" for name, value in receipt.seconds.items())
+    return cost, ", ".join(f"{name} {value:.2f}" for name, value in receipt.seconds.items())
 
 
-def filtered(source: Path, place: Path, ids: Sequence[str]) -> float:
-    """Take the same paths out of a copy with the rival, gc included; return the time."""
+def filtered(source: Path, place: Path, ids: Sequence[str]) -> Cost | None:
+    """Take the same paths out of a copy with the rival, gc included; None where it is not installed."""
+    rival = str(_BESIDE_PYTHON) if _BESIDE_PYTHON.exists() else shutil.which(_RIVAL)
+    if rival is None:
+        return None
+    _copy(source, place)
+    paths = [f"--path=decisions/{int(name[4:]) // 100:03d}/{name}.yaml" for name in ids]
+    command = [rival, *paths, "--invert-paths", "--force", "--quiet"]
+    where = place / "active/bench"
+    return measured(place, lambda: subprocess.run(command, cwd=where, check=True, stdout=subprocess.DEVNULL))[0]  # fmt: skip
+
+
+def _copy(source: Path, place: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(source, place)
-    paths = [f"--path=decisions/{int(name[4:]) // 100:03d}/{name}.yaml" for name in ids]
-    started = time.perf_counter()
-    subprocess.run(
-        [
-            _BESIDE_PYTHON if _BESIDE_PYTHON.exists() else _RIVAL,
-            *paths,
-            "--invert-paths",
-            "--force",
-            "--quiet",
-        ],
-        cwd=place / "active/bench",
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return time.perf_counter() - started
 
 
 def main() -> None:
