@@ -172,12 +172,16 @@ class _Listener:
         started = last = time.monotonic()
         size = self._size()
         is_open = 2
+        ended = 0.0
         while is_open:
             try:
                 is_reply, chunk = self._heard.get(timeout=_TICK_SECONDS)
             except Empty:
-                if self._process.poll() is not None and time.monotonic() - last > _LINGER_SECONDS:
-                    return ""
+                if self._process.poll() is not None:
+                    # What it said last may still be on its way.
+                    ended = ended or time.monotonic()
+                    if time.monotonic() - max(ended, last) > _LINGER_SECONDS:
+                        return ""
             else:
                 is_open -= not chunk
                 last = time.monotonic()
