@@ -213,6 +213,8 @@ class _Listener:
             self._hear(line)
 
     def _hear(self, line: bytes) -> None:
+        if line.endswith(b"\r") and self._said is None:
+            return
         text = _printable(line)
         if text and self._said is not None:
             self._said(text)
@@ -230,4 +232,6 @@ class _Listener:
 
 def _printable(line: bytes) -> str:
     text = line.decode("utf-8", "replace").strip()
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else " " for each in text).strip()

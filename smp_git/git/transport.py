@@ -16,11 +16,12 @@ from smp_git.errors import (
     InvalidError,
     RemoteNotFoundError,
     RemoteUnreachableError,
+    SmpError,
     SyncError,
     UntrustedError,
     shown,
 )
-from smp_git.git import child, command, complaint
+from smp_git.git import child, command, complaint, references
 from smp_git.git.address import Address, parse
 from smp_git.git.child import Done, Leash
 
@@ -129,6 +130,8 @@ class Outcome(NamedTuple):
 def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[str, str]:
     """Return the references of a remote that travel; empty for an empty repository."""
     place = _place(address)
+    if place.kind == "path" and (standing := _standing(Path(place.path))) is not None:
+        return standing
     git = Path(os.devnull)
     patterns = [f"{each}*" for each in TRAVELLING]
     rest = ("ls-remote", "--refs", "--quiet", "--upload-pack=git-upload-pack", "--", place.text)
@@ -138,6 +141,18 @@ def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[
     if done.status or done.cut:
         raise _error(done, place, soon)
     return _rows(done.reply, place)
+
+
+def _standing(place: Path) -> dict[str, str] | None:
+    """Return what the files of a repository at a path say; None if Git itself has to read them."""
+    git = place / ".git" if (place / ".git").is_dir() else place
+    if not (git / "refs").is_dir() or not (git / "objects").is_dir() or (git / "reftable").exists():
+        return None
+    try:
+        found = references.read(git)
+    except (SmpError, OSError, ValueError):
+        return None
+    return {name: value for name, value in found.items() if name.startswith(TRAVELLING)}
 
 
 def _rows(reply: bytes, place: Address) -> dict[str, str]:

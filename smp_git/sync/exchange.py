@@ -136,6 +136,7 @@ class Exchange:
             self._note_seen(there)
             self._result = replace(self._result, advertised=_main(there))
             return True
+        outbound.check(reader, self._remote.name, parcel.updates)
         told = transport.push(reader.repository.git, self._remote.address.text, parcel.updates, self._way)  # fmt: skip
         refused = [each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)]  # fmt: skip
         if refused:

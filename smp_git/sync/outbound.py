@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
+from smp_git.errors import RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
 from smp_git.git.transport import Update
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
+from smp_git.sync.inspection import inspect
 from smp_git.sync.names import ACCESS, HEADS, TAGS, tracking, travels
+
+_OURS: Final = "@smp"
 
 
 class Parcel(NamedTuple):
@@ -80,6 +84,25 @@ def _count(reader: Reader, updates: list[Update], refs: Mapping[str, str], remot
     known = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(prefix)]
     new = [CommitId(each.new) for each in updates if each.new and each.ref.startswith(HEADS)]
     return len(reader.repository.beyond(new, known)) if new else 0
+
+
+def check(reader: Reader, remote: str, updates: Iterable[Update]) -> None:
+    """Raise RefusedError if a person's commit holds what no replica would take in."""
+    repository = reader.repository
+    refs = references.read(repository.git)
+    prefix = tracking(remote, HEADS)
+    known = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(prefix)]
+    new = {each.ref: each.new for each in updates if each.new and each.ref.startswith(HEADS)}
+    commits = repository.beyond(map(CommitId, new.values()), known)
+    if all(repository.commit(name).committer_email.endswith(_OURS) for name in commits):
+        return
+    try:
+        inspect(repository, new, known)
+    except UntrustedError as error:
+        raise RefusedError(
+            f"session {reader.path.name} holds what no other replica would take in: {error.message}",
+            hint="mend it by hand and commit again; nothing was pushed",
+        ) from None
 
 
 def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from smp_git.errors import InvalidFileError, UntrustedError, shown
-from smp_git.format import document, lines, tombstones, yamlfile
-from smp_git.format.ids import INDEX, parse_path
+from smp_git.format import lines, tombstones, yamlfile
+from smp_git.format.ids import INDEX, Id, parse_path
 from smp_git.format.tombstones import RULE, Tombstones
 from smp_git.git.raw import Objects
+from smp_git.index import line_of
 from smp_git.memory import KINDS, MemoryId, Value
 from smp_git.settings import FORMAT
 from smp_git.sync.structure import (
@@ -163,7 +164,7 @@ class Tips:
             if place is None:
                 continue
             line = known.get((place.text, row[2].hex())) if row in trusted else None
-            wanted[place.text] = line or self._line(place.path, row[2])
+            wanted[place.text] = line or self._line(place, row[2])
         return index != lines.write_page(wanted).encode()
 
     def _known_lines(self, path: str) -> dict[tuple[str, str], str]:
@@ -176,13 +177,11 @@ class Tips:
                     found[key] = line[0].decode("utf-8", "replace")
         return found
 
-    def _line(self, path: str, blob: bytes) -> str:
+    def _line(self, place: Id, blob: bytes) -> str:
         """Return the index line of a memory that decodes; raise InvalidFileError."""
-        found = self._lines.get((path, blob))
+        found = self._lines.get((place.path, blob))
         if found is None:
-            data = self._blob(blob)
-            entry = lines.entry_of(document.decode(data, path), blob.hex(), len(data))
-            found = self._lines[path, blob] = lines.write_line(entry)
+            found = self._lines[place.path, blob] = line_of(self._blob(blob), place, blob.hex())
         return found
 
     def _programs(self, tree: bytes, path: str) -> list[str]:

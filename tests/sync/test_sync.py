@@ -427,6 +427,20 @@ def test_a_clone_leaves_nothing_behind_when_it_fails(tmp_path: Path, one: Sessio
     git(hub, "update-ref", "refs/heads/main", "main~1")
 
 
+def test_what_no_replica_would_take_in_is_not_pushed(one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    path = one.path / "decisions/000/DEC-0001.yaml"
+    whole, before = path.read_text(), head(hub)
+    assert one.check() == ()
+    path.write_text("{")
+    git(one.path, "commit", "-q", "--no-verify", "-am", "broken")
+    with pytest.raises(RefusedError, match=r"no other replica would take in.*DEC-0001"):
+        one.sync()
+    assert head(hub) == before
+    path.write_text(whole)
+    git(one.path, "commit", "-q", "--no-verify", "-am", "mended")
+    assert one.sync().advertised == head(hub)
+
+
 def test_a_clone_does_not_replace_a_session(one: Session, hub: Path, tmp_path: Path) -> None:
     machine = Machine(tmp_path, "two")
     machine.clone(hub).close()
