@@ -17,7 +17,7 @@ from smp_git.format.lines import Entry
 from smp_git.format.tombstones import Tombstones
 from smp_git.gate.gate import METADATA, Gate
 from smp_git.git import staging
-from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId
+from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
 from smp_git.handmade import Handmade
 from smp_git.index import Page, changed, row_of
@@ -45,8 +45,10 @@ def make_whole(gate: Gate, index_file: Path) -> None:
     Raises an error naming every file, with its line, that cannot be committed; then the
     commit must not go on.
     """
+    before = staging.staged(index_file)
     if not guard.before_commit(gate.writer, index_file):
         raise _held()
+    _check_seen(gate, before, staging.staged(index_file))
     with gate.writer.holding("checking a commit"):
         base = gate.standing()
         if base is None:
@@ -54,6 +56,19 @@ def make_whole(gate: Gate, index_file: Path) -> None:
         proposal = _proposed(gate, base, index_file)
         check(proposal, gate)
         _stage(gate, proposal, index_file)
+
+
+def _check_seen(gate: Gate, before: Mapping[str, Child], after: Mapping[str, Child]) -> None:
+    """Refuse a commit that would leave out edits of files that Git had not heard of yet."""
+    for path, child in after.items():
+        if before.get(path) == child or parse_path(path) is None:
+            continue
+        target = gate.reader.path / path
+        if target.is_file() and object_id(BLOB, target.read_bytes()) != child.id:
+            raise LockedError(
+                f"{path} was written a moment ago, and Git had not heard of it when it looked for your edits",
+                hint="smp check brings Git up to date; then commit again",
+            )
 
 
 def _proposed(gate: Gate, base: Snapshot, index_file: Path) -> Proposal:

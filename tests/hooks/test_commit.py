@@ -102,6 +102,19 @@ def test_memory_that_the_index_has_not_seen_stays(shop: Person, session: Session
         assert other.get(name).content == "Just now"
 
 
+def test_edit_that_git_could_not_see_is_not_left_out(shop: Person, store: Store) -> None:
+    with store.session("shop") as other:
+        path = other.add("finding", "Just now", agent="b").path
+        shop.changes(path, "Just now", "A moment ago")
+        said = shop.refused("commit", "-qam", "by hand")
+        assert f"{path} was written a moment ago" in said
+        assert shop.subjects()[0] == "finding FIND-0004: Just now"
+        other.check()
+        shop.git("commit", "-qam", "by hand")
+
+        assert other.get("FIND-4").content == "A moment ago"
+
+
 def test_later_write_to_the_same_memory_is_brought_in(shop: Person, store: Store) -> None:
     shop.changes(ONE, "finding: No MFA", "finding: No second factor")
     with store.session("shop") as other:

@@ -27,6 +27,7 @@ def here(store: Store, hub: Person, tmp_path: Path) -> Iterator[Session]:
             session.add("finding", text, agent="veritas")
         session.add_remote("origin", hub.folder)
         session.sync()
+        session.check()
         yield session
 
 
@@ -36,6 +37,7 @@ def there(here: Session, hub: Person, store: Store, tmp_path: Path) -> Iterator[
     elsewhere = Store.init(tmp_path / "elsewhere", clock=store.clock)
     (elsewhere.path / "config.yaml").write_text(f"format: 1\nkey_dir: {tmp_path / 'more-keys'}\n")
     with Store.open(elsewhere.path, clock=store.clock).clone(str(hub.folder)) as session:
+        session.check()
         yield session
 
 
