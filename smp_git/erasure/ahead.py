@@ -12,7 +12,7 @@ from smp_git.git import command
 from smp_git.git.repository import Repository
 
 # So many commits are kept with their trees at a time.
-_BLOCK: Final = 4_096
+_BLOCK: Final = 2_048
 # Fewer objects are read faster one by one than by starting a program for them.
 _FEW: Final = 64
 _INDEX_ENTRY: Final = b"100644 %s\0" % INDEX_NAME
