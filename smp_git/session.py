@@ -319,14 +319,6 @@ class Session(Syncing):
         self._rules, self.metadata = rules, _metadata(self._reader.snapshot())
         return change
 
-    def before_commit(self, index_file: Path) -> bool:
-        """Bring the index that Git is about to commit up to the session's head.
-
-        What the person staged stays staged. Returns False if Git holds the index; then
-        the commit must not go on.
-        """
-        return guard.before_commit(self._writer, index_file)
-
     def _refuse_aside(self, why: str) -> None:
         if self._reader.ref != MAIN:
             raise RefusedError(

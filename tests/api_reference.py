@@ -41,7 +41,7 @@ _VALUES = (
 )  # fmt: skip
 
 # Public for the package's own sake.
-_INNER = ("staged", "add_draft", "before_commit", "surroundings")
+_INNER = ("staged", "add_draft", "surroundings")
 
 
 def text() -> str:
