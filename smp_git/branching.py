@@ -160,7 +160,6 @@ class Branching(Deletions):
             theirs = self._reader.repository.head(self._branch_ref(name))
             assert theirs is not None  # noqa: S101 - just found
             result = join(self._writer, self._reader.ref, theirs, by=by, source=f"branch {name}")
-        self._keeper.note_write()
         self._look_anew()
         return result
 
@@ -227,7 +226,6 @@ class Branching(Deletions):
             return stage.settle(old.id, said, left)
 
         memory, _ = self._writer.run(by, work)
-        self._keeper.note_write()
         return memory
 
     # Below

@@ -335,9 +335,7 @@ class Session(Syncing):
 
     def _written(self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
         name = agent_name(agent) if agent else self._default_agent()
-        result = self._writer.run(name, work, subject=subject)
-        self._keeper.note_write()
-        return result
+        return self._writer.run(name, work, subject=subject)
 
     def _default_agent(self) -> str:
         return agent_name(self.metadata.user) if self.metadata.user else "user"
@@ -529,7 +527,6 @@ class SessionTransaction(Transaction):
         """Write what is staged; raise ConflictError if it was changed meanwhile."""
         change = replace(super().commit(), redacted=merged(self._redacted))
         self.change = change
-        self._session._keeper.note_write()  # noqa: SLF001 - as above
         return change
 
     def _cleaned(self, text: str | None, fields: Mapping[str, object]) -> Cleaned:

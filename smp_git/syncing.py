@@ -56,11 +56,7 @@ class Syncing(Branching):
         `ask` Git's credential helpers may be used. Raises a SyncError, or RefusedError
         for a remote that cannot be merged; what is here is kept either way.
         """
-        exchange = self._exchange(remote, agent, accept=accept, ask=ask, progress=progress)
-        try:
-            return exchange.sync()
-        finally:
-            self._keeper.note_write()
+        return self._exchange(remote, agent, accept=accept, ask=ask, progress=progress).sync()
 
     def fetch(self, remote: str | None = None, *, agent: str | None = None, accept: bool = False, ask: bool = False, progress: Progress | None = None) -> SyncResult:  # fmt: skip
         """Take in what a remote has, without merging it."""

@@ -80,6 +80,8 @@ class Writer:
         self.timeout_seconds = timeout_seconds
         self.longest_wait_seconds = 0.0
         self.left: dict[str, None] = {}
+        # Who is told of each write, as long as he is there.
+        self.watched: Callable[[], Callable[[], None] | None] = lambda: None
         self._threads = threading.Lock()
         self._identity: Identity | None = None
         self._reserved: dict[str, int] = {}
@@ -195,6 +197,8 @@ class Writer:
             if reader.repository.head(ref) != new:
                 reader.local.clear_pending()
             raise
+        if watching := self.watched():
+            watching()
         reader.know_pages(made.tree, made.pages)
         try:
             left = self._check_out(made) if is_shown else []

@@ -37,6 +37,7 @@ class IndexKeeper:
         self._last_write = 0.0
         self._process = 0
         self._behind = False
+        writer.watched = weakref.WeakMethod(self.note_write)
         _keepers.add(self)
 
     def note_write(self) -> None:
