@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from smp_git.errors import (
     RefusedError,
 )
 from smp_git.git.repository import MAIN
+from smp_git.stage import Stage
 from tests.conftest import Clock
 from tests.support import git, python
 
@@ -529,6 +531,10 @@ def test_packed_branches_and_tags_are_branches_and_tags(session: Session, aside:
     session.merge("try/redis")
 
 
+def _put(path: str, data: bytes, stage: Stage) -> None:
+    stage.put_file(path, data, "edit")
+
+
 def test_a_turn_is_settled_too(session: Session, aside: Session) -> None:
     with session.transaction() as tx:
         tx.add("turn", "said")
@@ -536,7 +542,7 @@ def test_a_turn_is_settled_too(session: Session, aside: Session) -> None:
     for handle, text in ((aside, "said there"), (session, "said here")):
         file = handle._reader.snapshot().file("turn-0001") or b""
         edited = file.replace(b"said", text.encode())
-        handle._writer.run("a", lambda stage, new=edited: stage.put_file("conversation/000/turn-0001.md", new, "edit"))  # fmt: skip
+        handle._writer.run("a", partial(_put, "conversation/000/turn-0001.md", edited))
     session.merge("try/redis")
 
     (found,) = session.conflicts()
