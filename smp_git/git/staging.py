@@ -300,12 +300,12 @@ def _bring(repository: Repository, index: PlainIndex | _AnyIndex, bases: list[Ob
     changes = behind | before
     for path, (olds, new) in changes.items():
         staged = index.id(path)
-        if path not in before:
-            # Git writes back what it read before it took its lock: the index is behind
-            # again if it is older than the file, and a person's if it is like the file.
-            if staged == new or staged not in olds or _standing(repository.path / path) != new:
-                continue
-        elif staged not in (*olds, new) and not path.endswith(_GENERATED):
+        is_due = path in before and (staged in (*olds, new) or path.endswith(_GENERATED))
+        # Git writes back what it read before it took its lock, and a person commits without
+        # hooks: such an entry is behind if it is older than the file, and a person's if it
+        # is like the file.
+        is_behind = staged != new and path in behind and staged in behind[path][0]
+        if not is_due and not (is_behind and _standing(repository.path / path) == new):
             continue
         if new is not None:
             # So that Git need not read the file again.

@@ -127,6 +127,20 @@ def test_index_that_git_wrote_back_is_brought_up_again(session: Session) -> None
     assert_clean(session.path)
 
 
+def test_edit_committed_past_the_hooks_is_no_staged_one_after_the_next_write(
+    session: Session,
+) -> None:
+    memory = session.add("finding", "No MFA", agent="a")
+    session.check()
+    file = session.file(memory.id)
+    file.write_text(file.read_text().replace("No MFA", "No second factor"))
+    git(session.path, "commit", "-q", "-a", "--no-verify", "-m", "by hand")
+    session.edit(memory.id, agent="a", severity="high")
+    session.close()
+
+    assert_clean(session.path)
+
+
 def _disturb(path: Path, done: threading.Event) -> None:
     commands = (
         ("add", "-A"),
