@@ -87,23 +87,29 @@ def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, Object
     if not refresh(repository, head):
         return False
     with _locked(git) as mine:
-        return mine and _expelled(git, head, is_gone)
+        return mine and _expelled(repository, head, is_gone)
 
 
-def _expelled(git: Path, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:
+def _expelled(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:  # fmt: skip
+    git = repository.git
     scratch = git / "smp" / "index.tmp"
     index = _copied(git / "index", scratch)
     if index is None or index.conflicts is not None:
         scratch.unlink(missing_ok=True)
         return False
-    gone = {entry.path for entry in index if is_gone(entry.path, ObjectId(str(entry.id)))}
+    staged = {entry.path: ObjectId(str(entry.id)) for entry in index}
+    # A page's index that plain Git brought back names what is gone.
+    lines = {path: repository.find(head, path) for path in staged if path.endswith(_GENERATED)}
+    stale = {path: blob for path, blob in lines.items() if blob != staged[path]}
+    gone = {path for path, blob in staged.items() if is_gone(path, blob)} | stale.keys()
     # What Git keeps to undo a resolved conflict names versions that may be gone.
     resolved = b"REUC" in scratch.read_bytes()
     if gone or resolved:
         kept = [entry for entry in index if entry.path not in gone]
         scratch.unlink()
         index = pygit2.Index(str(scratch))
-        for entry in kept:
+        made = [_entry(path, blob) for path, blob in stale.items() if blob is not None]
+        for entry in [*kept, *made]:
             index.add(entry)
         index.write()
         scratch.rename(git / "index")
@@ -137,12 +143,16 @@ def _put(repository: Repository, entries: Mapping[str, ObjectId | None], file: P
         return False
     for path, blob in entries.items():
         if blob is not None:
-            index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB))
+            index.add(_entry(path, blob))
         elif path in index:
             index.remove(path)
     index.write()
     scratch.rename(file)
     return True
+
+
+def _entry(path: str, blob: ObjectId) -> pygit2.IndexEntry:
+    return pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB)
 
 
 def forget(git: Path) -> None:
@@ -264,7 +274,7 @@ class _AnyIndex:
 
     def set(self, path: str, blob: ObjectId, _times: tuple[int, ...] | None) -> None:
         """Set the version of a path."""
-        self._index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB))
+        self._index.add(_entry(path, blob))
 
     def remove(self, path: str) -> None:
         """Take a path out."""
