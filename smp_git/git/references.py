@@ -29,27 +29,30 @@ class StashEntry(NamedTuple):
 def read(git: Path) -> dict[str, str]:
     """Return what every reference names; symbolic ones are left out, a detached HEAD is not."""
     found = _packed(git)
-    for path in _files(git / "refs"):
-        name = path.relative_to(git).as_posix()
-        value = _value(path, name)
+    for name in _files(f"{git}/refs", "refs"):
+        value = _value(f"{git}/{name}", name)
         if value is None:
             found.pop(name, None)
         else:
             found[name] = value
-    detached = _value(git / HEAD, HEAD)
+    detached = _value(f"{git}/{HEAD}", HEAD)
     return found | ({HEAD: detached} if detached else {})
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+def _files(folder: str, above: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        name = f"{above}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path))
-        elif not entry.name.endswith(".lock"):
-            yield Path(entry.path)
+            yield from _files(entry.path, name)
+        elif not name.endswith(".lock"):
+            yield name
 
 
-def _value(path: Path, name: str) -> str | None:
-    text = path.read_bytes().decode("ascii", "replace").strip()
+def _value(path: str, name: str) -> str | None:
+    with open(path, "rb") as file:  # noqa: PTH123 - asked of every reference, often
+        text = file.read().decode("ascii", "replace").strip()
     if text.startswith(_SYMBOLIC):
         return None
     if not _ID.fullmatch(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -308,6 +308,25 @@ class Repository:
                 return
         self._publish_forced(ref, expected, new, written)
         self._has_published = True
+
+    def point(self, moves: Mapping[str, CommitId]) -> None:
+        """Move references that nobody else moves, each wherever it stands, all with one barrier.
+
+        The caller holds the session's lock, and everything that they name is on the medium.
+        After a power cut each is where it was or where it is.
+        """
+        changed = {ref: new for ref, new in moves.items() if self.head(ref) != new}
+        if not changed:
+            return
+        with storage.Written(self.git / "objects") as written:
+            places = {}
+            for number, (ref, new) in enumerate(changed.items()):
+                places[ref] = f"{self._git}/smp/ref-{number}.tmp"
+                written.keep(self._scratch(places[ref], new), f"{self._git}/smp")
+            if self.durable:
+                written.force_data()
+            for ref, place in places.items():
+                disk.rename_into(place, f"{self._git}/{ref}")
 
     def _publish_ahead(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written, line: Line) -> None:  # fmt: skip
         """Move `ref` after putting the whole write on the medium as one record."""

@@ -44,7 +44,10 @@ def read(smp: Path, remote: str, address: str) -> Seen:
 
 
 def keep(smp: Path, remote: str, seen: Seen | None) -> None:
-    """Remember what was seen of a remote; None forgets it."""
+    """Remember what was seen of a remote; None forgets it.
+
+    An older state is as good after a power cut: what changed since is fetched again.
+    """
     everything = _all(smp)
     if seen is None:
         everything.pop(remote, None)
@@ -56,7 +59,7 @@ def keep(smp: Path, remote: str, seen: Seen | None) -> None:
             "withheld": seen.withheld,
         }
     data = json.dumps(everything).encode()
-    disk.replace_durably(smp / _NAME, data, smp / f"{_NAME}.tmp")
+    disk.replace_file(smp / _NAME, data, smp / f"{_NAME}.tmp")
 
 
 def _all(smp: Path) -> dict[str, object]:
