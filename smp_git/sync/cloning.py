@@ -23,7 +23,7 @@ from smp_git.memory import CommitId
 from smp_git.sync import remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed
 from smp_git.sync.inspection import inspect
-from smp_git.sync.names import ACCESS, tracking
+from smp_git.sync.names import ACCESS, HEADS, shown, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
 
@@ -45,7 +45,8 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
     """
     aside = folder / f".new-{secrets.token_hex(8)}"
     try:
-        layout.create(aside)
+        with disk.reporting(f"a session to {folder}"):
+            layout.create(aside)
         named_there, said = _filled(aside, remote, way, limits)
         place = folder / choose(said)
         local = Local(aside / ".git")
@@ -90,6 +91,7 @@ def _placed(repository: Repository, remote: str, arrived: Arrived, told: Tombsto
     """Point the references at what came, and write the files of main."""
     for ref, tip in arrived.clean.items():
         names = [ref] if ref.startswith(ACCESS) else [ref, tracking(remote, ref)]
+        names += [shown(remote, ref)] if ref.startswith(HEADS) else []
         for name in names:
             with Written(repository.git / "objects") as written:
                 repository.publish(name, None, CommitId(tip), written)

@@ -19,7 +19,7 @@ from smp_git.memory import CommitId
 from smp_git.recovery.site import Site
 from smp_git.snapshot import Reader
 from smp_git.sync import inbound, outbound, state
-from smp_git.sync.names import HEADS, TAGS, tracking
+from smp_git.sync.names import HEADS, TAGS, shown, tracking
 from smp_git.sync.remotes import Remote
 from smp_git.sync.result import SyncResult
 
@@ -99,7 +99,7 @@ class Exchange:
         return transport.advertised(self._remote.address.text, self._way)
 
     def _come_clean(self) -> None:
-        gone = inbound.come_clean(self._site, self._remote.name, self._by)
+        gone = inbound.come_clean(self._site, self._by)
         self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
 
     def _has_more(self, there: Mapping[str, str]) -> bool:
@@ -190,7 +190,7 @@ def _main(refs: Mapping[str, str]) -> CommitId | None:
 def forget(reader: Reader, remote: str) -> None:
     """Drop everything that is known of a remote; the caller holds the lock."""
     git = reader.repository.git
-    places = tracking(remote, HEADS), tracking(remote, TAGS)
+    places = tracking(remote, HEADS), tracking(remote, TAGS), shown(remote, HEADS)
     for name in references.read(git):
         if name.startswith(places):
             references.drop(git, name)

@@ -18,7 +18,7 @@ from smp_git.sync import lineage
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.inspection import Inspected, inspect
 from smp_git.sync.integration import integrate
-from smp_git.sync.names import HEADS, TAGS, tracking
+from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import Seen
@@ -105,10 +105,10 @@ def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) ->
     return arrived, receipt.ids if receipt else ()
 
 
-def come_clean(site: Site, remote: str, by: str) -> tuple[MemoryId, ...]:
+def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     """Take out of this session what was deleted and plain Git brought back; return what it was.
 
-    What a remote was last seen with is clean, and so is what this program writes.
+    What was last seen of a remote was made clean; what plain Git notes of it may not be.
     """
     reader = site.reader
     reader.snapshot()
@@ -117,8 +117,8 @@ def come_clean(site: Site, remote: str, by: str) -> tuple[MemoryId, ...]:
         return ()
     repository = reader.repository
     refs = references.read(repository.git)
-    own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS))}
-    seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(tracking(remote, HEADS))))  # fmt: skip
+    own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS, REMOTES))}
+    seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
     trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
         return ()

@@ -17,7 +17,7 @@ from smp_git.memory import CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
 from smp_git.sync.inspection import Inspected
-from smp_git.sync.names import ACCESS, HEADS, TAGS, branch_of, rescue, tracking
+from smp_git.sync.names import ACCESS, HEADS, TAGS, branch_of, rescue, shown, tracking
 from smp_git.transaction import Writer
 
 
@@ -45,6 +45,8 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
             _take_counts(writer, ref, theirs)
             continue
         _point(repository, tracking(remote, ref), theirs)
+        if ref.startswith(HEADS):
+            _point(repository, shown(remote, ref), theirs)
         if ref.startswith(TAGS):
             if repository.head(ref) is None:
                 _point(repository, ref, theirs)
@@ -110,5 +112,6 @@ def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before:
             notes.append(f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}")  # fmt: skip
         elif merge and ref in before:
             notes.append(f"branch {branch_of(ref)} was dropped on {remote}, but has more here; it stays")  # fmt: skip
-        references.drop(repository.git, name)
+        for each in (name, shown(remote, ref)):
+            references.drop(repository.git, each)
     return notes

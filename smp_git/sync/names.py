@@ -11,10 +11,13 @@ __all__ = [
     "ACCESS",
     "HEADS",
     "MAIN",
+    "REMOTES",
     "RESCUE",
+    "SEEN",
     "TAGS",
     "branch_of",
     "rescue",
+    "shown",
     "tracking",
     "travels",
 ]
@@ -22,9 +25,9 @@ __all__ = [
 HEADS: Final = "refs/heads/"
 TAGS: Final = "refs/tags/"
 RESCUE: Final = "refs/smp/rescue/"
-_REMOTES: Final = "refs/remotes/"
-# Tags and access counts of a remote have no place of their own in Git.
-_SEEN: Final = "refs/smp/seen/"
+REMOTES: Final = "refs/remotes/"
+# Plain Git moves its own notes of a remote with every fetch and push, so they prove nothing.
+SEEN: Final = "refs/smp/seen/"
 
 
 def travels(ref: str) -> bool:
@@ -33,10 +36,13 @@ def travels(ref: str) -> bool:
 
 
 def tracking(remote: str, ref: str) -> str:
-    """Return the reference that remembers what a remote's reference named."""
-    if ref.startswith(HEADS):
-        return f"{_REMOTES}{remote}/{ref.removeprefix(HEADS)}"
-    return f"{_SEEN}{remote}/{ref.removeprefix('refs/')}"
+    """Return the reference that remembers what a remote's reference named, once cleaned."""
+    return f"{SEEN}{remote}/{ref.removeprefix('refs/')}"
+
+
+def shown(remote: str, ref: str) -> str:
+    """Return the reference by which plain Git remembers a remote's branch."""
+    return f"{REMOTES}{remote}/{ref.removeprefix(HEADS)}"
 
 
 def branch_of(ref: str) -> str:

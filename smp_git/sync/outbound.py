@@ -8,11 +8,12 @@ from typing import Final, NamedTuple
 from smp_git.errors import RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
+from smp_git.git.repository import Repository
 from smp_git.git.transport import Update
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync.inspection import inspect
-from smp_git.sync.names import ACCESS, HEADS, TAGS, tracking, travels
+from smp_git.sync.names import ACCESS, HEADS, TAGS, shown, tracking, travels
 
 _OURS: Final = "@smp"
 
@@ -111,10 +112,16 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
     for each in updates:
         if each.ref.startswith(ACCESS):
             continue
-        name = tracking(remote, each.ref)
-        old = repository.head(name)
-        if each.new is None:
-            references.drop(repository.git, name)
-        elif old != each.new:
-            with repository.store([]) as written:
-                repository.publish(name, old, CommitId(each.new), written)
+        names = [tracking(remote, each.ref)]
+        names += [shown(remote, each.ref)] if each.ref.startswith(HEADS) else []
+        for name in names:
+            _note(repository, name, each.new)
+
+
+def _note(repository: Repository, name: str, tip: str | None) -> None:
+    old = repository.head(name)
+    if tip is None:
+        references.drop(repository.git, name)
+    elif old != tip:
+        with repository.store([]) as written:
+            repository.publish(name, old, CommitId(tip), written)

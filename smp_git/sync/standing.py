@@ -11,7 +11,7 @@ from smp_git.git.repository import MAIN
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync import state
-from smp_git.sync.names import tracking
+from smp_git.sync.names import shown
 from smp_git.sync.remotes import Remote
 from smp_git.when import format_time
 
@@ -69,7 +69,7 @@ def standing(reader: Reader, remote: Remote) -> RemoteState:
 def _ahead_and_behind(reader: Reader, remote: str) -> tuple[int, int] | None:
     """Return how many commits of main a remote lacked, and had more, when last seen."""
     repository = reader.repository
-    own, there = repository.head(MAIN), references.read(repository.git).get(tracking(remote, MAIN))
+    own, there = repository.head(MAIN), references.read(repository.git).get(shown(remote, MAIN))
     if own is None or there is None:
         return None
     theirs = CommitId(there)

@@ -1,0 +1,95 @@
+"""What plain Git does with a session's remotes between two syncs: it misleads nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smp_git import Session
+from tests import independent_scan
+from tests.support import git
+from tests.sync.support import Machine, head, sound, tree
+
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+def _two(folder: Path) -> tuple[Session, Session, Path]:
+    """Return two replicas that have synced with one remote, and the remote."""
+    hub = folder / "hub.git"
+    one = Machine(folder, "one").begin(hub)
+    two = Machine(folder, "two").clone(hub)
+    return one, two, hub
+
+
+def _plain(session: Session, *arguments: str) -> None:
+    git(session.path, *_NO_HOOKS, *arguments)
+
+
+def test_branch_that_plain_git_fetched_is_taken_and_not_dropped(tmp_path: Path) -> None:
+    one, two, hub = _two(tmp_path)
+    with one.branch("idea") as idea:
+        idea.add("finding", "Aside", agent="a")
+    one.sync()
+    tip = head(hub, "idea")
+
+    _plain(two, "fetch", "-q", "origin")
+    two.sync()
+
+    assert head(hub, "idea") == tip
+    assert [each.name for each in two.branches()] == ["main", "idea"]
+
+
+def test_branches_of_a_plain_clone_are_not_dropped(tmp_path: Path) -> None:
+    one, _, hub = _two(tmp_path)
+    with one.branch("idea") as idea:
+        idea.add("finding", "Aside", agent="a")
+    one.sync()
+    third = Machine(tmp_path, "three").store
+    git(third.path, "clone", "-q", str(hub), "active/shop")
+    session = third.session("shop")
+    session.sync()
+
+    assert [each.name for each in session.branches()] == ["main", "idea"]
+    assert head(hub, "idea")
+
+
+def test_deleted_memory_that_went_out_past_the_hooks_goes_everywhere(tmp_path: Path) -> None:
+    one, two, hub = _two(tmp_path)
+    one.add("finding", "About xyzzy", agent="a")
+    one.sync()
+    two.sync()
+    two.add("learning", "Else", agent="a")
+    two.delete("FIND-0001")
+    _plain(two, "fetch", "-q", "origin")
+    _plain(two, "checkout", "-q", "origin/main", "--", "findings")
+    _plain(two, "commit", "-q", "-m", "by hand")
+    _plain(two, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
+    _plain(two, "push", "-q", "origin", "main")
+
+    for session in (one, two, one, two):
+        session.sync()
+
+    assert tree(one) == tree(two)
+    for session in (one, two):
+        assert "FIND-0001" not in [memory.id for memory in session.memories()]
+        sound(session)
+        assert independent_scan.scan(session.path, [b"xyzzy"]) == []
+    assert head(hub) == one.head
+
+
+def test_what_plain_git_fetched_unmerged_is_taken_out_too(tmp_path: Path) -> None:
+    one, two, hub = _two(tmp_path)
+    one.add("finding", "About xyzzy", agent="a")
+    one.sync()
+    two.sync()
+    git(tmp_path, "clone", "-q", str(hub), "stale")
+    two.delete("FIND-0001")
+    two.sync()
+    git(tmp_path / "stale", "push", "-q", "--force", "origin", "main:refs/heads/old")
+    _plain(two, "fetch", "-q", "origin")
+
+    for session in (two, one, two):
+        session.sync()
+
+    for session in (one, two):
+        sound(session)
+        assert independent_scan.scan(session.path, [b"xyzzy"]) == []
