@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smp_git.errors import InvalidError, NotFoundError
-from smp_git.git import layout
+from smp_git.git import disk, layout
 
 
 class Installed(NamedTuple):
@@ -23,15 +23,17 @@ class Installed(NamedTuple):
 
 def install(session: Path) -> Installed:
     """Install the hooks and the merge driver of a session."""
-    layout.set_up(session / ".git")
-    layout.install_hooks(session / ".git" / "hooks")
+    with disk.reporting(f"the hooks of {session}"):
+        layout.set_up(session / ".git")
+        layout.install_hooks(session / ".git" / "hooks")
     return standing(session)
 
 
 def install_on_server(bare: Path) -> Installed:
     """Install the hooks of a server in a bare repository."""
     _check_bare(bare)
-    layout.install_server_hooks(bare)
+    with disk.reporting(f"the hooks of {bare}"):
+        layout.install_server_hooks(bare)
     return standing_on_server(bare)
 
 
@@ -48,14 +50,16 @@ def standing_on_server(bare: Path) -> Installed:
 
 def remove(session: Path) -> Installed:
     """Remove the hooks of a session that this program installed."""
-    layout.remove_hooks(session / ".git" / "hooks")
+    with disk.reporting(f"the hooks of {session}"):
+        layout.remove_hooks(session / ".git" / "hooks")
     return standing(session)
 
 
 def remove_from_server(bare: Path) -> Installed:
     """Remove the hooks of a server that this program installed."""
     _check_bare(bare)
-    layout.remove_hooks(bare / "hooks", layout.SERVER)
+    with disk.reporting(f"the hooks of {bare}"):
+        layout.remove_hooks(bare / "hooks", layout.SERVER)
     return standing_on_server(bare)
 
 

@@ -100,11 +100,11 @@ def _run(git: Path, *rest: str) -> None:
 
 def create_bare(place: Path) -> None:
     """Make an empty repository that sessions are pushed to; leave one that is there."""
-    if (place / "HEAD").is_file() and (place / "objects").is_dir():
-        return
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise AlreadyExistsError(f"{place} holds other files", hint="name an empty or a new folder")
     with disk.reporting(f"a repository at {place}"):
+        if (place / "HEAD").is_file() and (place / "objects").is_dir():
+            return
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise AlreadyExistsError(f"{place} holds other files", hint="name an empty or a new folder")  # fmt: skip
         for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"):
             disk.make_folders(place / folder)
         (place / "config").write_text(_BARE)

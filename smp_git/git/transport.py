@@ -145,10 +145,10 @@ def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[
 
 def _standing(place: Path) -> dict[str, str] | None:
     """Return what the files of a repository at a path say; None if Git itself has to read them."""
-    git = place / ".git" if (place / ".git").is_dir() else place
-    if not (git / "refs").is_dir() or not (git / "objects").is_dir() or (git / "reftable").exists():
-        return None
     try:
+        git = place / ".git" if (place / ".git").is_dir() else place
+        if not (git / "refs").is_dir() or not (git / "objects").is_dir() or (git / "reftable").exists():  # fmt: skip
+            return None
         found = references.read(git)
     except (SmpError, OSError, ValueError):
         return None
