@@ -140,7 +140,8 @@ def test_both_ways_of_erasing_come_to_the_same_history(session: Session, clock: 
     folder = filled(session)
     git(folder, "repack", "-adq")
     twin = tmp_path / "twin" / folder.name
-    subprocess.run(["cp", "-a", str(folder), str(twin.parent.mkdir() or twin)], check=True)
+    twin.parent.mkdir()
+    subprocess.run(["cp", "-a", str(folder), str(twin)], check=True)
     environment = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", DELETE, str(twin), "DEC-0002"]
     subprocess.run(command, env=environment, capture_output=True, check=True)
