@@ -15,7 +15,6 @@ from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.address import parse
 from smp_git.git.repository import MAIN, Repository
-from smp_git.git.storage import Written
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.local import Identity, Local, new_tag
@@ -89,12 +88,12 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
 
 def _placed(repository: Repository, remote: str, arrived: Arrived, told: Tombstones) -> None:
     """Point the references at what came, and write the files of main."""
+    moves: dict[str, CommitId] = {}
     for ref, tip in arrived.clean.items():
         names = [ref] if ref.startswith(ACCESS) else [ref, tracking(remote, ref)]
         names += [shown(remote, ref)] if ref.startswith(HEADS) else []
-        for name in names:
-            with Written(repository.git / "objects") as written:
-                repository.publish(name, None, CommitId(tip), written)
+        moves |= dict.fromkeys(names, CommitId(tip))
+    repository.point(moves)
     Local(repository.git).keep_tombstones(told)
     tree = repository.commit(CommitId(arrived.clean[MAIN])).tree
     made: set[Path] = set()

@@ -17,7 +17,7 @@ from smp_git.memory import CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
 from smp_git.sync.inspection import Inspected
-from smp_git.sync.names import ACCESS, HEADS, TAGS, branch_of, rescue, shown, tracking
+from smp_git.sync.names import ACCESS, HEADS, branch_of, rescue, shown, tracking
 from smp_git.transaction import Writer
 
 
@@ -40,25 +40,35 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     notes: list[str] = []
     before = references.read(repository.git)
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
-        theirs = CommitId(tip)
-        if ref.startswith(ACCESS):
-            _take_counts(writer, ref, theirs)
-            continue
-        _point(repository, tracking(remote, ref), theirs)
-        if ref.startswith(HEADS):
-            _point(repository, shown(remote, ref), theirs)
-        if ref.startswith(TAGS):
-            if repository.head(ref) is None:
-                _point(repository, ref, theirs)
-        elif merge and (ref in before or before.get(tracking(remote, ref)) != tip):
-            # Not a branch that was dropped here and got nothing more there.
-            mended = _mended(writer, theirs, inspected.lying.get(ref, ()), by)
+        # Not a branch that was dropped here and got nothing more there.
+        if merge and ref.startswith(HEADS) and (ref in before or before.get(tracking(remote, ref)) != tip):  # fmt: skip
+            mended = _mended(writer, CommitId(tip), inspected.lying.get(ref, ()), by)
             joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}")
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
     notes += _gone(repository, remote, clean, before, merge=merge)
+    # Last: a branch that is known to have been there, but is not here, counts as dropped.
+    repository.point(_noted(writer, remote, clean))
     return Integrated(tuple(merged), tuple(contested), tuple(notes))
+
+
+def _noted(writer: Writer, remote: str, clean: Mapping[str, str]) -> dict[str, CommitId]:
+    """Return where references go that only remember, and tags and counts that are taken."""
+    repository = writer.reader.repository
+    moves: dict[str, CommitId] = {}
+    for ref, tip in clean.items():
+        theirs = CommitId(tip)
+        if ref.startswith(ACCESS):
+            if _is_newer(writer, ref, theirs):
+                moves[ref] = theirs
+            continue
+        moves[tracking(remote, ref)] = theirs
+        if ref.startswith(HEADS):
+            moves[shown(remote, ref)] = theirs
+        elif repository.head(ref) is None:
+            moves[ref] = theirs
+    return moves
 
 
 def _mended(writer: Writer, tip: CommitId, pages: Iterable[str], by: str) -> CommitId:
@@ -81,21 +91,13 @@ def _mended(writer: Writer, tip: CommitId, pages: Iterable[str], by: str) -> Com
     return CommitId(commit.id)
 
 
-def _point(repository: Repository, ref: str, tip: CommitId) -> None:
-    before = repository.head(ref)
-    if before != tip:
-        with repository.store([]) as written:
-            repository.publish(ref, before, tip, written)
-
-
-def _take_counts(writer: Writer, ref: str, theirs: CommitId) -> None:
-    """Take another replica's access counts if they are newer than those known here."""
+def _is_newer(writer: Writer, ref: str, theirs: CommitId) -> bool:
+    """Whether another replica's access counts are newer than those known here."""
     repository = writer.reader.repository
     ours = repository.head(ref)
     if ref == ACCESS + writer.identity().tag or ours == theirs:
-        return
-    if ours is None or repository.commit(ours).time <= repository.commit(theirs).time:
-        _point(repository, ref, theirs)
+        return False
+    return ours is None or repository.commit(ours).time <= repository.commit(theirs).time
 
 
 def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before: Mapping[str, str], *, merge: bool) -> list[str]:  # fmt: skip
@@ -107,7 +109,7 @@ def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before:
         if not name.startswith(prefix) or ref in clean or ref == MAIN:
             continue
         if merge and before.get(ref) == known and ref != repository.checked_out():
-            _point(repository, rescue(remote, ref), CommitId(known))
+            repository.point({rescue(remote, ref): CommitId(known)})
             references.drop(repository.git, ref)
             notes.append(f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}")  # fmt: skip
         elif merge and ref in before:

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from smp_git.errors import RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
-from smp_git.git.repository import Repository
 from smp_git.git.transport import Update
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
@@ -109,19 +108,15 @@ def check(reader: Reader, remote: str, updates: Iterable[Update]) -> None:
 def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
     """Note what the remote has confirmed to hold; the caller holds the lock."""
     repository = reader.repository
+    moves: dict[str, CommitId] = {}
     for each in updates:
         if each.ref.startswith(ACCESS):
             continue
         names = [tracking(remote, each.ref)]
         names += [shown(remote, each.ref)] if each.ref.startswith(HEADS) else []
         for name in names:
-            _note(repository, name, each.new)
-
-
-def _note(repository: Repository, name: str, tip: str | None) -> None:
-    old = repository.head(name)
-    if tip is None:
-        references.drop(repository.git, name)
-    elif old != tip:
-        with repository.store([]) as written:
-            repository.publish(name, old, CommitId(tip), written)
+            if each.new is None:
+                references.drop(repository.git, name)
+            else:
+                moves[name] = CommitId(each.new)
+    repository.point(moves)
