@@ -169,7 +169,7 @@ class _Listener:
 
     def listen(self) -> str:
         """Return why the process has to be ended, or an empty text when it ended."""
-        started = last = time.monotonic()
+        started = last = looked = time.monotonic()
         size = self._size()
         is_open = 2
         ended = 0.0
@@ -186,9 +186,11 @@ class _Listener:
                 is_open -= not chunk
                 last = time.monotonic()
                 self._take(is_reply, chunk)
-            now, grown = time.monotonic(), self._size()
-            if grown != size:
-                last, size = now, grown
+            now = time.monotonic()
+            if now - looked >= _TICK_SECONDS:
+                looked, grown = now, self._size()
+                if grown != size:
+                    last, size = now, grown
             if cut := self._cut(now - started, now - last, size):
                 return cut
         return ""

@@ -233,8 +233,8 @@ def _check_no_repository(names: Iterable[bytes], path: str) -> None:
 
 def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
     """Check that a tree is sorted as Git sorts, and names nothing twice."""
-    names = places = [name for _, name, _ in rows]
-    if any(mode == FOLDER for mode, _, _ in rows):
+    names = places = [row[1] for row in rows]
+    if FOLDER in {row[0] for row in rows}:
         places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
     # A folder and a file of one name stand at different places.
     if places != sorted(places) or len(set(names)) != len(rows):

@@ -13,6 +13,7 @@ from tests.bench.table import bound, times
 from tests.bench.workload import fill, texts
 from tests.support import git
 
+_QUIET_SECONDS = 1.5
 OUT, IN = "smp sync, out", "smp sync, in"
 PUSH, FETCH, PULL = "git push", "git fetch", "git pull --ff-only"
 
@@ -47,6 +48,8 @@ def _exchanges(folder: Path, new: int, size: int, rounds: int) -> dict[str, Samp
     for number in range(rounds):
         for _ in range(new):
             left.add("decision", next(source), agent="architect")
+        # Until what goes on behind the writes is done.
+        time.sleep(_QUIET_SECONDS)
         sending: list[tuple[str, Callable[[], object]]] = [
             (OUT, left.sync),
             (PUSH, lambda: git(left.path, "push", "-q", str(folder / "twin.git"), "main")),
