@@ -230,7 +230,9 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     guards.check_index(plan.repository.git)
     plan.update()
     versions = (*plan.versions(), *plan.uncommitted(order.now))
-    found = order.arrived or _tombstones(versions, order, plan.known)
+    # What plain Git brought back goes too; its own deletion has sealed it or said it is final.
+    asked = tuple(each for each in versions if each.id in order.ids)
+    found = order.arrived or _tombstones(asked, order, plan.known)
     entry = Journal(
         deletion=order.deletion,
         step=journal.SEALING,
@@ -244,7 +246,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     journal.write(smp, entry)
     try:
         if order.seal is not None:
-            order.seal(plan.unshared(versions) if order.arrived else versions)
+            order.seal(plan.unshared(versions) if order.arrived else asked)
     except BaseException:
         journal.close(smp, order.deletion)
         raise

@@ -27,7 +27,31 @@ def test_page_that_came_back_leaves_nothing_staged(
     assert independent_scan.scan(session.path, [b"xyzzy"]) == []
 
 
-def _brought_back(folder: Path, others: int, *, committed: bool) -> Session:
+@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
+def test_another_deletion_takes_it_out_too(tmp_path: Path, purge: bool) -> None:
+    session = _brought_back(tmp_path, 1, committed=True, purge=purge)
+    receipt = session.delete("DEC-0001")
+
+    assert receipt.ids == ("DEC-0001",)
+    assert session.check() == ()
+    assert session.verify().clean
+    assert independent_scan.scan(session.path, [b"xyzzy"]) == []
+    assert (
+        [each.id for each in session.trash()] == ["DEC-0001"]
+        if purge
+        else ["DEC-0001", "FIND-0001"]
+    )
+
+
+def test_a_redaction_takes_it_out_too(tmp_path: Path) -> None:
+    session = _brought_back(tmp_path, 1, committed=True)
+    session.redact("Use it")
+
+    assert session.verify().clean
+    assert independent_scan.scan(session.path, [b"xyzzy"]) == []
+
+
+def _brought_back(folder: Path, others: int, *, committed: bool, purge: bool = False) -> Session:
     """Return a session in which plain Git has brought a deleted memory back."""
     store = Store.init(folder / "store")
     (store.path / "config.yaml").write_text(f"format: 1\nkey_dir: {folder / 'keys'}\n")
@@ -37,7 +61,7 @@ def _brought_back(folder: Path, others: int, *, committed: bool) -> Session:
     for number in range(others):
         session.add("finding", f"Another {number}", agent="a")
     git(folder, "clone", "-q", str(session.path), "stale")
-    session.delete("FIND-0001")
+    session.delete("FIND-0001", purge=purge)
     session.check()
     plain = ("-c", "core.hooksPath=/dev/null")
     git(session.path, *plain, "fetch", "-q", str(folder / "stale"), "main")
