@@ -80,4 +80,7 @@ class Syncing(Branching):
         remote = remotes.chosen(self.remotes, name)
         way = remotes.access(home.settings, home.surroundings(), progress, ask=ask)
         self._accesses.fold(self._writer, everything=True)
+        # What came in may hide which commits a person made past the hooks.
+        self._keeper.note_write()
+        self._keeper.flush()
         return Exchange(self._site(), remote, way, remotes.limits(home.settings), self._by(agent), accept=accept)  # fmt: skip

@@ -93,3 +93,19 @@ def test_what_plain_git_fetched_unmerged_is_taken_out_too(tmp_path: Path) -> Non
     for session in (one, two):
         sound(session)
         assert independent_scan.scan(session.path, [b"xyzzy"]) == []
+
+
+def test_edit_committed_past_the_hooks_is_not_staged_after_a_merge_elsewhere(
+    tmp_path: Path,
+) -> None:
+    one, two, _ = _two(tmp_path)
+    file = one.file("DEC-0001")
+    file.write_text(file.read_text().replace("PostgreSQL", "MySQL"))
+    _plain(one, "commit", "-q", "-a", "-m", "by hand")
+    one.edit("DEC-0001", agent="a", rationale="It is known")
+    one.sync()
+    two.edit("DEC-0001", agent="b", impact="high")
+    two.sync()
+    one.sync()
+
+    sound(one)
