@@ -193,7 +193,7 @@ class _Listener:
                     last, size = now, grown
             if cut := self._cut(now - started, now - last, size):
                 return cut
-        return ""
+        return self._cut(0, 0, self._size())
 
     def _cut(self, passed: float, silent: float, size: int) -> str:
         leash = self._leash
