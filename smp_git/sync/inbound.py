@@ -134,11 +134,11 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
             return None
         before = _own(site)
         _adopt(site, held, arrived)
-        lineage.check(reader, remote.name, arrived.clean, accept=accept)
+        anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
         fresh = reader.repository.beyond(heads, before)
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
-    return Came(arrived.named, len(fresh), done.merged, done.contested, (), done.notes)
+    return Came(arrived.named, len(fresh), done.merged, done.contested, (), (*anew, *done.notes))
 
 
 def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:

@@ -13,22 +13,27 @@ from smp_git.sync.names import HEADS, branch_of, rescue, tracking
 from smp_git.sync.state import Seen
 
 
-def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> None:
-    """Raise RefusedError if a branch of the remote is unrelated, or lost what it had.
+def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> list[str]:  # fmt: skip
+    """Raise RefusedError if main of the remote is unrelated, or lost what it had.
 
     What is here is then kept under a rescue reference too; the caller holds the lock.
+    Another branch may have been dropped and pushed anew: returns sentences that say so.
     """
     repository = reader.repository
     own = repository.head(MAIN)
     main = clean.get(MAIN)
     if main and own and not merge_bases(repository, own, CommitId(main)):
         raise _refused(reader, remote, MAIN, "has a history that shares nothing with this one", "compare them with git log; a new clone is smp clone")  # fmt: skip
+    notes = []
     for ref, tip in clean.items():
         if not ref.startswith(HEADS) or accept:
             continue
         before = repository.head(tracking(remote, ref))
         if before is not None and not is_ancestor(repository, before, CommitId(tip)):
-            raise _refused(reader, remote, ref, _lost(reader, before, tip), _WAY_OUT)
+            if ref == MAIN:
+                raise _refused(reader, remote, ref, _lost(reader, before, tip), _WAY_OUT)
+            notes.append(f"branch {branch_of(ref)} was made anew on {remote}; what is here is joined with it")  # fmt: skip
+    return notes
 
 
 def check_not_emptied(reader: Reader, remote: str, seen: Seen, *, accept: bool) -> None:

@@ -222,6 +222,21 @@ def test_one_pattern_serves_all_sessions(tmp_path: Path) -> None:
         assert session.sync().pushed == 0
 
 
+def test_what_holds_across_sessions_is_shared_too(tmp_path: Path) -> None:
+    pattern = f"remote: {tmp_path}/memory/{{session}}.git"
+    one, two = Machine(tmp_path, "one", pattern), Machine(tmp_path, "two", pattern)
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "memory/global.git")
+    with one.store.global_session() as session:
+        session.add("preference", "Short answers", agent="ada")
+    assert set(one.store.sync().results) == {"global"}
+    two.store.clone("global").close()
+    with two.store.global_session() as session:
+        assert session.get("PREF-1").content == "Short answers"
+    assert two.store.sync().results["global"].pushed == 0
+    with pytest.raises(AlreadyExistsError):
+        two.store.clone("global")
+
+
 def test_one_session_that_fails_does_not_keep_others_back(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one", f"remote: {tmp_path}/memory/{{session}}.git")
     git(tmp_path, "init", "-q", "--bare", "-b", "main", "memory/b.git")
@@ -449,3 +464,26 @@ def test_a_clone_does_not_replace_a_session(one: Session, hub: Path, tmp_path: P
     assert "smp sync" in (caught.value.hint or "")
     with machine.store.clone(str(hub), "shop-2") as second:
         assert second.id == "shop-2"
+
+
+def test_branch_that_was_dropped_and_pushed_again_stands_in_nobodys_way(tmp_path: Path) -> None:
+    hub = tmp_path / "hub.git"
+    one = Machine(tmp_path, "one").begin(hub)
+    idea = one.branch("idea")
+    idea.add("finding", "First", agent="a")
+    one.sync()
+    two, three = (Machine(tmp_path, name).clone(hub) for name in ("two", "three"))
+    idea.add("finding", "Second", agent="a")
+    one.sync()
+    two.sync()
+    two.drop_branch("idea", discard=True)
+    two.sync()
+    three.switch("idea")
+    three.add("finding", "Third", agent="c")
+    three.sync()
+
+    for session in (one, two, three, one):
+        session.sync()
+
+    assert head(hub, "idea") == git(one.path, "rev-parse", "idea").strip()
+    assert {each.title for each in idea.memories("finding")} == {"First", "Second", "Third"}
