@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from smp_git.errors import AlreadyExistsError, SmpError
 from smp_git.removals import Removals
@@ -15,6 +15,10 @@ from smp_git.session import Session
 if TYPE_CHECKING:
     from smp_git.sync.remotes import Remote
     from smp_git.sync.result import SyncResult
+
+
+# The session of what holds across sessions.
+GLOBAL: Final = "global"
 
 
 class Synced(NamedTuple):
@@ -38,18 +42,22 @@ class Sharing(Removals):
         remote = cloning.addressed(address, self.settings.remote, self.path)
         way = remotes.access(self.settings, self.surroundings(), progress, ask=ask)
 
-        def choose(said: str) -> str:
-            return self._free_name(id or said, given=id is not None)
+        def choose(said: str) -> Path:
+            return self._free_place(id or said, given=id is not None)
 
         (self.path / "active").mkdir(mode=0o700, exist_ok=True)
         place = cloning.clone(self.path / "active", remote, way, remotes.limits(self.settings), choose)  # fmt: skip
         return self.session(place.name)
 
     def sync(self, remote: str | None = None, *, agent: str | None = None, ask: bool = False) -> Synced:  # fmt: skip
-        """Sync every session that has the remote; one that fails does not keep the others back."""
+        """Sync every session that has the remote, the global one too.
+
+        One that fails does not keep the others back.
+        """
         results: dict[str, SyncResult] = {}
         failed: dict[str, SmpError] = {}
-        for name in self.sessions():
+        shared = (GLOBAL,) if (self.path / GLOBAL).is_dir() else ()
+        for name in (*self.sessions(), *shared):
             try:
                 with self.session(name) as session:
                     if _has(session.remotes, remote):
@@ -58,9 +66,11 @@ class Sharing(Removals):
                 failed[name] = error
         return Synced(results, failed)
 
-    def _free_name(self, name: str, *, given: bool) -> str:
+    def _free_place(self, name: str, *, given: bool) -> Path:
+        if name == GLOBAL and not (self.path / GLOBAL).exists():
+            return self.path / GLOBAL
         try:
-            return self._new_id(name, self.clock())
+            return self.path / "active" / self._new_id(name, self.clock())
         except AlreadyExistsError as error:
             hint = "choose another id" if given else "smp sync brings it up to date; smp clone ADDRESS ID makes another"  # fmt: skip
             raise AlreadyExistsError(error.message, hint=hint) from error

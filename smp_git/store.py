@@ -35,7 +35,7 @@ from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.session import RULE, Session
 from smp_git.settings import FORMAT
-from smp_git.sharing import Sharing
+from smp_git.sharing import GLOBAL, Sharing
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from smp_git.query.request import QueryParts
 
 PLACE: Final = Path(".bmad/sessions")
-GLOBAL: Final = "global"
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -207,7 +206,13 @@ class Store(Sharing):
             self.clock,
             self.settings,
             shared=None if place == shared else shared,
-            home=Home(self.path, self.settings, lambda: self.key_folder, self.anonymize_session, self.surroundings),
+            home=Home(
+                self.path,
+                self.settings,
+                lambda: self.key_folder,
+                self.anonymize_session,
+                self.surroundings,
+            ),
         )
 
     def _store_at(self, path: str | os.PathLike[str]) -> Store:

@@ -36,10 +36,10 @@ def addressed(text: str, pattern: str | None, base: Path) -> Remote:
     return Remote(ORIGIN, parse(text, Path().absolute()))
 
 
-def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], str]) -> Path:  # fmt: skip
-    """Make a session in `folder` from a remote and return its path.
+def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]) -> Path:  # fmt: skip
+    """Make a session from a remote and return its path; until it is whole it stands in `folder`.
 
-    `choose` returns the name of the new session, given the one that the remote says; it
+    `choose` returns the place of the new session, given the name that the remote says; it
     raises an error if that cannot be. The session appears whole or not at all.
     """
     aside = folder / f".new-{secrets.token_hex(8)}"
@@ -47,7 +47,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         with disk.reporting(f"a session to {folder}"):
             layout.create(aside)
         named_there, said = _filled(aside, remote, way, limits)
-        place = folder / choose(said)
+        place = choose(said)
         local = Local(aside / ".git")
         local.identify(aside, Identity(new_tag(), creator=False), place)
         local.note_boot()
