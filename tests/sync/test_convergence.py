@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ class Replicas(RuleBasedStateMachine):
     def edit(self, who: int, pick: int, place: str) -> None:
         replica = self.replicas[who]
         name = self.chosen(replica, pick)
-        if name is not None:
+        if name is not None and not name.startswith("state-"):
             changes = {place: f"now {self.marker(name)}"}
             self.on(replica, lambda s: s.edit(name, agent="agent", **changes))
 
@@ -192,6 +193,133 @@ class Replicas(RuleBasedStateMachine):
         self.owner[more.encode()] = replica.session.add(kind, f"It is {more}", agent="agent").id
         self.on(replica, lambda s: s.merge(name))
         self.written |= {text.encode(), more.encode()}
+
+    @rule(who=REPLICAS)
+    def state(self, who: int) -> None:
+        text = self.marker("state-agent")
+        self.on(self.replicas[who], lambda s: s.set_state("agent", {"current_context": text}))
+
+    @rule(who=REPLICAS, name=st.integers(0, 3))
+    def tag(self, who: int, name: int) -> None:
+        self.on(self.replicas[who], lambda s: s.tag(f"t{name}"))
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50), more=st.integers(0, 50))
+    def transaction(self, who: int, pick: int, more: int) -> None:
+        replica = self.replicas[who]
+        found = [self.chosen(replica, each) for each in (pick, more)]
+        names = [each for each in found if each and not each.startswith("state-")]
+        texts = {each: self.marker(each) for each in names}
+
+        def work(session: Session) -> None:
+            with session.transaction(agent="agent") as batch:
+                for name, text in texts.items():
+                    batch.edit(name, impact=f"both {text}", tags=[f"tag-{more}"])
+
+        self.on(replica, work)
+
+    @rule(who=REPLICAS)
+    def purge_trash(self, who: int) -> None:
+        replica = self.replicas[who]
+        there = [item.id for item in replica.session.trash()]
+        if there:
+            self.on(replica, lambda s: s.purge(there))
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50), theirs=st.booleans())
+    def settle_conflict(self, who: int, pick: int, theirs: bool) -> None:
+        replica = self.replicas[who]
+        found = [each for each in replica.session.conflicts() if not each.id.startswith("state-")]
+        if found:
+            one = found[pick % len(found)]
+            take = one.replica if theirs and not one.in_history else None
+            self.on(replica, lambda s: s.resolve_conflict(one.id, one.field, take=take, agent="agent"))  # fmt: skip
+
+    @rule(who=REPLICAS, hours=st.integers(-3, 3))
+    def clock_goes_wrong(self, who: int, hours: int) -> None:
+        clock = self.replicas[who].store.clock
+        assert isinstance(clock, Clock)
+        clock.now += timedelta(hours=hours)
+
+    # Branches that stay
+
+    def an_idea(self, replica: Replica, pick: int) -> str | None:
+        names = [each.name for each in replica.session.branches() if each.name != "main"]
+        return names[pick % len(names)] if names else None
+
+    @rule(who=REPLICAS, name=st.integers(0, 2))
+    def begin_branch(self, who: int, name: int) -> None:
+        self.on(self.replicas[who], lambda s: s.branch(f"aside/{name}").close())
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50), away=st.booleans())
+    def write_on_branch(self, who: int, pick: int, away: bool) -> None:
+        replica = self.replicas[who]
+        name = self.an_idea(replica, pick)
+        if name is None:
+            return
+        with replica.store.session("shop") as aside:
+            aside.switch(name)
+            ids = sorted(each.id for each in aside.memories() if each.kind != "state")
+            if not ids:
+                return
+            target = ids[pick % len(ids)]
+            if away:
+                self.on(replica, lambda _: aside.delete(target))
+                self.doom(target, purge=False)
+            else:
+                text = self.marker(target)
+                self.on(replica, lambda _: aside.edit(target, agent="agent", rationale=text))
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50))
+    def merge_branch(self, who: int, pick: int) -> None:
+        replica = self.replicas[who]
+        name = self.an_idea(replica, pick)
+        if name is not None:
+            self.on(replica, lambda s: s.merge(name))
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50), discard=st.booleans())
+    def drop_branch(self, who: int, pick: int, discard: bool) -> None:
+        replica = self.replicas[who]
+        name = self.an_idea(replica, pick)
+        if name is not None:
+            self.on(replica, lambda s: s.drop_branch(name, discard=discard))
+
+    # What a person does with plain git in the folder of a replica, past the hooks
+
+    @rule(who=REPLICAS, remote=REMOTES, push=st.booleans())
+    def pull_inside(self, who: int, remote: str, push: bool) -> None:
+        replica = self.replicas[who]
+
+        def run(*arguments: str) -> bool:
+            command = ["git", "-c", "core.hooksPath=/dev/null", *arguments]
+            done = subprocess.run(command, cwd=replica.session.path, capture_output=True, check=False)  # fmt: skip
+            return not done.returncode
+
+        def work(_: Session) -> None:
+            run("fetch", "-q", remote)
+            if not run("merge", "-q", "--no-edit", f"{remote}/main"):
+                run("merge", "--abort")
+            if push:
+                run("push", "-q", remote, "main")
+
+        self.on(replica, work)
+
+    @rule(who=REPLICAS, pick=st.integers(0, 50))
+    def edit_inside(self, who: int, pick: int) -> None:
+        replica = self.replicas[who]
+        name = self.chosen(replica, pick)
+        if name is None:
+            return
+        replica.session.check()
+        file = replica.session.file(name)
+        old = MARKER.search(file.read_bytes())
+        if old is None:
+            return
+        new = self.marker(name).encode()
+
+        def work(_: Session) -> None:
+            file.write_bytes(file.read_bytes().replace(old[0], new, 1))
+            git(replica.session.path, "commit", "-q", "-a", "--no-verify", "-m", "by hand")
+
+        self.on(replica, work)
 
     @rule(who=REPLICAS, remote=REMOTES)
     def sync(self, who: int, remote: str) -> None:
