@@ -25,6 +25,7 @@ _NOTED: Final = 1_000
 _LATEST: Final = 20
 # A page's index is generated, so nobody has anything of his own staged there.
 _GENERATED: Final = "/index.yaml"
+_TOMBSTONES: Final = "tombstones.yaml"
 # Git holds its index for milliseconds, but a commit in an editor for minutes.
 _LOCK_SECONDS: Final = 0.3
 
@@ -98,8 +99,9 @@ def _expelled(repository: Repository, head: ObjectId, is_gone: Callable[[str, Ob
         scratch.unlink(missing_ok=True)
         return False
     staged = {entry.path: ObjectId(str(entry.id)) for entry in index}
-    # A page's index that plain Git brought back names what is gone.
-    lines = {path: repository.find(head, path) for path in staged if path.endswith(_GENERATED)}
+    # A page's index that plain Git brought back names what is gone, its tombstones too little.
+    ours = [path for path in staged if path.endswith(_GENERATED) or path == _TOMBSTONES]
+    lines = {path: repository.find(head, path) for path in ours}
     stale = {path: blob for path, blob in lines.items() if blob != staged[path]}
     gone = {path for path, blob in staged.items() if is_gone(path, blob)} | stale.keys()
     # What Git keeps to undo a resolved conflict names versions that may be gone.

@@ -70,3 +70,15 @@ def _brought_back(folder: Path, others: int, *, committed: bool, purge: bool = F
         git(session.path, *plain, "commit", "-q", "-m", "by hand")
     assert (session.path / "findings/000/FIND-0001.yaml").exists()
     return session
+
+
+def test_tombstones_committed_past_the_hooks_are_not_staged_after_a_deletion(
+    tmp_path: Path,
+) -> None:
+    session = _brought_back(tmp_path, 1, committed=True)
+    file = session.path / "tombstones.yaml"
+    file.write_bytes(file.read_bytes() + b"# mine\n")
+    git(session.path, "commit", "-q", "-a", "--no-verify", "-m", "by hand")
+    session.delete("DEC-0001")
+
+    assert git(session.path, "diff", "--cached", "--name-only") == ""
