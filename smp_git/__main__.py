@@ -7,9 +7,14 @@ import sys
 
 def main() -> None:
     """Run the command line."""
-    from smp_git.cli.start import run
+    try:
+        from smp_git.cli.start import run
 
-    run(sys.argv[1:])
+        run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While a command runs typer says so; this is before it, and while modules load.
+        sys.stderr.write("smp: interrupted\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -82,3 +82,19 @@ def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
 )
 def test_command_is_found_behind_the_common_options(arguments: list[str], name: str | None) -> None:
     assert named(arguments) == name
+
+
+def test_an_interrupt_while_modules_load_is_no_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from smp_git.__main__ import main\n"
+        "main()"
+    )
+    done = python(code, "list", check=False)
+
+    assert done.returncode == 130
+    assert done.stderr == "smp: interrupted\n"
