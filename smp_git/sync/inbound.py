@@ -98,7 +98,7 @@ def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) ->
     told = named(read, (bytes.fromhex(tip) for tip in there.values()))
     known = effective(site.reader)
     trusted = frozenset[str]()
-    if known.covers(told):
+    if known and known.covers(told):
         trusted = boundary(held.repository, there.values(), _own(site))
     arrived = cleaned(held.repository, there, known | told, trusted)
     receipt = arrival.follow(site, told, site.writer.clock(), by=by)
