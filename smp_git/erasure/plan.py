@@ -20,7 +20,8 @@ from smp_git.git.repository import Repository
 from smp_git.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader
 
-REMOTES: Final = "refs/remotes/"
+# What sync noted of remotes; what plain Git pushed there is no reason to keep no copy.
+SEEN: Final = "refs/smp/seen/"
 
 
 class Plan:
@@ -67,7 +68,7 @@ class Plan:
 
     def unshared(self, versions: tuple[Version, ...]) -> tuple[Version, ...]:
         """Return those of `versions` that no remote had when it was last seen."""
-        tips = [tip for name, tip in self.history.refs.items() if name.startswith(REMOTES)]
+        tips = [tip for name, tip in self.history.refs.items() if name.startswith(SEEN)]
         shared = set(self.rewriter.losses(tips))
         return tuple(v for v in versions if (v.path, object_id(BLOB, v.data)) not in shared)
 

@@ -277,6 +277,21 @@ def test_what_only_this_replica_had_is_sealed_here(one: Session, two: Session) -
     assert one.get("DEC-0001").content == "Use PostgreSQL, version 16"
 
 
+def test_what_plain_git_pushed_of_a_deleted_memory_is_sealed_too(one: Session, two: Session) -> None:  # fmt: skip
+    two.edit("DEC-1", agent="b", text="Use PostgreSQL, version 16")
+    assert two.check() == ()
+    one.add("finding", "Elsewhere", agent="a")
+    one.sync()
+    one.delete("DEC-0001")
+    one.sync()
+    # Past the hooks: the deleted memory, with its edit, is on the remote again.
+    git(two.path, "-c", "core.hooksPath=/dev/null", "fetch", "-q", "origin")
+    git(two.path, "-c", "core.hooksPath=/dev/null", "push", "-qf", "origin", "main")
+    one.sync(accept=True)
+    two.sync()
+    assert [(item.id, item.versions) for item in two.trash()] == [("DEC-0001", 1)]
+
+
 def test_a_purge_travels(one: Session, two: Session) -> None:
     two.edit("DEC-1", agent="b", text="Use PostgreSQL, version 16")
     one.delete("DEC-0001", purge=True)
