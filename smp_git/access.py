@@ -23,13 +23,13 @@ from smp_git.git.objects import (
     write_commit,
     write_tree,
 )
+from smp_git.git.references import ACCESS
 from smp_git.git.repository import MovedError
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
 from smp_git.when import format_time
 
-PREFIX: Final = "refs/smp/access/"
 FILE: Final = "access.json"
 _JOURNAL: Final = "access.log"
 # Reads are noted in the journal this many at a time, and at the end.
@@ -108,11 +108,12 @@ class Accesses:
         if self._journal_size() < (1 if everything else _FOLD_BYTES):
             return
         with suppress(SmpError, MovedError), writer.holding("counting accesses"):
-            tag = writer.identity().tag
-            counts = self._published().get(PREFIX + tag, {})
+            identity = writer.identity()
+            tag = identity.tag
+            counts = self._published().get(ACCESS + tag, {})
             for kept in self._journalled():
                 _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
-            self._publish(PREFIX + tag, counts, tag, writer.clock())
+            self._publish(ACCESS + tag, counts, identity.signature(writer.clock()))
             self._journal.unlink(missing_ok=True)
 
     def _journal_size(self) -> int:
@@ -121,13 +122,12 @@ class Accesses:
         except OSError:
             return 0
 
-    def _publish(self, ref: str, counts: Counts, tag: str, now: datetime) -> None:
+    def _publish(self, ref: str, counts: Counts, signed: Signature) -> None:
         """Replace the reference by one parentless commit with these counts."""
         repository = self._reader.repository
         ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
         blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
         tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))
-        signed = Signature(f"smp-{tag}", f"{tag}@smp", now)
         commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, "accesses\n"))
         written = repository.store([blob, tree, commit])
         try:
@@ -136,7 +136,7 @@ class Accesses:
             written.close()
 
     def _state(self) -> object:
-        folder = self._reader.repository.git / PREFIX
+        folder = self._reader.repository.git / ACCESS
         heads = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in folder.glob("*"))) if folder.is_dir() else ()  # fmt: skip
         try:
             stat = self._journal.stat()
@@ -148,7 +148,7 @@ class Accesses:
         repository = self._reader.repository
         out: dict[str, Counts] = {}
         for ref, head in repository.references().items():
-            if ref.startswith(PREFIX):
+            if ref.startswith(ACCESS):
                 with suppress(SmpError):
                     blob = repository.find(repository.commit(head).tree, FILE)
                     out[ref] = _counts(repository.blob(blob)) if blob else {}

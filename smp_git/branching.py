@@ -17,6 +17,7 @@ from smp_git.errors import (
 )
 from smp_git.format import document
 from smp_git.git.objects import ObjectId
+from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name, check_value
 from smp_git.snapshot import Reader, Snapshot
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from smp_git.merging.commit import MergeResult
     from smp_git.recovery.branches import Dropped
 
-HEADS: Final = "refs/heads/"
-TAGS: Final = "refs/tags/"
 _LONGEST: Final = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*")
 

@@ -12,11 +12,11 @@ from smp_git.format.ids import parse_path, sort_key
 from smp_git.git import staging
 from smp_git.git.objects import Commit
 from smp_git.git.repository import MAIN
+from smp_git.local import OURS
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 
-_OURS = "@smp"
 _EXPLAINED = ("remove", "undo", "rollback")
 
 
@@ -71,7 +71,7 @@ def _since(snapshot: Snapshot, seen: str | None) -> Iterator[Commit]:
     for commit in snapshot.repository.walk(snapshot.id):
         if commit.id == seen:
             return
-        if len(commit.parents) == 1 and not commit.committer_email.endswith(_OURS):
+        if len(commit.parents) == 1 and not commit.committer_email.endswith(OURS):
             yield commit
 
 

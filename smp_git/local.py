@@ -7,12 +7,14 @@ import os
 import secrets
 import string
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
+from smp_git.git.objects import Signature
 from smp_git.git.storage import Written
 
 _TOMBSTONES: Final = "tombstones.json"
@@ -20,6 +22,10 @@ _TOMBSTONES: Final = "tombstones.json"
 _USUAL: Final = 4096
 _NOTHING: Final = b"{}"
 _MACHINE_ID: Final = Path("/etc/machine-id")
+
+
+# Ends the address of whoever commits by this program.
+OURS: Final = "@smp"
 
 
 class Identity(NamedTuple):
@@ -32,6 +38,14 @@ class Identity(NamedTuple):
     def suffix(self) -> str:
         """The tag that new ids carry."""
         return "" if self.creator else self.tag
+
+    def signs(self, agent: str, at: datetime) -> tuple[Signature, Signature]:
+        """Return the author and the committer of a commit: the agent, and this replica."""
+        return Signature(agent, f"{agent}{OURS}", at), self.signature(at)
+
+    def signature(self, at: datetime) -> Signature:
+        """Return how this replica signs for itself."""
+        return Signature(f"smp-{self.tag}", f"{self.tag}{OURS}", at)
 
 
 def new_tag() -> str:

@@ -28,7 +28,7 @@ from smp_git.errors import (
 from smp_git.format import dialect, messages
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
-from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, Signature, write_commit
+from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
@@ -310,8 +310,7 @@ def _first_commit(folder: Path, files: Mapping[str, bytes], identity: Identity, 
         write_commit(
             tree,
             (),
-            Signature(author, f"{author}@smp", now),
-            Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", now),
+            *identity.signs(author, now),
             text,
         ),
     )

@@ -21,7 +21,7 @@ from smp_git.format import dialect, document, messages
 from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
-from smp_git.git.objects import COMMIT, Commit, Object, Signature, write_commit
+from smp_git.git.objects import COMMIT, Commit, Object, write_commit
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
@@ -167,8 +167,7 @@ class Writer:
             write_commit(
                 made.tree,
                 (base.id,),
-                Signature(stage.agent, f"{stage.agent}@smp", stage.now),
-                Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", stage.now),
+                *identity.signs(stage.agent, stage.now),
                 text,
             ),
         )

@@ -118,6 +118,11 @@ def setting(ctx: typer.Context, name: str, variable: str | None = None) -> str |
     return str(given) if given else (os.environ.get(variable) if variable else None)
 
 
+def asker(ctx: typer.Context, given: str | None) -> str | None:
+    """Return who writes or asks: as given, else from the environment."""
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
 def folder(ctx: typer.Context) -> Path:
     """Return the folder that the command runs in."""
     return Path(setting(ctx, "folder") or ".").absolute()

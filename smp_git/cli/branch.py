@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smp_git.branching import Branch, Contested
-from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import main_of, make_current, session_of, store_of
 from smp_git.cli.values import fields_from
 from smp_git.cli.write import Agent, Id
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from smp_git.recovery.branches import Dropped
 
 BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
-
-
-def _by(ctx: typer.Context, given: str | None) -> str | None:
-    return given or setting(ctx, "agent", "SMP_AGENT")
 
 
 @command(example="smp branch try/redis")
@@ -47,7 +43,7 @@ def branch(
             value: dict[str, object] = {"branches": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
             return emit(ctx, value, lambda: "\n".join(map(_branch, found)))
         if drop:
-            gone = session.drop_branch(name, discard=discard, by=_by(ctx, agent))
+            gone = session.drop_branch(name, discard=discard, by=asker(ctx, agent))
             return emit(ctx, gone.as_json(), lambda: _dropped(gone))
         session.branch(name).close()
         made = next(each for each in session.branches() if each.name == name)
@@ -86,7 +82,7 @@ def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
     and smp conflicts shows the other.
     """
     with session_of(ctx) as session:
-        result = session.merge(name, agent=_by(ctx, agent))
+        result = session.merge(name, agent=asker(ctx, agent))
         folder = session.path
     emit(ctx, result.as_json(), lambda: _merged(result))
     for path in result.left:
@@ -156,5 +152,5 @@ def resolve_conflict(
     """
     given = fields_from([f"value={value}"])["value"] if value is not None else None
     with session_of(ctx) as session:
-        made = session.resolve_conflict(memory, field, take=take, value=given, agent=_by(ctx, agent))  # fmt: skip
+        made = session.resolve_conflict(memory, field, take=take, value=given, agent=asker(ctx, agent))  # fmt: skip
     emit(ctx, made.as_json(), made.id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
 from smp_git.deletions import REPLACEMENT
@@ -28,10 +28,6 @@ Reason = Annotated[str | None, typer.Option(help="Why; kept in the record and th
 By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do what cannot be undone")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done")]
-
-
-def _by(ctx: typer.Context, given: str | None) -> str | None:
-    return given or setting(ctx, "agent", "SMP_AGENT")
 
 
 def _confirm(*, yes: bool) -> None:
@@ -69,7 +65,7 @@ def delete(
         if dry_run or (purge and not yes):
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
-        receipt = session.delete(plan.ids, reason=reason, by=_by(ctx, by), purge=purge)
+        receipt = session.delete(plan.ids, reason=reason, by=asker(ctx, by), purge=purge)
     return emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
 
 
@@ -154,7 +150,7 @@ def restore(
 ) -> None:  # fmt: skip
     """Bring deleted memories back under their ids"""
     with session_of(ctx) as session:
-        done = session.restore(ids, with_history=with_history, reason=reason, by=_by(ctx, by))
+        done = session.restore(ids, with_history=with_history, reason=reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), lambda: "\n".join(f"restored {name}" for name in done.ids))
     if done.unreadable:
         note(f"{done.unreadable} earlier versions could not be read and were left out")
@@ -176,7 +172,7 @@ def purge(
 
     Their sealed copies and the keys of those are destroyed. A purge is final.
     """
-    who = _by(ctx, by)
+    who = asker(ctx, by)
     if ids:
         if not now or expired or older_than:
             raise InvalidError("memories are purged before their deadline with --now", hint="without ids: --expired or --older-than")  # fmt: skip
@@ -221,7 +217,7 @@ def redact(
             plan = session.redact(wanted, replacement, dry_run=True)
             emit(ctx, plan.as_json(), lambda: _redaction(plan, "would redact"))
             return _confirm(yes=dry_run)
-        done = session.redact(wanted, replacement, reason=reason, by=_by(ctx, by))
+        done = session.redact(wanted, replacement, reason=reason, by=asker(ctx, by))
     return emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
 
 
@@ -270,12 +266,12 @@ def anonymize(
         projects=tuple(project),
     )
     if all_sessions:
-        found = store_of(ctx).anonymize(switches, copy=copy, by=_by(ctx, by))
+        found = store_of(ctx).anonymize(switches, copy=copy, by=asker(ctx, by))
         value: dict[str, object] = {"sessions": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
         emit(ctx, value, "\n".join(each.session for each in found))
         return
     with session_of(ctx) as session:
-        done = session.anonymize(switches, copy=copy, by=_by(ctx, by))
+        done = session.anonymize(switches, copy=copy, by=asker(ctx, by))
     emit(ctx, done.as_json(), done.session)
 
 
@@ -322,7 +318,7 @@ def delete_session(ctx: typer.Context, session: SessionId, reason: Reason = None
     It moves to the trash of the store as it is, and can be brought back until its
     deadline.
     """
-    done = store_of(ctx).delete_session(session, reason, by=_by(ctx, by))
+    done = store_of(ctx).delete_session(session, reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), f"deleted {done.session}\n  can be brought back until {format_time(done.deadline)}")  # fmt: skip
     for remote in done.remotes:
         note(f"a copy may be left at the remote {remote}")
@@ -331,7 +327,7 @@ def delete_session(ctx: typer.Context, session: SessionId, reason: Reason = None
 @command("undelete-session", example="smp undelete-session shop")
 def undelete_session(ctx: typer.Context, session: SessionId, by: By = None) -> None:
     """Bring a deleted session back"""
-    with store_of(ctx).undelete_session(session, by=_by(ctx, by)) as back:
+    with store_of(ctx).undelete_session(session, by=asker(ctx, by)) as back:
         emit(ctx, {"id": back.id, "path": str(back.path)}, back.id)
 
 
@@ -345,5 +341,5 @@ def purge_session(ctx: typer.Context, session: SessionId, reason: Reason = None,
     if not yes:
         emit(ctx, {"dry_run": True, "session": session}, f"would purge session {session}")
         return _confirm(yes=False)
-    store.purge_session(session, reason=reason, by=_by(ctx, by))
+    store.purge_session(session, reason=reason, by=asker(ctx, by))
     return emit(ctx, {"dry_run": False, "session": session}, f"purged {session}")

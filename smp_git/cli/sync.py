@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import make_current, session_of, store_of
 from smp_git.errors import InvalidError, SmpError
 
@@ -19,10 +19,6 @@ RemoteName = Annotated[str | None, typer.Argument(metavar="[REMOTE]", help="Name
 Ask = Annotated[bool, typer.Option("--ask", help="Let Git's credential helpers be asked")]
 Accept = Annotated[bool, typer.Option("--accept", help="Take a remote that went back to an earlier state as it is")]  # fmt: skip
 By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
-
-
-def _by(ctx: typer.Context, given: str | None) -> str | None:
-    return given or setting(ctx, "agent", "SMP_AGENT")
 
 
 def _progress() -> Callable[[str], None] | None:
@@ -93,11 +89,11 @@ def sync(
     sides are merged field by field; smp conflicts lists what it had to decide.
     """
     if all_sessions:
-        return _sync_all(ctx, remote, _by(ctx, by), ask=ask)
+        return _sync_all(ctx, remote, asker(ctx, by), ask=ask)
     progress = _progress()
     with session_of(ctx) as session:
         try:
-            result = session.sync(remote, agent=_by(ctx, by), accept=accept, ask=ask, progress=progress)  # fmt: skip
+            result = session.sync(remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=progress)  # fmt: skip
         finally:
             _ended(progress)
     for sentence in result.notes:
@@ -132,7 +128,7 @@ def _worst(errors: list[SmpError]) -> int:
 def fetch(ctx: typer.Context, remote: RemoteName = None, accept: Accept = False, ask: Ask = False, by: By = None) -> None:  # fmt: skip
     """Take in what a remote has, without merging it"""
     with session_of(ctx) as session:
-        result = session.fetch(remote, agent=_by(ctx, by), accept=accept, ask=ask)
+        result = session.fetch(remote, agent=asker(ctx, by), accept=accept, ask=ask)
     emit(ctx, result.as_json(), lambda: _said(result))
 
 
@@ -140,7 +136,7 @@ def fetch(ctx: typer.Context, remote: RemoteName = None, accept: Accept = False,
 def push(ctx: typer.Context, remote: RemoteName = None, ask: Ask = False, by: By = None) -> None:
     """Bring a remote to what is here, if it has nothing else"""
     with session_of(ctx) as session:
-        result = session.push(remote, agent=_by(ctx, by), ask=ask)
+        result = session.push(remote, agent=asker(ctx, by), ask=ask)
     emit(ctx, result.as_json(), lambda: _said(result))
 
 

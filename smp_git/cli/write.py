@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import command, emit, note, setting
+from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import session_of
 from smp_git.cli.values import fields_from, links_from, text_from
 from smp_git.errors import InvalidError, MemoryNotFoundError
@@ -24,10 +24,6 @@ Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, such as sec
 Links = Annotated[list[str], typer.Option("-l", "--link", metavar="REL:ID", help="A link, such as resolves:FIND-0001")]  # fmt: skip
 Fields = Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="A field; a value that is JSON is taken as such")]  # fmt: skip
 File = Annotated[Path | None, typer.Option("--file", help="Take the text from this file")]
-
-
-def _agent(ctx: typer.Context, given: str | None) -> str | None:
-    return given or setting(ctx, "agent", "SMP_AGENT")
 
 
 def note_redacted(redacted: Report) -> None:
@@ -71,7 +67,7 @@ def add(
         memory = session.add(
             kind,
             content,
-            agent=_agent(ctx, agent),
+            agent=asker(ctx, agent),
             tags=tag,
             links=[(relation, session.full_id(other)) for relation, other in links_from(link)],
             at=at,
@@ -109,7 +105,7 @@ def edit(
     with session_of(ctx) as session:
         changed = session.edit(
             memory,
-            agent=_agent(ctx, agent),
+            agent=asker(ctx, agent),
             text=content,
             tags=tag or None,
             **_checked(fields_from(field)),
@@ -127,9 +123,7 @@ def resolve(
 ) -> None:
     """Mark a finding or a decision as resolved"""
     with session_of(ctx) as session:
-        _wrote(
-            ctx, session, session.resolve(memory, agent=_agent(ctx, agent), action=action, by=by)
-        )
+        _wrote(ctx, session, session.resolve(memory, agent=asker(ctx, agent), action=action, by=by))
 
 
 @command(example='smp supersede DEC-1 "Use PostgreSQL 18"')
@@ -145,7 +139,7 @@ def supersede(
     """Add a memory that replaces another, and print its id"""
     content = text_from(text, file)
     with session_of(ctx) as session:
-        made = session.supersede(memory, content, agent=_agent(ctx, agent), tags=tag, **_checked(fields_from(field)))  # fmt: skip
+        made = session.supersede(memory, content, agent=asker(ctx, agent), tags=tag, **_checked(fields_from(field)))  # fmt: skip
         _wrote(ctx, session, made)
 
 
@@ -153,14 +147,14 @@ def supersede(
 def pin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
     """Keep a memory from decay and compaction"""
     with session_of(ctx) as session:
-        _wrote(ctx, session, session.pin(memory, agent=_agent(ctx, agent)))
+        _wrote(ctx, session, session.pin(memory, agent=asker(ctx, agent)))
 
 
 @command(example="smp unpin DEC-42")
 def unpin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
     """Let a memory decay again"""
     with session_of(ctx) as session:
-        _wrote(ctx, session, session.unpin(memory, agent=_agent(ctx, agent)))
+        _wrote(ctx, session, session.unpin(memory, agent=asker(ctx, agent)))
 
 
 @command(example="smp link DEC-2 resolves:FIND-1")
@@ -176,7 +170,7 @@ def link(
     with session_of(ctx) as session:
         name = session.get(other).id if not remove else other
         change = session.unlink if remove else session.link
-        _wrote(ctx, session, change(memory, relation, name, agent=_agent(ctx, agent)))
+        _wrote(ctx, session, change(memory, relation, name, agent=asker(ctx, agent)))
 
 
 @command(example='smp state veritas --field current_context="{\\"task\\": \\"verify\\"}"')
@@ -217,7 +211,7 @@ def undo(ctx: typer.Context, agent: Agent = None) -> None:
     A new commit; the history keeps both. Again, it reverses the write before.
     """
     with session_of(ctx) as session:
-        show_change(ctx, session, session.undo(agent=_agent(ctx, agent)))
+        show_change(ctx, session, session.undo(agent=asker(ctx, agent)))
 
 
 @command(example="smp rollback HEAD~3 DEC-42")
@@ -232,7 +226,7 @@ def rollback(
     A new commit; what was deleted stays away.
     """
     with session_of(ctx) as session:
-        show_change(ctx, session, session.rollback(revision, memory, agent=_agent(ctx, agent)))
+        show_change(ctx, session, session.rollback(revision, memory, agent=asker(ctx, agent)))
 
 
 @command(example="smp commit --agent ada")
@@ -242,4 +236,4 @@ def commit(ctx: typer.Context, agent: Agent = None) -> None:
     Files that do not parse are named with their line, and then nothing is committed.
     """
     with session_of(ctx) as session:
-        show_change(ctx, session, session.commit(agent=_agent(ctx, agent)))
+        show_change(ctx, session, session.commit(agent=asker(ctx, agent)))

@@ -22,6 +22,7 @@ from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import staging
 from smp_git.git.objects import ObjectId
+from smp_git.git.references import TAGS
 from smp_git.git.repository import Repository
 from smp_git.lock import locked
 from smp_git.memory import CommitId, MemoryId, agent_name
@@ -43,8 +44,6 @@ _MOST_PLANS: Final = 5
 # One deletion at a time; the next one waits for the proof of the one before.
 _LOCK: Final = "erasing/lock"
 _PATIENCE_SECONDS: Final = 60.0
-
-_TAGS: Final = "refs/tags/"
 
 Seal = Callable[[Sequence[Version]], None]
 
@@ -346,7 +345,7 @@ def _counts(done: _Done) -> Counts:
 def _out_of_reach(repository: Repository, plan: Plan) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
     remotes = sorted(repository.remotes())
-    moved = [name.removeprefix(_TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(_TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
+    moved = [name.removeprefix(TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
     return (
         *(f"remote {name}: holds it until it is synced" for name in remotes),
         *(f"tag {name}: who has fetched it keeps it until its next sync" for name in moved if remotes),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
 
 from smp_git.erasure import guards, pages
 from smp_git.erasure.ahead import Ahead
@@ -16,12 +15,10 @@ from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import references
 from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
+from smp_git.git.references import SEEN
 from smp_git.git.repository import Repository
 from smp_git.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader
-
-# What sync noted of remotes; what plain Git pushed there is no reason to keep no copy.
-SEEN: Final = "refs/smp/seen/"
 
 
 class Plan:

@@ -26,7 +26,6 @@ from smp_git.git.objects import (
     Child,
     Object,
     ObjectId,
-    Signature,
     read_tree,
     write_commit,
     write_tree,
@@ -110,8 +109,7 @@ class Publisher:
         tree = self._add(TREE, write_tree(root))
         identity = self._writer.identity()
         by, at = self._entry.by, self._entry.at
-        author = Signature(by, f"{by}@smp", at)
-        committer = Signature(f"smp-{identity.tag}", f"{identity.tag}@smp", at)
+        author, committer = identity.signs(by, at)
         parent = CommitId(tip.hex())
         data = write_commit(tree, (parent,), author, committer, self._message())
         return bytes.fromhex(self._add(COMMIT, data))

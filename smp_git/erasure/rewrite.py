@@ -17,11 +17,11 @@ from smp_git.erasure.wording import Origin
 from smp_git.format.ids import PAGE_SIZE, parse_path
 from smp_git.format.tombstones import ALL_GENERATIONS, Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.references import ACCESS
 from smp_git.memory import KINDS
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
-ACCESS: Final = "refs/smp/access/"
 REPLACE: Final = "refs/replace/"
 STASH: Final = "refs/stash"
 

@@ -17,14 +17,12 @@ from smp_git.gate.gate import METADATA
 from smp_git.gate.outgoing import Update, held
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
+from smp_git.git.references import HEADS, TAGS, TRAVELLING
 from smp_git.git.repository import MAIN, Repository
 from smp_git.memory import CommitId
 from smp_git.sync.inspection import inspect
 
 _NONE: Final = "0" * 40
-_HEADS: Final = "refs/heads/"
-_TAGS: Final = "refs/tags/"
-_TRAVELLING: Final = (_HEADS, _TAGS, "refs/smp/access/")
 _CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
@@ -79,20 +77,20 @@ class _Push:
         self._check_content()
         before = self._tombstones(self._there.values())
         known = before | self._tombstones(each.new for each in self._coming)
-        clean = self._tips(_HEADS) if known == before else []
+        clean = self._tips(HEADS) if known == before else []
         for each in self._coming:
             self._check_deleted(each, known, clean)
             self._check_forced(each, known)
 
     def _check_names(self) -> None:
         for each in self._coming:
-            if not each.ref.startswith(_TRAVELLING):
+            if not each.ref.startswith(TRAVELLING):
                 raise RefusedError(f"{each.ref} is no reference of a session", hint="push branches and tags")  # fmt: skip
         if MAIN in self._going:
             raise RefusedError("the branch main is the session, and is not removed", hint="remove the whole repository on the server")  # fmt: skip
 
     def _check_content(self) -> None:
-        known = [CommitId(tip) for tip in self._tips(_HEADS)]
+        known = [CommitId(tip) for tip in self._tips(HEADS)]
         found = inspect(self._repository, {each.ref: each.new for each in self._coming}, known)
         mine = self._uid()
         if mine is None and MAIN not in [each.ref for each in self._coming]:
@@ -105,7 +103,7 @@ class _Push:
 
     def _uid(self) -> str | None:
         """Return which session is here, or None if none is yet."""
-        tips = [self._there[MAIN]] if MAIN in self._there else self._tips(_HEADS)
+        tips = [self._there[MAIN]] if MAIN in self._there else self._tips(HEADS)
         for tip in tips:
             blob = self._repository.find(self._repository.commit(CommitId(tip)).tree, METADATA)
             if blob is not None:
@@ -133,7 +131,7 @@ class _Push:
             return
         old, new = bytes.fromhex(update.old), update.new
         name = Rewriter(self._repository.raw, known).rewritten(History({update.ref: old})).refs[update.ref].hex()  # fmt: skip
-        if update.ref.startswith(_TAGS):
+        if update.ref.startswith(TAGS):
             explained = new in (update.old, name)
         else:
             reached = [CommitId(each) for each in (update.old, name) if self._repository.has(each)]
@@ -146,4 +144,4 @@ class _Push:
 
 
 def _short(ref: str) -> str:
-    return ref.removeprefix(_HEADS).removeprefix("refs/")
+    return ref.removeprefix(HEADS).removeprefix("refs/")

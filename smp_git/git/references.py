@@ -17,6 +17,15 @@ _ZERO: Final = "0" * 40
 STASH_LOG: Final = "logs/refs/stash"
 HEAD: Final = "HEAD"
 
+HEADS: Final = "refs/heads/"
+TAGS: Final = "refs/tags/"
+# Plain Git moves its own notes of a remote with every fetch and push, so they prove nothing.
+REMOTES: Final = "refs/remotes/"
+SEEN: Final = "refs/smp/seen/"
+ACCESS: Final = "refs/smp/access/"
+# What is part of a session wherever it is.
+TRAVELLING: Final = (HEADS, TAGS, ACCESS)
+
 
 class StashEntry(NamedTuple):
     """One line of the stash's reflog."""

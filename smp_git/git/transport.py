@@ -24,8 +24,7 @@ from smp_git.errors import (
 from smp_git.git import child, command, complaint, references
 from smp_git.git.address import Address, parse
 from smp_git.git.child import Done, Leash
-
-TRAVELLING: Final = ("refs/heads/", "refs/tags/", "refs/smp/access/")
+from smp_git.git.references import TRAVELLING
 
 # What a child may know of its surroundings, unless Git's own helpers may be used.
 _PASSED: Final = (

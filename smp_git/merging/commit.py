@@ -12,7 +12,7 @@ from smp_git.format import messages
 from smp_git.format.ids import parse_path
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
-from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MovedError
 from smp_git.memory import CommitId, agent_name
 from smp_git.merging.memories import Conflict
@@ -112,14 +112,12 @@ def _merged(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, agent: s
     if path not in files and repository.find(base.tree, path) is None:
         files[path] = registration
     made = assemble(base, files, found.unread)
-    tag = writer.identity().tag
     commit = Object(
         COMMIT,
         write_commit(
             made.tree,
             (base.id, theirs),
-            Signature(agent, f"{agent}@smp", now),
-            Signature(f"smp-{tag}", f"{tag}@smp", now),
+            *writer.identity().signs(agent, now),
             messages.write((), agent, subject=MERGE),
         ),
     )

@@ -42,7 +42,8 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     """Fetch everything, and bring in what is sound; what is here is never replaced by less.
 
     With `accept` a remote that went back to an earlier state is taken as it is. Raises
-    UntrustedError, RefusedError or a SyncError with nothing of the remote brought in.
+    UntrustedError, RefusedError or a SyncError before any branch has moved; what was
+    found sound by then, its deletions above all, may have been taken in.
     """
     git = site.reader.repository.git
     with Quarantine(git) as held:

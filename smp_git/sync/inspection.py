@@ -8,19 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.access import FILE as COUNTS
-from smp_git.access import PREFIX as ACCESS
 from smp_git.errors import DamagedError, UntrustedError, shown
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
+from smp_git.git.references import ACCESS, HEADS, TAGS
 from smp_git.git.repository import Repository
 from smp_git.memory import MAX_FILE_BYTES, CommitId
 from smp_git.sync import headers
 from smp_git.sync.structure import FILE, Bounds, Structure
 from smp_git.sync.tips import Tips
 
-_HEADS: Final = "refs/heads/"
-_TAGS: Final = "refs/tags/"
 _TAG: Final = b"tag"
 _REPLICA = re.compile(r"[a-z][a-z0-9]{3}")
 _LONGEST_NAME: Final = 200
@@ -68,8 +66,8 @@ class _Inspection:
         self._past = Structure(self._objects, bounds, history=True)
         self._structure = Structure(self._objects, bounds)
         _check_references(refs, bounds)
-        self._heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(_HEADS)}
-        self._tags = {ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(_TAGS)}  # fmt: skip
+        self._heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
+        self._tags = {ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)}  # fmt: skip
         self._counts = {ref: tip for ref, tip in refs.items() if ref.startswith(ACCESS)}
 
     def run(self, known: list[CommitId]) -> Inspected:
@@ -129,7 +127,7 @@ class _Inspection:
             kind, _ = self._objects.header(name)
             if kind != _TAG:
                 return CommitId(name.hex())
-            where = f"tag {shown(ref.removeprefix(_TAGS))}"
+            where = f"tag {shown(ref.removeprefix(TAGS))}"
             name = headers.tag(self._read(name, _TAG, where), where).target
         raise UntrustedError(f"{ref}: a tag of a tag, more than {_DEEPEST_TAG} times")
 
@@ -169,6 +167,6 @@ def _check_references(refs: Mapping[str, str], bounds: Bounds) -> None:
         if ref.startswith(ACCESS):
             is_known = _REPLICA.fullmatch(ref.removeprefix(ACCESS)) is not None
         else:
-            is_known = ref.startswith((_HEADS, _TAGS))
+            is_known = ref.startswith((HEADS, TAGS))
         if not is_known:
             raise UntrustedError(f"{shown(ref)} is no reference of a session")

@@ -10,7 +10,7 @@ from smp_git.format import messages
 from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
 from smp_git.git import references
-from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import rebuilt
 from smp_git.memory import CommitId
@@ -82,8 +82,7 @@ def _mended(writer: Writer, tip: CommitId, pages: Iterable[str], by: str) -> Com
     if not files:
         return tip
     made = assemble(base, files)
-    tag = writer.identity().tag
-    author, committer = Signature(by, f"{by}@smp", now), Signature(f"smp-{tag}", f"{tag}@smp", now)
+    author, committer = writer.identity().signs(by, now)
     data = write_commit(made.tree, (tip,), author, committer, messages.write((), by, subject=MEND))
     commit = Object(COMMIT, data)
     with repository.store([*made.objects, commit]) as written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from smp_git.errors import RefusedError
 from smp_git.git.ancestry import is_ancestor, merge_bases
@@ -12,8 +13,10 @@ from smp_git.snapshot import Reader
 from smp_git.sync.names import HEADS, branch_of, rescue, tracking
 from smp_git.sync.state import Seen
 
+_WAY_OUT: Final = "what is here is complete; smp sync --accept brings the remote up to it again"
 
-def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> list[str]:  # fmt: skip
+
+def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> list[str]:
     """Raise RefusedError if main of the remote is unrelated, or lost what it had.
 
     What is here is then kept under a rescue reference too; the caller holds the lock.
@@ -42,9 +45,6 @@ def check_not_emptied(reader: Reader, remote: str, seen: Seen, *, accept: bool) 
         raise _refused(reader, remote, MAIN, "is empty, though it held this session", _WAY_OUT)
 
 
-_WAY_OUT = "what is here is complete; smp sync --accept brings the remote up to it again"
-
-
 def _lost(reader: Reader, before: CommitId, tip: str) -> str:
     count = len(reader.repository.beyond([before], [CommitId(tip)]))
     commits = "1 commit" if count == 1 else f"{count} commits"
@@ -54,9 +54,8 @@ def _lost(reader: Reader, before: CommitId, tip: str) -> str:
 def _refused(reader: Reader, remote: str, ref: str, what: str, hint: str) -> RefusedError:
     repository = reader.repository
     own, aside = repository.head(ref), rescue(remote, ref)
-    if own is not None and repository.head(aside) != own:
-        with repository.store([]) as written:
-            repository.publish(aside, repository.head(aside), own, written)
+    if own is not None:
+        repository.point({aside: own})
     return RefusedError(
         f"remote {remote} {what} (branch {branch_of(ref)}), so nothing was merged", hint=hint
     )

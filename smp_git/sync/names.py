@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from smp_git.access import PREFIX as ACCESS
+from smp_git.git.references import ACCESS, HEADS, REMOTES, SEEN, TAGS, TRAVELLING
 from smp_git.git.repository import MAIN
 
 __all__ = [
@@ -22,17 +22,12 @@ __all__ = [
     "travels",
 ]
 
-HEADS: Final = "refs/heads/"
-TAGS: Final = "refs/tags/"
 RESCUE: Final = "refs/smp/rescue/"
-REMOTES: Final = "refs/remotes/"
-# Plain Git moves its own notes of a remote with every fetch and push, so they prove nothing.
-SEEN: Final = "refs/smp/seen/"
 
 
 def travels(ref: str) -> bool:
     """Whether a reference is part of what is synced."""
-    return ref.startswith((HEADS, TAGS, ACCESS))
+    return ref.startswith(TRAVELLING)
 
 
 def tracking(remote: str, ref: str) -> str:

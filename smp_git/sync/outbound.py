@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from smp_git.errors import RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
 from smp_git.git.transport import Update
+from smp_git.local import OURS
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync.inspection import inspect
 from smp_git.sync.names import ACCESS, HEADS, TAGS, shown, tracking, travels
-
-_OURS: Final = "@smp"
 
 
 class Parcel(NamedTuple):
@@ -94,7 +93,7 @@ def check(reader: Reader, remote: str, updates: Iterable[Update]) -> None:
     known = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(prefix)]
     new = {each.ref: each.new for each in updates if each.new and each.ref.startswith(HEADS)}
     commits = repository.beyond(map(CommitId, new.values()), known)
-    if all(repository.commit(name).committer_email.endswith(_OURS) for name in commits):
+    if all(repository.commit(name).committer_email.endswith(OURS) for name in commits):
         return
     try:
         inspect(repository, new, known)

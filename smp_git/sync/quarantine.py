@@ -16,9 +16,10 @@ from smp_git.errors import StorageError, UntrustedError
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import Object
 from smp_git.git.packs import Packed
+from smp_git.git.references import TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.git.storage import Written
-from smp_git.git.transport import TRAVELLING, Access, Limits, fetch
+from smp_git.git.transport import Access, Limits, fetch
 
 _CONFIG: Final = """\
 [core]
