@@ -155,9 +155,10 @@ class Snapshot:
         ordered = self._newest.get(folder)
         if ordered is None:
             tree_id = self.repository.folder(self.tree, folder)
-            found = self.repository.tree(tree_id).items() if tree_id else ()
+            found = self.repository.tree(tree_id) if tree_id else {}
             # Names of pages are as long as their numbers are high.
-            ordered = self._newest[folder] = sorted(found, key=_length_and_name, reverse=True)
+            names = sorted(sorted(found, reverse=True), key=len, reverse=True)
+            ordered = self._newest[folder] = [(name, found[name]) for name in names]
         for name, child in ordered:
             if child.mode == FOLDER_MODE and is_page(name):
                 yield self._cache.page(f"{folder}/{name}", child.id)
@@ -258,10 +259,6 @@ class Snapshot:
             if numbers:
                 return max(numbers)
         return 0
-
-
-def _length_and_name(entry: tuple[str, Child]) -> tuple[int, str]:
-    return len(entry[0]), entry[0]
 
 
 class Reader:

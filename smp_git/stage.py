@@ -394,8 +394,9 @@ def _words(title: str) -> frozenset[str]:
 
 
 def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
+    first, second = len(left), len(right)
     # Fewer words than that cannot be enough in common.
-    if len(left) < _ALIKE * len(right) or len(right) < _ALIKE * len(left):
+    if first < _ALIKE * second or second < _ALIKE * first:
         return False
     both = len(left & right)
-    return both >= 3 and both >= _ALIKE * len(left | right)  # noqa: PLR2004 - fewer words say too little
+    return both >= 3 and both >= _ALIKE * (first + second - both)  # noqa: PLR2004 - fewer words say too little

@@ -85,6 +85,8 @@ class Writer:
         self._threads = threading.Lock()
         self._identity: Identity | None = None
         self._reserved: dict[str, int] = {}
+        # The counters as they are on the disk, once looked at under the lock.
+        self._counters: dict[str, int] | None = None
         _writers.add(self)
 
     def forget_threads(self) -> None:
@@ -109,6 +111,7 @@ class Writer:
             with locked(self.reader.local.lock_path, started + limit, doing, turns):
                 waited = time.monotonic() - started
                 self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
+                self._counters = None
                 with reporting(f"to session {self.reader.path.name}"):
                     yield self._looked_again()
         finally:
@@ -256,7 +259,7 @@ class Writer:
         return Id(kind, number, self.identity().suffix)
 
     def _highest(self, kind: Kind, base: Snapshot) -> int:
-        kept = self.reader.local.counters()
+        kept = self._kept_counters()
         if not kept:
             kept = self._counted_anew()
             self._reserved = kept | self._reserved
@@ -312,12 +315,18 @@ class Writer:
     def _keep_counters(self, written: Written | None) -> None:
         if not self._reserved:
             return
-        kept = self.reader.local.counters()
+        kept = self._kept_counters()
         merged = kept | {
             prefix: max(number, kept.get(prefix, 0)) for prefix, number in self._reserved.items()
         }
         if merged != kept:
             self.reader.local.keep_counters(merged, written)
+            self._counters = merged
+
+    def _kept_counters(self) -> dict[str, int]:
+        if self._counters is None:
+            self._counters = self.reader.local.counters()
+        return self._counters
 
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()

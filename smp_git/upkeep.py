@@ -48,7 +48,8 @@ class IndexKeeper:
     def note_behind(self) -> None:
         """Remember that somebody, who may be dead by now, left the index behind."""
         self._last_write = time.monotonic()
-        self._dirty.set()
+        if not self._dirty.is_set():
+            self._dirty.set()
         if self._process != os.getpid():
             # A forked child has no thread of its own yet.
             self._process = os.getpid()
