@@ -14,7 +14,7 @@ from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
 
 
-def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: Path) -> list[str]:  # fmt: skip
+def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: str) -> list[str]:  # fmt: skip
     """Bring checked-out files from their old to their new version.
 
     Returns the paths that were left alone because a person had changed them.
@@ -35,11 +35,11 @@ def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId]
     return left
 
 
-def _write(target: str, data: bytes, scratch: Path, *, generated: bool) -> None:
+def _write(target: str, data: bytes, scratch: str, *, generated: bool) -> None:
     if generated and os.path.isfile(target):  # noqa: PTH113 - a Path costs more than the call
         disk.overwrite_file(target, data)
     else:
-        disk.replace_file(target, data, f"{scratch}")
+        disk.replace_file(target, data, scratch)
 
 
 def _may_replace(target: str, change: Change, *, generated: bool) -> bool:

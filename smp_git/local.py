@@ -66,9 +66,9 @@ class Local:
         self._epoch = str(self.folder / "epoch")
         self._tombstones: tuple[bytes, Tombstones] = b"", Tombstones()
 
-    def scratch(self, name: str) -> Path:
+    def scratch(self, name: str) -> str:
         """Return a place for a file that is about to be renamed into the session."""
-        return self.folder / f"{name}.tmp"
+        return f"{self.folder}/{name}.tmp"
 
     # The epoch: raised by whatever rewrites history under open handles
 

@@ -174,15 +174,21 @@ def rename_into(scratch: Path | str, path: Path | str) -> None:
     try:
         os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
     except FileNotFoundError:
-        make_folders(Path(path).parent)
-        Path(scratch).rename(path)
+        make_folders(os.path.dirname(path))  # noqa: PTH120
+        os.rename(scratch, path)  # noqa: PTH104
 
 
-def make_folders(path: Path) -> None:
+def make_folders(path: Path | str) -> None:
     """Make a folder and those above it, open to nobody else."""
-    if not path.is_dir():
-        make_folders(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
+    try:
+        os.mkdir(path, 0o700)  # noqa: PTH102 - a Path costs more than the call
+    except FileNotFoundError:
+        make_folders(os.path.dirname(path) or ".")  # noqa: PTH120
+        make_folders(path)
+    except OSError:
+        # On a disk that is full or read-only what is there is all the same.
+        if not os.path.isdir(path):  # noqa: PTH112
+            raise
 
 
 def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:

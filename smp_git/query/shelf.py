@@ -19,7 +19,7 @@ SHELF: Final = "search-catalogue"
 _FORM: Final = repr((FORM, Entry._fields, marshal.version, sys.version_info[:2])).encode()
 
 
-def save(path: Path, catalogue: Catalogue, scratch: Path) -> None:
+def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
     """Put a catalogue on the shelf; a disk that refuses is no matter."""
     body = marshal.dumps(catalogue.state())
     with suppress(OSError):
