@@ -21,6 +21,7 @@ _GRACE_SECONDS: Final = 2.0
 # A helper that went into the background may keep the pipes open.
 _LINGER_SECONDS: Final = 0.5
 _TICK_SECONDS: Final = 0.25
+_LULL_SECONDS: Final = 0.05
 _SHELL: Final = "/bin/sh"
 _BLOCK: Final = 512
 
@@ -157,6 +158,7 @@ class _Listener:
         self._kept = 0
         self._rest = b""
         self._heard: SimpleQueue[tuple[bool, bytes]] = SimpleQueue()
+        self._replied = threading.Event()
         for is_reply, stream in ((True, process.stdout), (False, process.stderr)):
             if stream is not None:
                 threading.Thread(target=self._read, args=(is_reply, stream), daemon=True).start()
@@ -165,6 +167,11 @@ class _Listener:
         with stream:
             while chunk := os.read(stream.fileno(), _CHUNK):
                 self._heard.put((is_reply, chunk))
+                if not is_reply:
+                    # Progress comes in hundreds of lines, and who reads each keeps Git waiting.
+                    self._replied.wait(_LULL_SECONDS)
+        if is_reply:
+            self._replied.set()
         self._heard.put((is_reply, b""))
 
     def listen(self) -> str:

@@ -9,6 +9,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from smp_git.errors import DamagedError
+from smp_git.git.packfile import PackFile
 
 _TYPES: Final = {
     ObjectType.COMMIT: b"commit",
@@ -19,13 +20,18 @@ _TYPES: Final = {
 
 
 class Objects:
-    """The objects of a repository and of those that it borrows from."""
+    """The objects of a repository and of those that it borrows from, as they are at first."""
 
     def __init__(self, git: Path) -> None:
         self._odb = pygit2.Odb(str(git / "objects"))
+        found = (PackFile.read_from(each) for each in (git / "objects" / "pack").glob("*.idx"))
+        self._packs = [each for each in found if each is not None]
 
     def header(self, name: bytes) -> tuple[bytes, int]:
         """Return the type and size of an object without reading it; raise DamagedError."""
+        for pack in self._packs:
+            if (known := pack.header(name)) is not None:
+                return known
         try:
             kind, size = self._odb.read_header(pygit2.Oid(raw=name))
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -34,6 +40,9 @@ class Objects:
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object; raise DamagedError."""
+        for pack in self._packs:
+            if (known := pack.read(name)) is not None:
+                return known
         try:
             kind, data = self._odb.read(pygit2.Oid(raw=name))
         except (KeyError, ValueError, pygit2.GitError) as error:

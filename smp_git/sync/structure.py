@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from smp_git.errors import DamagedError, UntrustedError, shown
 from smp_git.format.ids import INDEX, is_page, parse_path
 from smp_git.git import layout
+from smp_git.git.alike import common, common_end
 from smp_git.git.objects import BLOB, TREE, object_id
 from smp_git.git.raw import Objects
 from smp_git.memory import KINDS, MAX_FILE_BYTES
@@ -98,6 +100,7 @@ class Structure:
         self._trusted: dict[str, list[bytes]] = {}
         self._trusted_rows: dict[str, Rows] = {}
         self._seen: dict[str, set[tuple[bytes, bytes, bytes]]] = {}
+        self._latest: dict[str, Folder] = {}
         self._roots: set[bytes] = set()
         self._trees = self._files = self._bytes = 0
 
@@ -122,16 +125,16 @@ class Structure:
 
     def rows(self, tree: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
         """Return the rows of a tree; raise UntrustedError if it is none."""
+        return _rows(self._tree(tree, where), where)
+
+    def _tree(self, tree: bytes, where: str) -> bytes:
         kind, size = self._objects.header(tree)
         if kind != TREE or size > self._bounds.folder_entries * 300:
             raise UntrustedError(f"{where or 'its top folder'}: not a folder of a sensible size")
         data = self._objects.read(tree)[1]
-        rows = _ROW.findall(data)
-        if sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows) != len(data):
-            raise UntrustedError(f"{where or 'its top folder'}: a folder that cannot be read")
         self._trees += 1
         self._count(len(data))
-        return rows
+        return data
 
     def check(self, root: bytes, where: str) -> None:
         """Check a top folder; raise UntrustedError naming what may not be there."""
@@ -144,15 +147,14 @@ class Structure:
             raise UntrustedError(f"{where}: {error.message}", hint=error.hint) from None
 
     def _check(self, tree: bytes, path: str, depth: int) -> None:
-        rows = self.rows(tree, path)
-        if len(rows) > self._bounds.folder_entries:
-            raise UntrustedError(f"{path}: {len(rows):,} entries in one folder")
-        _check_order(rows, path)
+        folder, rows = self._folder(tree, path)
+        if len(folder.names) > self._bounds.folder_entries:
+            raise UntrustedError(f"{path}: {len(folder.names):,} entries in one folder")
         known = self._known(path)
         fresh = [row for row in rows if row not in known]
         if not fresh:
             return
-        names = tuple([name for _, name, _ in rows])
+        names = folder.names
         if any(name.lower() in _REPOSITORY for _, name, _ in fresh):
             _check_no_repository(names, path)
         if not self._history and path.partition("/")[0] not in _KINDS:
@@ -161,13 +163,21 @@ class Structure:
             self._check_row(path, Row(mode, name, child), depth)
         known.update(fresh)
 
+    def _folder(self, tree: bytes, path: str) -> tuple[Folder, list[tuple[bytes, bytes, bytes]]]:
+        """Return a folder, and those of its rows that the one looked at before it did not have."""
+        data = self._tree(tree, path)
+        folder = self._latest.get(path)
+        if folder is None:
+            folder = self._latest[path] = Folder(path)
+        return folder, folder.turned_into(data)
+
     def _known(self, path: str) -> set[tuple[bytes, bytes, bytes]]:
         known = self._seen.get(path)
         if known is None:
             known = self._seen[path] = set(self.trusted(path))
         return known
 
-    def _check_names(self, found: tuple[bytes, ...], path: str) -> None:
+    def _check_names(self, found: Collection[bytes], path: str) -> None:
         """Check names that may be anything against each other."""
         if len(found) > self._bounds.other_entries:
             raise UntrustedError(f"{_in(path)}{len(found):,} entries in one folder")
@@ -211,6 +221,54 @@ class Structure:
             raise UntrustedError("more than a session can be: too many folders, files or bytes")
 
 
+class Folder:
+    """The rows at one place as they were looked at last, where versions differ by a few."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._data = b""
+        self._rows: list[tuple[bytes, bytes, bytes]] = []
+        # Where each row begins, and the end.
+        self._starts = [0]
+        self.names: set[bytes] = set()
+
+    def turned_into(self, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
+        """Take another version in; return the rows that are new at their place.
+
+        Raises UntrustedError for what is no folder, is out of order or names one twice.
+        """
+        before, starts = self._data, self._starts
+        first = bisect_right(starts, common(before, data)) - 1
+        begin = starts[first]
+        alike = common_end(before, data, min(len(before), len(data)) - begin)
+        last = bisect_left(starts, len(before) - alike, first)
+        grown = len(data) - len(before)
+        rows = _rows(data[begin : starts[last] + grown], self._path)
+        around = [*self._rows[first - 1 : first], *rows, *self._rows[last : last + 1]] if first else [*rows, *self._rows[last : last + 1]]  # fmt: skip
+        _check_order(around, self._path)
+        self.names.difference_update([name for _, name, _ in self._rows[first:last]])
+        self.names.update([name for _, name, _ in rows])
+        self._rows[first:last] = rows
+        if len(self.names) != len(self._rows):
+            raise _unordered(self._path)
+        ends = list(accumulate(map(_length, rows), initial=begin))
+        starts[first:] = [*ends[:-1], *([start + grown for start in starts[last:]] if grown else starts[last:])]  # fmt: skip
+        self._data = data
+        return rows
+
+
+def _length(row: tuple[bytes, bytes, bytes]) -> int:
+    mode, name, child = row
+    return len(mode) + len(name) + len(child) + _ROW_OVERHEAD
+
+
+def _rows(data: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
+    rows = _ROW.findall(data)
+    if sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows) != len(data):
+        raise UntrustedError(f"{where or 'its top folder'}: a folder that cannot be read")
+    return rows
+
+
 def check_path(path: str, blob: bytes) -> None:
     """Raise UntrustedError if a file may not stand at a path."""
     above = ""
@@ -238,7 +296,11 @@ def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
         places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
     # A folder and a file of one name stand at different places.
     if places != sorted(places) or len(set(names)) != len(rows):
-        raise UntrustedError(f"{_in(path)}entries out of order, or twice")
+        raise _unordered(path)
+
+
+def _unordered(path: str) -> UntrustedError:
+    return UntrustedError(f"{_in(path)}entries out of order, or twice")
 
 
 def _text(name: bytes, path: str) -> str:
