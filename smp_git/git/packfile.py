@@ -23,6 +23,7 @@ _FANOUT: Final = len(_INDEX) + 256 * 4
 _TOTAL: Final = 20
 # Longer than any two sizes at the beginning of a difference.
 _SIZES: Final = 24
+_SMALL: Final = 4 << 10
 _KEPT_BYTES: Final = 16 << 20
 
 
@@ -46,6 +47,8 @@ class PackFile:
         self._data = data
         self._ends = ends
         self._places = places
+        self._entries: dict[int, _Entry] = {}
+        self._last = -1, b""
         self._kinds: dict[int, int] = {}
         self._kept: dict[int, tuple[int, bytes]] = {}
         self._kept_bytes = 0
@@ -74,7 +77,7 @@ class PackFile:
             return None
         try:
             entry = self._entry(place)
-            size = self._made_size(entry) if entry.base else entry.size
+            size = self._made_size(place, entry) if entry.base else entry.size
             return _TYPES[self._kind(place, entry)], size
         except (LookupError, ValueError, zlib.error):
             return None
@@ -111,9 +114,9 @@ class PackFile:
                 place = entry.base
                 found = self._kept.get(place)
             else:
-                found = self._keep(place, entry.kind, self._inflated(entry))
+                found = self._keep(place, entry.kind, self._inflated(place, entry))
         for at, entry in reversed(chain):
-            found = self._keep(at, found[0], _applied(found[1], self._inflated(entry)))
+            found = self._keep(at, found[0], _applied(found[1], self._inflated(at, entry)))
         return found
 
     def _keep(self, place: int, kind: int, data: bytes) -> tuple[int, bytes]:
@@ -127,6 +130,12 @@ class PackFile:
         return kind, data
 
     def _entry(self, place: int) -> _Entry:
+        found = self._entries.get(place)
+        if found is None:
+            found = self._entries[place] = self._parsed(place)
+        return found
+
+    def _parsed(self, place: int) -> _Entry:
         data = self._data
         byte = data[place]
         kind, size, shift, at = byte >> 4 & 7, byte & 15, 4, place + 1
@@ -150,12 +159,19 @@ class PackFile:
             at += 20
         return _Entry(kind, size, at, self._ends[place], base)
 
-    def _inflated(self, entry: _Entry) -> bytes:
+    def _inflated(self, place: int, entry: _Entry) -> bytes:
+        if self._last[0] == place:
+            return self._last[1]
         return zlib.decompress(self._data[entry.start : entry.end], bufsize=entry.size or 1)
 
-    def _made_size(self, entry: _Entry) -> int:
+    def _made_size(self, place: int, entry: _Entry) -> int:
         """Return the size of what a difference makes."""
-        head = zlib.decompressobj().decompress(self._data[entry.start : entry.end], _SIZES)
+        if entry.size > _SMALL:
+            head = zlib.decompressobj().decompress(self._data[entry.start : entry.end], _SIZES)
+        else:
+            # Whoever asks for the size is likely to read it next.
+            head = self._inflated(place, entry)
+            self._last = place, head
         return _size(head, _size(head, 0)[1])[0]
 
 

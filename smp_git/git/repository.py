@@ -90,6 +90,7 @@ class Repository:
         self._odb = self._repo.odb
         self._commits: dict[CommitId, Commit] = {}
         self._trees: dict[ObjectId, dict[str, Child]] = {}
+        self._common: dict[tuple[CommitId, CommitId], CommitId | None] = {}
         self.redo = Redo(self._git)
         # Whoever writes once needs no line: forcing all out costs no more than emptying it.
         self._has_published = False
@@ -253,11 +254,14 @@ class Repository:
 
     def common(self, left: CommitId, right: CommitId) -> CommitId | None:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
-        # Its stub leaves out that there may be none.
-        found: pygit2.Oid | None = self._repo.merge_base(
-            pygit2.Oid(hex=left), pygit2.Oid(hex=right)
-        )
-        return CommitId(str(found)) if found is not None else None
+        pair = left, right
+        if pair not in self._common:
+            # Its stub leaves out that there may be none.
+            found: pygit2.Oid | None = self._repo.merge_base(
+                pygit2.Oid(hex=left), pygit2.Oid(hex=right)
+            )
+            _remember(self._common, pair, CommitId(str(found)) if found is not None else None)
+        return self._common[pair]
 
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""

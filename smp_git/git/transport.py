@@ -49,7 +49,8 @@ _FETCHING: Final = (
     "fetch.fsckObjects=true",
     "fetch.unpackLimit=1",
     "fetch.writeCommitGraph=false",
-    "core.alternateRefsPrefixes=refs/none",
+    # What the session has is named in the quarantine; its references are not asked for again.
+    "core.alternateRefsCommand=true",
     "pack.writeReverseIndex=false",
 )
 _PUSHING: Final = ("push.gpgSign=false", "push.followTags=false", "push.negotiate=false")

@@ -48,6 +48,8 @@ class Quarantine:
     def __init__(self, session: Path) -> None:
         self._session = session
         self._open = ExitStack()
+        # The references of the remote, by its own names.
+        self.refs: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as opening, disk.reporting("what comes in"):
@@ -72,6 +74,11 @@ class Quarantine:
         self._name_what_is_there()
         specs = [f"+{each}*:{_THEIRS}{each.removeprefix(_REFS)}*" for each in TRAVELLING]
         fetch(self.git, address, specs, access, limits)
+        self.refs = {
+            _REFS + name.removeprefix(_THEIRS): value
+            for name, value in references.read(self.git).items()
+            if name.startswith(_THEIRS)
+        }
         if len(self.refs) > _MOST_REFERENCES:
             raise UntrustedError(f"{address}: it has more than {_MOST_REFERENCES:,} references")
 
@@ -81,15 +88,6 @@ class Quarantine:
         whole = [name for name in there if self.repository.has(name)]
         rows = (f"{name} {_HAVE}{number:06d}\n" for number, name in enumerate(whole))
         (self.git / "packed-refs").write_text("".join(rows))
-
-    @property
-    def refs(self) -> dict[str, str]:
-        """The references of the remote, by its own names."""
-        return {
-            _REFS + name.removeprefix(_THEIRS): value
-            for name, value in references.read(self.git).items()
-            if name.startswith(_THEIRS)
-        }
 
     def new_objects(self) -> set[bytes]:
         """Return the ids of what came in and is not in the session."""

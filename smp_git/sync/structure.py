@@ -237,24 +237,32 @@ class Folder:
 
         Raises UntrustedError for what is no folder, is out of order or names one twice.
         """
-        before, starts = self._data, self._starts
-        first = bisect_right(starts, common(before, data)) - 1
-        begin = starts[first]
-        alike = common_end(before, data, min(len(before), len(data)) - begin)
-        last = bisect_left(starts, len(before) - alike, first)
-        grown = len(data) - len(before)
-        rows = _rows(data[begin : starts[last] + grown], self._path)
-        around = [*self._rows[first - 1 : first], *rows, *self._rows[last : last + 1]] if first else [*rows, *self._rows[last : last + 1]]  # fmt: skip
+        starts = self._starts
+        first, last = self._alike(data)
+        grown = len(data) - len(self._data)
+        rows = _read(data[starts[first] : starts[last] + grown])
+        if rows is None:
+            # What looks alike from the end may begin within a row.
+            first, last = 0, len(self._rows)
+            rows = _rows(data, self._path)
+        around = [*self._rows[max(first - 1, 0) : first], *rows, *self._rows[last : last + 1]]
         _check_order(around, self._path)
         self.names.difference_update([name for _, name, _ in self._rows[first:last]])
         self.names.update([name for _, name, _ in rows])
         self._rows[first:last] = rows
         if len(self.names) != len(self._rows):
             raise _unordered(self._path)
-        ends = list(accumulate(map(_length, rows), initial=begin))
-        starts[first:] = [*ends[:-1], *([start + grown for start in starts[last:]] if grown else starts[last:])]  # fmt: skip
+        begins = list(accumulate(map(_length, rows), initial=starts[first]))[:-1]
+        starts[first:] = [*begins, *[start + grown for start in starts[last:]]]
         self._data = data
         return rows
+
+    def _alike(self, data: bytes) -> tuple[int, int]:
+        """Return the rows from where on, and up to where, other data differs."""
+        before, starts = self._data, self._starts
+        first = bisect_right(starts, common(before, data)) - 1
+        most = min(len(before), len(data)) - starts[first]
+        return first, bisect_left(starts, len(before) - common_end(before, data, most), first)
 
 
 def _length(row: tuple[bytes, bytes, bytes]) -> int:
@@ -263,10 +271,17 @@ def _length(row: tuple[bytes, bytes, bytes]) -> int:
 
 
 def _rows(data: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
-    rows = _ROW.findall(data)
-    if sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows) != len(data):
+    rows = _read(data)
+    if rows is None:
         raise UntrustedError(f"{where or 'its top folder'}: a folder that cannot be read")
     return rows
+
+
+def _read(data: bytes) -> list[tuple[bytes, bytes, bytes]] | None:
+    """Return the rows that data consists of, None if there is anything else in it."""
+    rows = _ROW.findall(data)
+    size = sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows)
+    return rows if size == len(data) else None
 
 
 def check_path(path: str, blob: bytes) -> None:
