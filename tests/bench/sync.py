@@ -27,8 +27,10 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
         yield f"\n{new:,} {noun}\n"
         yield times(found, PUSH)
         yield ""
+        both = (found[OUT].p50 + found[IN].p50) / (found[PUSH].p50 + found[FETCH].p50)
         yield bound("L8", f"sync of {new:,} out / git push, p50", found[OUT].p50 / found[PUSH].p50, 2)  # fmt: skip
         yield bound("L8", f"sync of {new:,} in / git fetch, p50", found[IN].p50 / found[FETCH].p50, 2)  # fmt: skip
+        yield bound("L8", f"sync of {new:,} out and in / git push and git fetch, p50", both, 2)
     size = 100 if short else 10_000
     yield f"\na clone of {size:,} memories up to its first answer\n"
     yield times(_clones(folder / "clone", size, 1 if short else 5), "git clone")
