@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from smp_git.cli.terminal import say
 from smp_git.errors import SmpError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -86,11 +87,11 @@ class _Program(TyperGroup):
 
 def _report(error: SmpError, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
+        say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
         return
-    typer.echo(f"smp: {error.message}", err=True)
+    say(f"smp: {error.message}", err=True)
     if error.hint:
-        typer.echo(f"hint: {error.hint}", err=True)
+        say(f"hint: {error.hint}", err=True)
 
 
 app = typer.Typer(
@@ -131,13 +132,13 @@ def folder(ctx: typer.Context) -> Path:
 def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], str]) -> None:
     """Print the JSON object, or the text for people."""
     if ctx.find_root().meta.get("json"):
-        typer.echo(json.dumps(value, ensure_ascii=False))
+        say(json.dumps(value, ensure_ascii=False))
         return
     shown = text if isinstance(text, str) else text()
     if shown:
-        typer.echo(shown)
+        say(shown)
 
 
 def note(text: str) -> None:
     """Tell a person something on stderr."""
-    typer.echo(f"note: {text}", err=True)
+    say(f"note: {text}", err=True)

@@ -13,6 +13,7 @@ import typer
 from smp_git.cli.app import command, emit, note
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.read import At
+from smp_git.cli.terminal import say
 from smp_git.cli.values import text_from
 from smp_git.cli.write import Id
 from smp_git.errors import InvalidQueryError
@@ -300,7 +301,7 @@ def watch(
     shown = 0
     with session_of(ctx) as session:
         for hit in session.watch(text, after=after, kinds=kind, tags=tag, agents=agent, where=_conditions(where)):  # fmt: skip
-            typer.echo(json.dumps(hit.as_json(), ensure_ascii=False))
+            say(json.dumps(hit.as_json(), ensure_ascii=False))
             sys.stdout.flush()
             shown += 1
             if shown == count:

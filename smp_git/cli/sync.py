@@ -10,6 +10,7 @@ import typer
 
 from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import make_current, session_of, store_of
+from smp_git.cli.terminal import say
 from smp_git.errors import InvalidError, SmpError
 
 if TYPE_CHECKING:
@@ -113,9 +114,9 @@ def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bo
         lambda: "\n".join(f"{name}: {_said(result)}" for name, result in results.items()) or ("" if failed else "no session has a remote"),
     )  # fmt: skip
     for name, error in failed.items():
-        typer.echo(f"smp: {name}: {error.message}", err=True)
+        say(f"smp: {name}: {error.message}", err=True)
         if error.hint:
-            typer.echo(f"hint: {error.hint}", err=True)
+            say(f"hint: {error.hint}", err=True)
     if failed:
         raise typer.Exit(_worst(list(failed.values())))
 

@@ -30,7 +30,7 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
         for field in fields:
             field.refresh(key, behind if field is fields[-1] else Samples())
 
-    found = interleaved(works, 2 if short else 15, turn=_turn, between=refresh)
+    found = interleaved(works, 2 if short else 25, turn=_turn, between=refresh)
     for field in fields:
         yield f"\none write with {field.size:,} memories in the session\n"
         yield times(field.own(found), SMP)
