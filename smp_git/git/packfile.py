@@ -162,6 +162,8 @@ class PackFile:
     def _inflated(self, place: int, entry: _Entry) -> bytes:
         if self._last[0] == place:
             return self._last[1]
+        if entry.size > LARGEST:
+            raise ValueError("larger than all of a small pack")
         return zlib.decompress(self._data[entry.start : entry.end], bufsize=entry.size or 1)
 
     def _made_size(self, place: int, entry: _Entry) -> int:
@@ -191,6 +193,8 @@ def _applied(old: bytes, difference: bytes) -> bytes:
     """Return what a difference makes of `old`; raise ValueError if it does not fit."""
     before, at = _size(difference, 0)
     after, at = _size(difference, at)
+    if after > LARGEST:
+        raise ValueError("larger than all of a small pack")
     end = len(difference)
     parts = []
     while at < end:

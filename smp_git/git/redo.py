@@ -174,8 +174,6 @@ class Redo:
         records = _records(os.pread(fd, self._end, 0))
         disk.force_files(sorted(_files(self._git, records)), f"{self._git}/smp")
         disk.write_all_at(fd, bytes(self._end), 0)
-        # So that the next record, which somebody waits for, does not force these out as well.
-        disk.force_content(fd)
         self._frame, self._at, self._end, self._sum = b"", 0, 0, 0
 
     # After a power cut

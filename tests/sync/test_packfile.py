@@ -59,6 +59,21 @@ def test_large_packs_are_left_to_others(tmp_path: Path, monkeypatch: pytest.Monk
     assert PackFile.read_from(index) is None
 
 
+def test_what_unfolds_to_much_is_left_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pack of 1,000 bytes may hold a text of a million, or make one of pieces."""
+    git = _repository(tmp_path)
+    index = _packed(git, "--delta-base-offset")
+    found = PackFile.read_from(index)
+    monkeypatch.setattr(packfile, "LARGEST", 100_000)
+    (large,) = [name for name in _names(git) if len(_object(git, name)[1]) == 200_000]
+
+    assert found is not None
+    assert found.header(bytes.fromhex(large)) == (b"blob", 200_000)
+    assert found.read(bytes.fromhex(large)) is None
+
+
 def test_old_indexes_are_left_to_others(tmp_path: Path) -> None:
     index = _packed(_repository(tmp_path), "--index-version=1")
 
