@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -37,3 +38,15 @@ def image(file: Path, *options: str) -> Path:
         out.truncate(64 << 20)
     run("mkfs.ext4", "-q", "-F", *options, file)
     return file
+
+
+def copied(medium: Path, copy: Path) -> None:
+    """Copy a mounted image as it is at one moment, nothing forced out for it.
+
+    The kernel may write at any time, and a copy made meanwhile is of no moment at all.
+    """
+    for _ in range(50):
+        shutil.copyfile(medium, copy)
+        if filecmp.cmp(medium, copy, shallow=False):
+            return
+    pytest.fail("the system never stopped writing to the image")

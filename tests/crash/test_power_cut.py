@@ -21,7 +21,7 @@ from smp_git.git import disk
 from smp_git.git.objects import BLOB, Object
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import AHEAD, DIED, VERBS, die_at, ended
-from tests.crash.disks import image, mounted
+from tests.crash.disks import copied, image, mounted
 from tests.support import ROOT, git
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def test_copy_of_the_medium_holds_all_that_was_acknowledged(
         lines = [writer.stdout.readline()]
         time.sleep(random.Random(seed).uniform(0.05, 2))
         os.kill(writer.pid, signal.SIGSTOP)
-        shutil.copyfile(disk_file, copy)
+        copied(disk_file, copy)
         writer.kill()
         lines += writer.communicate()[0].splitlines()
     subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
@@ -111,7 +111,7 @@ def test_objects_forced_out_are_there_without_any_reference(tmp_path: Path, jour
         objects = [Object(BLOB, f"number {number}\n".encode()) for number in range(20)]
         with session._reader.repository.store(objects) as written:
             written.force()
-        shutil.copyfile(disk_file, copy)
+        copied(disk_file, copy)
         session.close()
     subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
     with mounted(place, "-o", "loop", copy):
