@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from smp_git.git import packs
 from smp_git.git.objects import BLOB, COMMIT, TREE
 
 # A larger pack is left to those who map files in pieces.
@@ -18,8 +18,6 @@ _OFFSET_DELTA: Final = 6
 _NAME_DELTA: Final = 7
 # A copy of size 0 is one of this size.
 _WHOLE: Final = 0x10000
-_INDEX: Final = b"\xfftOc\0\0\0\x02"
-_FANOUT: Final = len(_INDEX) + 256 * 4
 _TOTAL: Final = 20
 # Longer than any two sizes at the beginning of a difference.
 _SIZES: Final = 24
@@ -55,17 +53,12 @@ class PackFile:
 
     @classmethod
     def read_from(cls, index: Path) -> Self | None:
-        """Return the pack of an index, None if it is large or of another form."""
+        """Return the pack of an index, None if it is large."""
         path = index.with_suffix(".pack")
         if path.stat().st_size > LARGEST:
             return None
-        rows = index.read_bytes()
-        if not rows.startswith(_INDEX):
-            return None
         data = path.read_bytes()
-        (count,) = struct.unpack_from(">I", rows, _FANOUT - 4)
-        offsets = struct.unpack_from(f">{count}I", rows, _FANOUT + count * 24)
-        names = (rows[at : at + 20] for at in range(_FANOUT, _FANOUT + count * 20, 20))
+        offsets, names, _ = packs.listed(index.read_bytes())
         ordered = sorted(offsets)
         ends = dict(zip(ordered, [*ordered[1:], len(data) - _TOTAL], strict=True))
         return cls(data, ends, dict(zip(names, offsets, strict=True)))
@@ -146,13 +139,7 @@ class PackFile:
             at += 1
         base = 0
         if kind == _OFFSET_DELTA:
-            byte = data[at]
-            back = byte & 0x7F
-            at += 1
-            while byte & 0x80:
-                byte = data[at]
-                back = (back + 1) << 7 | byte & 0x7F
-                at += 1
+            at, back = packs.told_back(data, at)
             base = place - back
         elif kind == _NAME_DELTA:
             base = self._places[data[at : at + 20]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import struct
 import zlib
 from binascii import hexlify
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ _LARGE_OFFSET: Final = 1 << 31
 _LONGEST_CHAIN: Final = 40
 _SMALL: Final = 256
 _HEAD: Final = 12
+_NAME: Final = 20
 _BYTE: Final = [bytes((value,)) for value in range(256)]
 _COPY: Final = struct.Struct("<BIH")
 _STORED: Final = struct.Struct("<3sHH")
@@ -177,15 +179,40 @@ def _index(rows: list[tuple[bytes, int, int]], names: bytes, total: bytes) -> by
 
 def names(index: Path) -> list[bytes]:
     """Return the ids of the objects in the pack of an index."""
-    data = index.read_bytes()
-    if data[:4] == b"\xfftOc":
-        count = struct.unpack_from(">I", data, 8 + 255 * 4)[0]
-        start, width, skip = 8 + 256 * 4, 20, 0
-    else:
-        count = struct.unpack_from(">I", data, 255 * 4)[0]
-        start, width, skip = 256 * 4, 24, 4
-    end = start + count * width
-    return [data[at + skip : at + skip + 20] for at in range(start, end, width)]
+    return listed(index.read_bytes())[1]
+
+
+def listed(index: bytes) -> tuple[Sequence[int], list[bytes], Sequence[int | None]]:
+    """Return the offset, the id and the checksum of each object of a pack, by its index."""
+    if index[:4] != b"\xfftOc":
+        count = struct.unpack_from(">I", index, 255 * 4)[0]
+        rows = range(256 * 4, 256 * 4 + count * 24, 24)
+        offsets = [struct.unpack_from(">I", index, at)[0] for at in rows]
+        return offsets, [index[at + 4 : at + 24] for at in rows], [None] * count
+    count = struct.unpack_from(">I", index, 8 + 255 * 4)[0]
+    first = 8 + 256 * 4
+    sums = first + count * _NAME
+    near: Sequence[int] = struct.unpack_from(f">{count}I", index, sums + count * 4)
+    if count and max(near) >> 31:
+        far = sums + count * 8
+        near = [_far(index, far, offset) if offset >> 31 else offset for offset in near]
+    crcs = struct.unpack_from(f">{count}I", index, sums)
+    return near, [index[at : at + _NAME] for at in range(first, sums, _NAME)], crcs
+
+
+def _far(index: bytes, table: int, place: int) -> int:
+    """Return an offset that is too large for the first table."""
+    offset: int = struct.unpack_from(">Q", index, table + (place & 0x7FFFFFFF) * 8)[0]
+    return offset
+
+
+def told_back(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
+    """Return where a distance ends, and what it is."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        value = (value + 1 << 7) | data[at] & 0x7F
+    return at + 1, value
 
 
 def loose(objects: Path) -> Iterator[tuple[bytes, Path]]:

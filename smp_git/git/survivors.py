@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import mmap
-import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.git.packs import Growing, Pack, Packed, distance
+from smp_git.git.packs import Growing, Pack, Packed, distance, listed, told_back
 
 _OFFSET_DELTA: Final = 6
 _NAMED_DELTA: Final = 7
@@ -60,7 +59,7 @@ def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[byte
     names = set(wanted)
     found: set[bytes] = set()
     for index in sorted(folder.glob("*.idx")) if names else ():
-        offsets, there, _ = _listed(index.read_bytes())
+        offsets, there, _ = listed(index.read_bytes())
         if gone.isdisjoint(there):
             continue
         at = dict(zip(offsets, there, strict=True))
@@ -81,7 +80,7 @@ def _parted(data: mmap.mmap, start: int, at: Mapping[int, bytes]) -> tuple[int, 
         place += 1
     place += 1
     if kind == _OFFSET_DELTA:
-        after, back = _back(data, place)
+        after, back = told_back(data, place)
         return start, (place, after), at.get(start - back)
     base = data[place : place + _ID_SIZE] if kind == _NAMED_DELTA else None
     return start, (place, place), base
@@ -91,7 +90,7 @@ class _Old:
     """A pack that is to be replaced."""
 
     def __init__(self, path: Path) -> None:
-        rows = sorted(zip(*_listed(path.with_suffix(".idx").read_bytes()), strict=True))
+        rows = sorted(zip(*listed(path.with_suffix(".idx").read_bytes()), strict=True))
         with path.open("rb") as file:
             self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._rows = rows
@@ -110,39 +109,6 @@ class _Old:
         for (start, name, crc), stop in zip(self._rows, ends, strict=True):
             _, told, base = _parted(data, start, self._at)
             yield _Entry(name, start, stop, crc, told, base)
-
-
-def _listed(index: bytes) -> tuple[Sequence[int], list[bytes], Sequence[int | None]]:
-    """Return the offset, the id and the checksum of each object of a pack, by its index."""
-    if index[:4] != b"\xfftOc":
-        count = struct.unpack_from(">I", index, 255 * 4)[0]
-        rows = range(256 * 4, 256 * 4 + count * 24, 24)
-        offsets = [struct.unpack_from(">I", index, at)[0] for at in rows]
-        return offsets, [index[at + 4 : at + 24] for at in rows], [None] * count
-    count = struct.unpack_from(">I", index, 8 + 255 * 4)[0]
-    first = 8 + 256 * 4
-    sums = first + count * _ID_SIZE
-    near: Sequence[int] = struct.unpack_from(f">{count}I", index, sums + count * 4)
-    if count and max(near) >> 31:
-        far = sums + count * 8
-        near = [_far(index, far, offset) if offset >> 31 else offset for offset in near]
-    crcs = struct.unpack_from(f">{count}I", index, sums)
-    return near, [index[at : at + _ID_SIZE] for at in range(first, sums, _ID_SIZE)], crcs
-
-
-def _far(index: bytes, table: int, place: int) -> int:
-    """Return an offset that is too large for the first table."""
-    offset: int = struct.unpack_from(">Q", index, table + (place & 0x7FFFFFFF) * 8)[0]
-    return offset
-
-
-def _back(data: mmap.mmap, at: int) -> tuple[int, int]:
-    """Return where a distance ends, and what it is."""
-    value = data[at] & 0x7F
-    while data[at] & 0x80:
-        at += 1
-        value = (value + 1 << 7) | data[at] & 0x7F
-    return at + 1, value
 
 
 class _Copying:

@@ -74,10 +74,13 @@ def test_what_unfolds_to_much_is_left_to_others(
     assert found.read(bytes.fromhex(large)) is None
 
 
-def test_old_indexes_are_left_to_others(tmp_path: Path) -> None:
-    index = _packed(_repository(tmp_path), "--index-version=1")
+def test_old_indexes_are_read_as_well(tmp_path: Path) -> None:
+    git = _repository(tmp_path)
+    found = PackFile.read_from(_packed(git, "--index-version=1"))
 
-    assert PackFile.read_from(index) is None
+    assert found is not None
+    for name in _names(git):
+        assert found.read(bytes.fromhex(name)) == _object(git, name)
 
 
 def test_damaged_packs_end_nowhere(tmp_path: Path) -> None:
