@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from smp_git.git import packs
 from smp_git.git.objects import BLOB, COMMIT, TREE
 
 # A larger pack is left to those who map files in pieces.
 LARGEST: Final = 32 << 20
+# What an entry is: the kind of an object or of a difference, the size of what is folded, where
+# that begins and ends, and the place of what it differs from, 0 if it is whole.
+_Entry = tuple[int, int, int, int, int]
+
 _TYPES: Final = {1: COMMIT, 2: TREE, 3: BLOB, 4: b"tag"}
 _BLOB: Final = 3
 _OFFSET_DELTA: Final = 6
@@ -21,18 +25,12 @@ _WHOLE: Final = 0x10000
 _TOTAL: Final = 20
 # Longer than any two sizes at the beginning of a difference.
 _SIZES: Final = 24
+_OFFSET_BITS: Final = ((1, 0), (2, 8), (4, 16), (8, 24))
+_SIZE_BITS: Final = ((16, 0), (32, 8), (64, 16))
 _SMALL: Final = 4 << 10
+# Git makes none longer; one that is may be a circle.
+_LONGEST_CHAIN: Final = 4_095
 _KEPT_BYTES: Final = 16 << 20
-
-
-class _Entry(NamedTuple):
-    """Where an object stands: `base` is the place of what it differs from."""
-
-    kind: int
-    size: int
-    start: int
-    end: int
-    base: int
 
 
 class PackFile:
@@ -41,11 +39,10 @@ class PackFile:
     What it cannot read it does not have: differences to objects outside, for one.
     """
 
-    def __init__(self, data: bytes, ends: Mapping[int, int], places: Mapping[bytes, int]) -> None:
+    def __init__(self, data: bytes, places: Mapping[bytes, int]) -> None:
         self._data = data
-        self._ends = ends
         self._places = places
-        self._entries: dict[int, _Entry] = {}
+        self._entries = _entries(data, places)
         self._last = -1, b""
         self._kinds: dict[int, int] = {}
         self._kept: dict[int, tuple[int, bytes]] = {}
@@ -57,11 +54,8 @@ class PackFile:
         path = index.with_suffix(".pack")
         if path.stat().st_size > LARGEST:
             return None
-        data = path.read_bytes()
         offsets, names, _ = packs.listed(index.read_bytes())
-        ordered = sorted(offsets)
-        ends = dict(zip(ordered, [*ordered[1:], len(data) - _TOTAL], strict=True))
-        return cls(data, ends, dict(zip(names, offsets, strict=True)))
+        return cls(path.read_bytes(), dict(zip(names, offsets, strict=True)))
 
     def header(self, name: bytes) -> tuple[bytes, int] | None:
         """Return the type and size of an object, None if it cannot be read here."""
@@ -69,9 +63,12 @@ class PackFile:
         if place is None:
             return None
         try:
-            entry = self._entry(place)
-            size = self._made_size(place, entry) if entry.base else entry.size
-            return _TYPES[self._kind(place, entry)], size
+            kind, size, _, _, base = self._entries[place]
+            if base:
+                kind = self._kind(place)
+                # A folder or commit is read next by whoever asks for its size.
+                size = self._made_size(place) if kind == _BLOB else len(self._read(place)[1])
+            return _TYPES[kind], size
         except (LookupError, ValueError, zlib.error):
             return None
 
@@ -86,30 +83,31 @@ class PackFile:
         except (LookupError, ValueError, zlib.error):
             return None
 
-    def _kind(self, place: int, entry: _Entry) -> int:
-        passed = []
-        while entry.base and place not in self._kinds:
+    def _kind(self, place: int) -> int:
+        kinds, passed = self._kinds, []
+        while (kind := kinds.get(place)) is None:
+            kind, _, _, _, base = self._entries[place]
             passed.append(place)
-            place = entry.base
-            entry = self._entry(place)
-        kind = self._kinds.setdefault(place, entry.kind)
+            if not base:
+                break
+            _check_ends(passed)
+            place = base
         for each in passed:
-            self._kinds[each] = kind
+            kinds[each] = kind
         return kind
 
     def _read(self, place: int) -> tuple[int, bytes]:
-        chain: list[tuple[int, _Entry]] = []
-        found = self._kept.get(place)
-        while found is None:
-            entry = self._entry(place)
-            if entry.base:
-                chain.append((place, entry))
-                place = entry.base
-                found = self._kept.get(place)
-            else:
-                found = self._keep(place, entry.kind, self._inflated(place, entry))
-        for at, entry in reversed(chain):
-            found = self._keep(at, found[0], _applied(found[1], self._inflated(at, entry)))
+        chain: list[int] = []
+        while (found := self._kept.get(place)) is None:
+            kind, _, _, _, base = self._entries[place]
+            if not base:
+                found = self._keep(place, kind, self._inflated(place))
+                break
+            chain.append(place)
+            _check_ends(chain)
+            place = base
+        for at in reversed(chain):
+            found = self._keep(at, found[0], _applied(found[1], self._inflated(at)))
         return found
 
     def _keep(self, place: int, kind: int, data: bytes) -> tuple[int, bytes]:
@@ -122,46 +120,55 @@ class PackFile:
             self._kept_bytes += len(data)
         return kind, data
 
-    def _entry(self, place: int) -> _Entry:
-        found = self._entries.get(place)
-        if found is None:
-            found = self._entries[place] = self._parsed(place)
-        return found
-
-    def _parsed(self, place: int) -> _Entry:
-        data = self._data
-        byte = data[place]
-        kind, size, shift, at = byte >> 4 & 7, byte & 15, 4, place + 1
-        while byte & 0x80:
-            byte = data[at]
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            at += 1
-        base = 0
-        if kind == _OFFSET_DELTA:
-            at, back = packs.told_back(data, at)
-            base = place - back
-        elif kind == _NAME_DELTA:
-            base = self._places[data[at : at + 20]]
-            at += 20
-        return _Entry(kind, size, at, self._ends[place], base)
-
-    def _inflated(self, place: int, entry: _Entry) -> bytes:
+    def _inflated(self, place: int) -> bytes:
         if self._last[0] == place:
             return self._last[1]
-        if entry.size > LARGEST:
+        _, size, start, end, _ = self._entries[place]
+        if size > LARGEST:
             raise ValueError("larger than all of a small pack")
-        return zlib.decompress(self._data[entry.start : entry.end], bufsize=entry.size or 1)
+        return zlib.decompress(self._data[start:end], bufsize=size or 1)
 
-    def _made_size(self, place: int, entry: _Entry) -> int:
+    def _made_size(self, place: int) -> int:
         """Return the size of what a difference makes."""
-        if entry.size > _SMALL:
-            head = zlib.decompressobj().decompress(self._data[entry.start : entry.end], _SIZES)
+        _, size, start, end, _ = self._entries[place]
+        if size > _SMALL:
+            head = zlib.decompressobj().decompress(self._data[start:end], _SIZES)
         else:
             # Whoever asks for the size is likely to read it next.
-            head = self._inflated(place, entry)
+            head = self._inflated(place)
             self._last = place, head
         return _size(head, _size(head, 0)[1])[0]
+
+
+def _entries(data: bytes, places: Mapping[bytes, int]) -> dict[int, _Entry]:
+    """Return every entry of a pack that can be read, by its place."""
+    found: dict[int, _Entry] = {}
+    ordered = sorted(places.values())
+    for place, end in zip(ordered, [*ordered[1:], len(data) - _TOTAL], strict=True):
+        try:
+            byte = data[place]
+            kind, size, shift, at = byte >> 4 & 7, byte & 15, 4, place + 1
+            while byte & 0x80:
+                byte = data[at]
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                at += 1
+            base = 0
+            if kind == _OFFSET_DELTA:
+                at, back = packs.told_back(data, at)
+                base = place - back
+            elif kind == _NAME_DELTA:
+                base = places[data[at : at + 20]]
+                at += 20
+        except LookupError:
+            continue
+        found[place] = kind, size, at, end, base
+    return found
+
+
+def _check_ends(chain: Sized) -> None:
+    if len(chain) > _LONGEST_CHAIN:
+        raise ValueError("differences to differences without end")
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
@@ -192,13 +199,13 @@ def _applied(old: bytes, difference: bytes) -> bytes:
             at += first
             continue
         offset = size = 0
-        for bit in range(4):
-            if first >> bit & 1:
-                offset |= difference[at] << 8 * bit
+        for bit, shift in _OFFSET_BITS:
+            if first & bit:
+                offset |= difference[at] << shift
                 at += 1
-        for bit in range(3):
-            if first >> 4 + bit & 1:
-                size |= difference[at] << 8 * bit
+        for bit, shift in _SIZE_BITS:
+            if first & bit:
+                size |= difference[at] << shift
                 at += 1
         parts.append(old[offset : offset + (size or _WHOLE)])
     made = b"".join(parts)

@@ -8,7 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
+from operator import lt
 from typing import Final, NamedTuple
 
 from smp_git.errors import DamagedError, UntrustedError, shown
@@ -26,9 +27,12 @@ _FILES: Final = (FILE, PROGRAM)
 _MODES: Final = {b"120000": "a link", b"160000": "a repository in the repository"}
 
 _ROW = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
-# The space and the NUL of a row.
-_ROW_OVERHEAD: Final = 2
+# The space, the NUL and the id of a row.
+_OVERHEAD: Final = 22
+_SHORT: Final = 256
 _TAG_FILE = re.compile(r"[a-z][a-z0-9]{3}\.yaml")
+# Means nothing to Git wherever it stands, and is a name of one folder on every system.
+_HARMLESS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\.[a-z]{1,9})?")
 _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
@@ -155,12 +159,15 @@ class Structure:
         if not fresh:
             return
         names = folder.names
-        if any(name.lower() in _REPOSITORY for _, name, _ in fresh):
+        if not _REPOSITORY.isdisjoint([name.lower() for _, name, _ in fresh]):
             _check_no_repository(names, path)
         if not self._history and path.partition("/")[0] not in _KINDS:
             self._check_names(names, path)
-        for mode, name, child in fresh:
-            self._check_row(path, Row(mode, name, child), depth)
+        for row in fresh:
+            if self._history and row[0] == FILE and _HARMLESS.fullmatch(row[1]):
+                self._check_size(row[2], path, row[1], _LARGEST_EVER)
+            else:
+                self._check_row(path, Row(*row), depth)
         known.update(fresh)
 
     def _folder(self, tree: bytes, path: str) -> tuple[Folder, list[tuple[bytes, bytes, bytes]]]:
@@ -194,7 +201,7 @@ class Structure:
             raise UntrustedError(f"{shown(place)}: {what}")
         if row.mode != FOLDER:
             largest = _largest_ever if self._history else _largest
-            self._check_size(row.id, place, largest(path, name, place, row.id))
+            self._check_size(row.id, path, row.name, largest(path, name, place, row.id))
             return
         check_folder = _check_harmless if self._history else _check_folder
         check_folder(path, name, place)
@@ -202,15 +209,15 @@ class Structure:
             raise UntrustedError(f"{shown(place)}: folders deeper than {self._deepest}")
         self._check(row.id, place, depth + 1)
 
-    def _check_size(self, name: bytes, place: str, largest: int) -> None:
+    def _check_size(self, blob: bytes, path: str, name: bytes, largest: int) -> None:
         try:
-            kind, size = self._objects.header(name)
+            kind, size = self._objects.header(blob)
         except DamagedError:
-            raise UntrustedError(f"{place}: its content is missing") from None
+            raise UntrustedError(f"{_place(path, name)}: its content is missing") from None
         if kind != BLOB:
-            raise UntrustedError(f"{place}: a {kind.decode()} in the place of a file")
+            raise UntrustedError(f"{_place(path, name)}: a {kind.decode()} in the place of a file")
         if size > largest:
-            raise UntrustedError(f"{place}: {size:,} bytes; the limit is {largest:,}")
+            raise UntrustedError(f"{_place(path, name)}: {size:,} bytes; the limit is {largest:,}")
         self._files += 1
         self._count(size)
 
@@ -238,22 +245,23 @@ class Folder:
         Raises UntrustedError for what is no folder, is out of order or names one twice.
         """
         starts = self._starts
-        first, last = self._alike(data)
+        # What is short is read faster than it is compared.
+        first, last = self._alike(data) if len(data) > _SHORT else (0, len(self._rows))
         grown = len(data) - len(self._data)
         rows = _read(data[starts[first] : starts[last] + grown])
         if rows is None:
             # What looks alike from the end may begin within a row.
             first, last = 0, len(self._rows)
             rows = _rows(data, self._path)
-        around = [*self._rows[max(first - 1, 0) : first], *rows, *self._rows[last : last + 1]]
-        _check_order(around, self._path)
+        _check_order([*self._rows[max(first - 1, 0) : first], *rows, *self._rows[last : last + 1]], self._path)  # fmt: skip
         self.names.difference_update([name for _, name, _ in self._rows[first:last]])
         self.names.update([name for _, name, _ in rows])
         self._rows[first:last] = rows
         if len(self.names) != len(self._rows):
             raise _unordered(self._path)
-        begins = list(accumulate(map(_length, rows), initial=starts[first]))[:-1]
-        starts[first:] = [*begins, *[start + grown for start in starts[last:]]]
+        sizes = [len(mode) + len(name) + _OVERHEAD for mode, name, _ in rows]
+        moved = [start + grown for start in starts[last + 1 :]]
+        starts[first + 1 :] = [*accumulate(sizes, initial=starts[first])][1:] + moved
         self._data = data
         return rows
 
@@ -263,11 +271,6 @@ class Folder:
         first = bisect_right(starts, common(before, data)) - 1
         most = min(len(before), len(data)) - starts[first]
         return first, bisect_left(starts, len(before) - common_end(before, data, most), first)
-
-
-def _length(row: tuple[bytes, bytes, bytes]) -> int:
-    mode, name, child = row
-    return len(mode) + len(name) + len(child) + _ROW_OVERHEAD
 
 
 def _rows(data: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
@@ -280,7 +283,7 @@ def _rows(data: bytes, where: str) -> list[tuple[bytes, bytes, bytes]]:
 def _read(data: bytes) -> list[tuple[bytes, bytes, bytes]] | None:
     """Return the rows that data consists of, None if there is anything else in it."""
     rows = _ROW.findall(data)
-    size = sum(map(len, chain.from_iterable(rows))) + _ROW_OVERHEAD * len(rows)
+    size = sum([len(mode) + len(name) for mode, name, _ in rows]) + _OVERHEAD * len(rows)
     return rows if size == len(data) else None
 
 
@@ -295,6 +298,11 @@ def check_path(path: str, blob: bytes) -> None:
     _largest(above, _text(name.encode("utf-8", "surrogateescape"), above), path, blob)
 
 
+def _place(path: str, name: bytes) -> str:
+    text = name.decode("utf-8", "replace")
+    return f"{path}/{text}" if path else text
+
+
 def _in(path: str) -> str:
     return f"{path}: " if path else ""
 
@@ -305,12 +313,9 @@ def _check_no_repository(names: Iterable[bytes], path: str) -> None:
 
 
 def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
-    """Check that a tree is sorted as Git sorts, and names nothing twice."""
-    names = places = [row[1] for row in rows]
-    if FOLDER in {row[0] for row in rows}:
-        places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
-    # A folder and a file of one name stand at different places.
-    if places != sorted(places) or len(set(names)) != len(rows):
+    """Check that rows are sorted as Git sorts."""
+    places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
+    if not all(map(lt, places, places[1:])):
         raise _unordered(path)
 
 

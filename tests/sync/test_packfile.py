@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,18 @@ def test_damaged_packs_end_nowhere(tmp_path: Path) -> None:
         for name in names:
             for said in (found.header(bytes.fromhex(name)), found.read(bytes.fromhex(name))):
                 assert said is None or said[0] in (b"blob", b"tree", b"commit", b"tag")
+
+
+def test_differences_in_a_circle_end(tmp_path: Path) -> None:
+    """Each of two is told by the name of the other: neither is there."""
+    left, right = b"\x11" * 20, b"\x22" * 20
+    entries = [b"\x70" + each + zlib.compress(b"") for each in (right, left)]
+    data = b"PACK" + bytes(8) + b"".join(entries) + bytes(20)
+    found = PackFile(data, {left: 12, right: 12 + len(entries[0])})
+
+    for name in (left, right):
+        assert found.header(name) is None
+        assert found.read(name) is None
 
 
 def _repository(folder: Path) -> Path:
