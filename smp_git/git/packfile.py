@@ -57,6 +57,9 @@ class PackFile:
         offsets, names, _ = packs.listed(index.read_bytes())
         return cls(path.read_bytes(), dict(zip(names, offsets, strict=True)))
 
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._places
+
     def header(self, name: bytes) -> tuple[bytes, int] | None:
         """Return the type and size of an object, None if it cannot be read here."""
         place = self._places.get(name)

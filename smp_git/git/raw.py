@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +21,25 @@ _TYPES: Final = {
 
 
 class Objects:
-    """The objects of a repository and of those that it borrows from, as they are at first."""
+    """The objects of a repository and of those that it borrows from, as they are at first.
 
-    def __init__(self, git: Path) -> None:
+    Small `packs` of the repository are held in memory; what they have is at hand.
+    """
+
+    def __init__(self, git: Path, packs: Iterable[PackFile] = ()) -> None:
         self._odb = pygit2.Odb(str(git / "objects"))
-        found = (PackFile.read_from(each) for each in (git / "objects" / "pack").glob("*.idx"))
-        self._packs = [each for each in found if each is not None]
+        self._packs = list(packs)
+
+    def is_at_hand(self, name: bytes) -> bool:
+        """Whether an object is held in memory."""
+        return any(name in pack for pack in self._packs)
+
+    def at_hand(self, name: bytes) -> bytes | None:
+        """Return the bytes of an object that is held in memory, None if it is not."""
+        for pack in self._packs:
+            if (known := pack.read(name)) is not None:
+                return known[1]
+        return None
 
     def header(self, name: bytes) -> tuple[bytes, int]:
         """Return the type and size of an object without reading it; raise DamagedError."""

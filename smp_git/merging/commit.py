@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,13 +12,15 @@ from smp_git.format import messages
 from smp_git.format.ids import parse_path
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
-from smp_git.git.objects import COMMIT, Object, write_commit
+from smp_git.git.objects import BLOB, COMMIT, Object, write_commit
 from smp_git.git.repository import MovedError
 from smp_git.memory import CommitId, agent_name
 from smp_git.merging.memories import Conflict
 from smp_git.merging.merge import has_buried, merge
 from smp_git.snapshot import Snapshot
 from smp_git.transaction import Writer
+
+AtHand = Callable[[bytes], bytes | None]
 
 # How often a person's own commit may come between before it is given up.
 _MOST_MOVES: Final = 20
@@ -52,15 +54,20 @@ class MergeResult:
         }
 
 
-def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "the other branch") -> MergeResult:  # fmt: skip
+def _nothing(_name: bytes) -> None:
+    """Have no object at hand."""
+
+
+def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "the other branch", at_hand: AtHand = _nothing) -> MergeResult:  # fmt: skip
     """Bring `theirs` into a branch, which is made if it is not there; the caller holds the lock.
 
-    `by` is the agent of a merge commit. Raises RefusedError if the two have no commit in
+    `by` is the agent of a merge commit; `at_hand` gives the bytes of objects that need
+    not be looked for. Raises RefusedError if the two have no commit in
     common; `source` names the other one then.
     """
     for _ in range(_MOST_MOVES):
         try:
-            return _joined(writer, ref, theirs, agent_name(by), source)
+            return _joined(writer, ref, theirs, agent_name(by), source, at_hand)
         except MovedError:
             continue
     raise ConflictError(
@@ -69,7 +76,7 @@ def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "
     )
 
 
-def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str, source: str) -> MergeResult:
+def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str, source: str, at_hand: AtHand) -> MergeResult:  # fmt: skip
     repository = writer.reader.repository
     ours = repository.head(ref)
     if ours is None:
@@ -84,15 +91,17 @@ def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str, source: str)
         return MergeResult(commit=ours)
     base = writer.reader.at(ours)
     if bases == [ours] and not has_buried(repository, theirs, base.tombstones):
-        return _forwarded(writer, ref, base, theirs)
+        return _forwarded(writer, ref, base, theirs, at_hand)
     return _merged(writer, ref, base, theirs, agent)
 
 
-def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId) -> MergeResult:
+def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_hand: AtHand) -> MergeResult:  # fmt: skip
     repository = writer.reader.repository
     tree = repository.commit(theirs).tree
     changes = [Change(*each) for each in repository.changes(base.tree, tree)]
-    left = writer.publish(ref, base.id, theirs, Assembly(tree, [], changes, {}), [])
+    found = (at_hand(bytes.fromhex(change.new)) for change in changes if change.new)
+    files = [Object(BLOB, data) for data in found if data is not None]
+    left = writer.publish(ref, base.id, theirs, Assembly(tree, files, changes, {}), [])
     return MergeResult(commit=theirs, touches=tuple(_touches(changes)), left=tuple(left))
 
 

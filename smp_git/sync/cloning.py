@@ -73,7 +73,7 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
                 f"{remote.address.text} holds no session yet",
                 hint="push one to it first: smp remote add, then smp sync",
             )
-        inspected = inspect(held.repository, there, ())
+        inspected = inspect(held.repository, there, (), objects=held.objects)
         told = named(held.repository.raw, (bytes.fromhex(tip) for tip in there.values()))
         arrived = cleaned(held.repository, there, told, frozenset())
         repository = Repository(aside)

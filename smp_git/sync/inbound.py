@@ -75,7 +75,8 @@ def _inspected(site: Site, held: Quarantine) -> Inspected:
     repository = site.reader.repository
     found = references.read(repository.git)
     heads = [tip for ref, tip in found.items() if ref.startswith(HEADS)]
-    return inspect(held.repository, held.refs, commits_of(repository, heads))
+    known = commits_of(repository, heads)
+    return inspect(held.repository, held.refs, known, objects=held.objects)
 
 
 def _own(site: Site) -> list[CommitId]:
@@ -137,9 +138,11 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         _adopt(site, held, arrived)
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
-        fresh = reader.repository.beyond(heads, before)
+        count = inspected.commits
+        if count is None or arrived.is_rewritten:
+            count = len(reader.repository.beyond(heads, before))
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
-    return Came(arrived.named, len(fresh), done.merged, done.contested, (), (*anew, *done.notes))
+    return Came(arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes))
 
 
 def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:

@@ -29,27 +29,31 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `lying` are the pages, by branch, whose index does not say what their files say;
+    `commits` is how many came, None where that has to be counted; `objects` what they
+    were read from; `lying` are the pages, by branch, whose index does not say what their files say;
     `executable` the files, by branch, of which a person made programs.
     """
 
     uid: str
     session: str
-    commits: int
+    commits: int | None
+    objects: Objects
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
     executable: Mapping[str, tuple[str, ...]]
 
 
-def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
+def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds(), *, objects: Objects | None = None) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
     """Look through everything that references of a remote reach and `known` commits do not.
 
     `known` are the branches that the session has checked out or could: their state is
-    compared with what the remote's branches hold now. Raises UntrustedError, naming the
+    compared with what the remote's branches hold now. `objects` are those of the
+    repository, if some are in memory: what just came, and nothing else. Raises UntrustedError, naming the
     commit or branch and the path, for the first thing that a session does not hold.
     """
     try:
-        return _Inspection(repository, refs, bounds).run(list(known))
+        found = objects or Objects(repository.git)
+        return _Inspection(repository, found, refs, bounds).run(list(known))
     except DamagedError as error:
         raise UntrustedError(f"what the remote sent is not whole: {error.message}") from error
     except RecursionError:
@@ -59,9 +63,9 @@ def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[Com
 class _Inspection:
     """One inspection; remembers what it has seen."""
 
-    def __init__(self, repository: Repository, refs: Mapping[str, str], bounds: Bounds) -> None:
+    def __init__(self, repository: Repository, objects: Objects, refs: Mapping[str, str], bounds: Bounds) -> None:  # fmt: skip
         self._repository = repository
-        self._objects = Objects(repository.git)
+        self._objects = objects
         self._bounds = bounds
         self._past = Structure(self._objects, bounds, history=True)
         self._structure = Structure(self._objects, bounds)
@@ -71,8 +75,9 @@ class _Inspection:
         self._counts = {ref: tip for ref, tip in refs.items() if ref.startswith(ACCESS)}
 
     def run(self, known: list[CommitId]) -> Inspected:
-        new = self._new(known)
-        self._check_past(new)
+        came, edge = self._came()
+        below = self._beyond(edge, known)
+        self._check_past(came | below)
         for ref, tip in self._counts.items():
             self._check_counts(ref, bytes.fromhex(tip))
         self._structure.trust(self._root(bytes.fromhex(tip)) for tip in known)
@@ -80,7 +85,8 @@ class _Inspection:
         for ref, tip in sorted(self._heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
         return Inspected(
-            tips.uid, tips.session, len(new), tips.tombstones, dict(tips.lying), dict(tips.executable)
+            tips.uid, tips.session, None if below else len(came), self._objects,
+            tips.tombstones, dict(tips.lying), dict(tips.executable),
         )  # fmt: skip
 
     def _check_past(self, new: Mapping[str, headers.Commit]) -> None:
@@ -91,14 +97,35 @@ class _Inspection:
         for name, found in new.items():
             self._past.check(found.tree, f"commit {name[:12]}")
 
-    def _new(self, known: list[CommitId]) -> dict[str, headers.Commit]:
-        tips = {*self._heads.values(), *self._tags.values()}
-        for tip in tips:
+    def _came(self) -> tuple[dict[str, headers.Commit], set[CommitId]]:
+        """Return the commits at hand, and those that they and the tips stand on."""
+        waiting = [*self._heads.values(), *self._tags.values()]
+        for tip in waiting:
             self._check_type(tip)
-        names = self._repository.beyond(tips, known) if tips else []
-        if len(names) > self._bounds.commits:
-            raise UntrustedError(f"{len(names):,} commits are more than a session has")
+        found: dict[str, headers.Commit] = {}
+        edge: set[CommitId] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in found or name in edge:
+                continue
+            if not self._objects.is_at_hand(bytes.fromhex(name)):
+                edge.add(name)
+                continue
+            found[name] = self._commit(name)
+            self._check_number(len(found))
+            waiting += [CommitId(parent.hex()) for parent in found[name].parents]
+        return found, edge
+
+    def _beyond(self, tips: set[CommitId], known: list[CommitId]) -> dict[str, headers.Commit]:
+        """Return the commits that `tips` reach and `known` ones do not."""
+        unknown = tips.difference(known)
+        names = self._repository.beyond(unknown, known) if unknown else []
+        self._check_number(len(names))
         return {name: self._commit(name) for name in names}
+
+    def _check_number(self, commits: int) -> None:
+        if commits > self._bounds.commits:
+            raise UntrustedError(f"{commits:,} commits are more than a session has")
 
     def _check_type(self, tip: str) -> None:
         kind, _ = self._objects.header(bytes.fromhex(tip))

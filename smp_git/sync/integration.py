@@ -39,35 +39,41 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     contested: list[Conflict] = []
     notes: list[str] = []
     before = references.read(repository.git)
+    noted = _noted(writer, remote, clean)
+    # Waits for little now, and for all checked-out files if it comes behind them.
+    repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
         if merge and ref.startswith(HEADS) and (ref in before or before.get(tracking(remote, ref)) != tip):  # fmt: skip
             mended = _mended(writer, CommitId(tip), inspected.lying.get(ref, ()), by)
-            joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}")
+            joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
     notes += _gone(repository, remote, clean, before, merge=merge)
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
-    repository.point(_noted(writer, remote, clean))
+    repository.point({name: tip for name, (tip, _) in noted.items()})
     return Integrated(tuple(merged), tuple(contested), tuple(notes))
 
 
-def _noted(writer: Writer, remote: str, clean: Mapping[str, str]) -> dict[str, CommitId]:
-    """Return where references go that only remember, and tags and counts that are taken."""
+def _noted(writer: Writer, remote: str, clean: Mapping[str, str]) -> dict[str, tuple[CommitId, str]]:  # fmt: skip
+    """Return where references go that only remember, and tags and counts that are taken.
+
+    With each is the reference here that it is about.
+    """
     repository = writer.reader.repository
-    moves: dict[str, CommitId] = {}
+    moves: dict[str, tuple[CommitId, str]] = {}
     for ref, tip in clean.items():
         theirs = CommitId(tip)
         if ref.startswith(ACCESS):
             if _is_newer(writer, ref, theirs):
-                moves[ref] = theirs
+                moves[ref] = theirs, ref
             continue
-        moves[tracking(remote, ref)] = theirs
+        moves[tracking(remote, ref)] = theirs, ref
         if ref.startswith(HEADS):
-            moves[shown(remote, ref)] = theirs
+            moves[shown(remote, ref)] = theirs, ref
         elif repository.head(ref) is None:
-            moves[ref] = theirs
+            moves[ref] = theirs, ref
     return moves
 
 

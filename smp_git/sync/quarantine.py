@@ -15,7 +15,9 @@ from smp_git import incoming
 from smp_git.errors import StorageError, UntrustedError
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import Object
+from smp_git.git.packfile import PackFile
 from smp_git.git.packs import Packed
+from smp_git.git.raw import Objects
 from smp_git.git.references import TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.git.storage import Written
@@ -68,6 +70,12 @@ class Quarantine:
     def repository(self) -> Repository:
         """What came in together with what the session has, for reading."""
         return Repository(self.path)
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The same, object by object; what came in is held in memory if it is small."""
+        indexes = (self.git / "objects" / "pack").glob("*.idx")
+        return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
     def fetch(self, address: str, access: Access, limits: Limits) -> None:
         """Fetch everything that travels from a remote."""
