@@ -21,6 +21,7 @@ _GRACE_SECONDS: Final = 2.0
 # A helper that went into the background may keep the pipes open.
 _LINGER_SECONDS: Final = 0.5
 _TICK_SECONDS: Final = 0.25
+_SOON_SECONDS: Final = 0.002
 _LULL_SECONDS: Final = 0.05
 _SHELL: Final = "/bin/sh"
 _BLOCK: Final = 512
@@ -50,17 +51,43 @@ class Done(NamedTuple):
     cut: str = ""
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, said: Callable[[str], None] | None = None, size: Callable[[], int] | None = None) -> Done:  # fmt: skip
+class Watch:
+    """What a process makes while it runs.
+
+    `size` is what it has written so far: as long as that grows it is not silent, and no
+    more than `file_bytes` may come. `then` is called once, soon after something `is_there`.
+    """
+
+    def __init__(self, size: Callable[[], int] = lambda: 0, is_there: Callable[[], bool] = lambda: False, then: Callable[[], None] | None = None) -> None:  # fmt: skip
+        self.size = size
+        self._is_there = is_there
+        self._then = then
+
+    def pause(self, passed: float) -> float:
+        """Return how long to wait before the next look."""
+        if self._then is None:
+            return _TICK_SECONDS
+        return min(_TICK_SECONDS, max(_SOON_SECONDS, passed / 20))
+
+    def look(self) -> bool:
+        """Look once; return whether something was there and taken up."""
+        if self._then is None or not self._is_there():
+            return False
+        then, self._then = self._then, None
+        then()
+        return True
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, said: Callable[[str], None] | None = None, watch: Watch | None = None) -> Done:  # fmt: skip
     """Run a command to its end and return what it said.
 
-    Each line of its standard error goes to `said`. `size` is what it has written so
-    far: as long as that grows it is not silent, and no more than `file_bytes` may come.
+    Each line of its standard error goes to `said`.
     """
     process: subprocess.Popen[bytes] | None = None
     try:
         with _undisturbed():
             process = _started(arguments, environment, leash)
-        listener = _Listener(process, leash, said, size or (lambda: 0))
+        listener = _Listener(process, leash, said, watch or Watch())
         cut = listener.listen() or _waited(process, leash)
     finally:
         if process is not None:
@@ -148,15 +175,18 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 class _Listener:
     """Reads both outputs of a process until it ends or has to be ended."""
 
-    def __init__(self, process: subprocess.Popen[bytes], leash: Leash, said: Callable[[str], None] | None, size: Callable[[], int]) -> None:  # fmt: skip
+    def __init__(self, process: subprocess.Popen[bytes], leash: Leash, said: Callable[[str], None] | None, watch: Watch) -> None:  # fmt: skip
         self._process = process
         self._leash = leash
         self._said = said
-        self._size = size
+        self._watch = watch
         self.reply = bytearray()
         self._lines: list[str] = []
         self._kept = 0
         self._rest = b""
+        # Outputs that are not closed, when one of them last said anything, when the process ended.
+        self._is_open = 2
+        self._last = self._ended = 0.0
         self._heard: SimpleQueue[tuple[bool, bytes]] = SimpleQueue()
         self._replied = threading.Event()
         for is_reply, stream in ((True, process.stdout), (False, process.stderr)):
@@ -176,31 +206,36 @@ class _Listener:
 
     def listen(self) -> str:
         """Return why the process has to be ended, or an empty text when it ended."""
-        started = last = looked = time.monotonic()
-        size = self._size()
-        is_open = 2
-        ended = 0.0
-        while is_open:
-            try:
-                is_reply, chunk = self._heard.get(timeout=_TICK_SECONDS)
-            except Empty:
-                if self._process.poll() is not None:
-                    # What it said last may still be on its way.
-                    ended = ended or time.monotonic()
-                    if time.monotonic() - max(ended, last) > _LINGER_SECONDS:
-                        return ""
-            else:
-                is_open -= not chunk
-                last = time.monotonic()
-                self._take(is_reply, chunk)
+        started = self._last = looked = time.monotonic()
+        size = self._watch.size()
+        while self._is_open:
+            if not self._hear_some(self._watch.pause(looked - started)):
+                return ""
+            if self._watch.look():
+                self._last = time.monotonic()
             now = time.monotonic()
             if now - looked >= _TICK_SECONDS:
-                looked, grown = now, self._size()
+                looked, grown = now, self._watch.size()
                 if grown != size:
-                    last, size = now, grown
-            if cut := self._cut(now - started, now - last, size):
+                    self._last, size = now, grown
+            if cut := self._cut(now - started, now - self._last, size):
                 return cut
-        return self._cut(0, 0, self._size())
+        return self._cut(0, 0, self._watch.size())
+
+    def _hear_some(self, seconds: float) -> bool:
+        """Take what is said within a time; return whether more may come."""
+        try:
+            is_reply, chunk = self._heard.get(timeout=seconds)
+        except Empty:
+            if self._process.poll() is None:
+                return True
+            # What it said last may still be on its way.
+            self._ended = self._ended or time.monotonic()
+            return time.monotonic() - max(self._ended, self._last) <= _LINGER_SECONDS
+        self._is_open -= not chunk
+        self._last = time.monotonic()
+        self._take(is_reply, chunk)
+        return True
 
     def _cut(self, passed: float, silent: float, size: int) -> str:
         leash = self._leash

@@ -57,8 +57,16 @@ class PackFile:
         offsets, names, _ = packs.listed(index.read_bytes())
         return cls(path.read_bytes(), dict(zip(names, offsets, strict=True)))
 
-    def __contains__(self, name: bytes) -> bool:
-        return name in self._places
+    def commits(self) -> list[bytes]:
+        """Return the ids of the commits, in the order of the pack."""
+        ordered = sorted((place, name) for name, place in self._places.items())
+        return [name for place, name in ordered if self._is_commit(place)]
+
+    def _is_commit(self, place: int) -> bool:
+        try:
+            return _TYPES.get(self._kind(place)) == COMMIT
+        except (LookupError, ValueError):
+            return False
 
     def header(self, name: bytes) -> tuple[bytes, int] | None:
         """Return the type and size of an object, None if it cannot be read here."""

@@ -30,9 +30,9 @@ class Objects:
         self._odb = pygit2.Odb(str(git / "objects"))
         self._packs = list(packs)
 
-    def is_at_hand(self, name: bytes) -> bool:
-        """Whether an object is held in memory."""
-        return any(name in pack for pack in self._packs)
+    def commits_at_hand(self) -> list[bytes]:
+        """Return the ids of the commits that are held in memory."""
+        return [name for pack in self._packs for name in pack.commits()]
 
     def at_hand(self, name: bytes) -> bytes | None:
         """Return the bytes of an object that is held in memory, None if it is not."""

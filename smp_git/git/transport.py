@@ -23,7 +23,7 @@ from smp_git.errors import (
 )
 from smp_git.git import child, command, complaint, references
 from smp_git.git.address import Address, parse
-from smp_git.git.child import Done, Leash
+from smp_git.git.child import Done, Leash, Watch
 from smp_git.git.references import TRAVELLING
 
 # What a child may know of its surroundings, unless Git's own helpers may be used.
@@ -52,6 +52,7 @@ _FETCHING: Final = (
     # What the session has is named in the quarantine; its references are not asked for again.
     "core.alternateRefsCommand=true",
     "pack.writeReverseIndex=false",
+    "pack.threads=2",
 )
 _PUSHING: Final = ("push.gpgSign=false", "push.followTags=false", "push.negotiate=false")
 _VARIABLE: Final = "SMP_TOKEN"
@@ -169,10 +170,11 @@ def _rows(reply: bytes, place: Address) -> dict[str, str]:
     return found
 
 
-def fetch(
-    into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits()
-) -> None:
-    """Fetch into the Git folder `into`, checking every object as it comes."""
+def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits(), arrived: Callable[[], None] | None = None) -> None:  # fmt: skip
+    """Fetch into the Git folder `into`, checking every object as it comes.
+
+    `arrived` is called once a pack stands there, if that is noticed before Git ends.
+    """
     place = _place(address)
     arguments = (
         "fetch", "--progress", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
@@ -180,11 +182,16 @@ def fetch(
     )  # fmt: skip
     objects = into / "objects"
     leash = _leash(access, limits, file_bytes=limits.received_bytes)
-    done = _run(
-        into, place, access, leash, _FETCHING, (*arguments, *refspecs), lambda: _size_of(objects)
-    )
+    watch = Watch(lambda: _size_of(objects), lambda: _has_pack(objects), arrived)
+    done = _run(into, place, access, leash, _FETCHING, (*arguments, *refspecs), watch)
     if done.status or done.cut:
         raise _error(done, place, access)
+
+
+def _has_pack(objects: Path) -> bool:
+    """Whether a pack is whole: its index is named last."""
+    with os.scandir(objects / "pack") as entries:
+        return any(entry.name.endswith(".idx") for entry in entries)
 
 
 def _size_of(folder: Path) -> int:
@@ -275,7 +282,7 @@ def _leash(access: Access, limits: Limits | None, file_bytes: int | None = None)
     )
 
 
-def _run(git: Path, place: Address, access: Access, leash: Leash, settings: Sequence[str], rest: Sequence[str], size: Callable[[], int] | None = None) -> Done:  # fmt: skip
+def _run(git: Path, place: Address, access: Access, leash: Leash, settings: Sequence[str], rest: Sequence[str], watch: Watch | None = None) -> Done:  # fmt: skip
     if command.program() is None:
         raise SyncError("remotes need the git command, which is not installed", hint="install git")
     own = [*_SETTINGS, f"http.lowSpeedTime={max(1, int(access.timeout_seconds))}", *settings]
@@ -284,7 +291,7 @@ def _run(git: Path, place: Address, access: Access, leash: Leash, settings: Sequ
     own += _token_settings(place, access)
     options = [part for each in own for part in ("-c", each)]
     arguments = command.arguments(git, *options, *rest)
-    return child.run(arguments, _environment(place, access), leash, access.progress, size)
+    return child.run(arguments, _environment(place, access), leash, access.progress, watch)
 
 
 def _error(done: Done, place: Address, access: Access) -> Exception:

@@ -21,7 +21,7 @@ from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId
 from smp_git.sync import remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed
-from smp_git.sync.inspection import inspect
+from smp_git.sync.inspection import Inspection
 from smp_git.sync.names import ACCESS, HEADS, shown, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
@@ -66,14 +66,15 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
     """Bring everything in; return what the remote named, and the id of its session."""
     git = aside / ".git"
     with Quarantine(git) as held:
-        held.fetch(remote.address.text, way, limits)
+        inspection = Inspection(held.repository, ())
+        held.fetch(remote.address.text, way, limits, inspection.begin)
         there = dict(held.refs)
         if MAIN not in there:
             raise RemoteNotFoundError(
                 f"{remote.address.text} holds no session yet",
                 hint="push one to it first: smp remote add, then smp sync",
             )
-        inspected = inspect(held.repository, there, (), objects=held.objects)
+        inspected = inspection.finish(there, held.objects)
         told = named(held.repository.raw, (bytes.fromhex(tip) for tip in there.values()))
         arrived = cleaned(held.repository, there, told, frozenset())
         repository = Repository(aside)

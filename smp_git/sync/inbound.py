@@ -16,7 +16,7 @@ from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
 from smp_git.sync import lineage
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
-from smp_git.sync.inspection import Inspected, inspect
+from smp_git.sync.inspection import Inspected, Inspection
 from smp_git.sync.integration import integrate
 from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS
 from smp_git.sync.quarantine import Quarantine
@@ -47,12 +47,13 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     """
     git = site.reader.repository.git
     with Quarantine(git) as held:
-        held.fetch(remote.address.text, way, limits)
+        inspection = Inspection(held.repository, _known(site))
+        held.fetch(remote.address.text, way, limits, inspection.begin)
         there = dict(held.refs)
         if not there:
             lineage.check_not_emptied(site.reader, remote.name, seen, accept=accept)
             return Came(there)
-        inspected = _inspected(site, held)
+        inspected = inspection.finish(there, held.objects)
         _check_same_session(site, remote, inspected)
         deleted: list[MemoryId] = []
         for _ in range(_MOST_TRIES):
@@ -67,16 +68,15 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     )
 
 
-def _inspected(site: Site, held: Quarantine) -> Inspected:
-    """Check everything that came in, beside the branches of this session.
+def _known(site: Site) -> list[CommitId]:
+    """Return the branches of this session, beside which everything that comes in is checked.
 
     What else stands here may have come by a plain `git fetch`, past every check.
     """
     repository = site.reader.repository
     found = references.read(repository.git)
     heads = [tip for ref, tip in found.items() if ref.startswith(HEADS)]
-    known = commits_of(repository, heads)
-    return inspect(held.repository, held.refs, known, objects=held.objects)
+    return commits_of(repository, heads)
 
 
 def _own(site: Site) -> list[CommitId]:
@@ -136,10 +136,13 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
             return None
         before = _own(site)
         _adopt(site, held, arrived)
+        for tip, below in inspected.below.items():
+            for older in below:
+                reader.repository.know_descent(older, tip)
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
-        count = inspected.commits
-        if count is None or arrived.is_rewritten:
+        count = inspected.came
+        if count != inspected.commits or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, before))
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
     return Came(arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from smp_git.access import FILE as COUNTS
@@ -29,97 +30,122 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `commits` is how many came, None where that has to be counted; `objects` what they
-    were read from; `lying` are the pages, by branch, whose index does not say what their files say;
+    `commits` is how many are new, `came` how many of these were at hand; `below` are the
+    commits on which the new ones of a tip stand; `objects` what all was read from; `lying` are the pages, by branch, whose index does not say what their files say;
     `executable` the files, by branch, of which a person made programs.
     """
 
     uid: str
     session: str
-    commits: int | None
+    commits: int
+    came: int
+    below: Mapping[CommitId, Collection[CommitId]]
     objects: Objects
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
     executable: Mapping[str, tuple[str, ...]]
 
 
-def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds(), *, objects: Objects | None = None) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
-    """Look through everything that references of a remote reach and `known` commits do not.
+def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
+    """Look through everything that references of a remote reach and `known` commits do not."""
+    return Inspection(repository, known, bounds).finish(refs, Objects(repository.git))
 
-    `known` are the branches that the session has checked out or could: their state is
-    compared with what the remote's branches hold now. `objects` are those of the
-    repository, if some are in memory: what just came, and nothing else. Raises UntrustedError, naming the
-    commit or branch and the path, for the first thing that a session does not hold.
-    """
+
+@contextmanager
+def _refusing() -> Iterator[None]:
     try:
-        found = objects or Objects(repository.git)
-        return _Inspection(repository, found, refs, bounds).run(list(known))
+        yield
     except DamagedError as error:
         raise UntrustedError(f"what the remote sent is not whole: {error.message}") from error
     except RecursionError:
         raise UntrustedError("what the remote sent is nested too deep") from None
 
 
-class _Inspection:
-    """One inspection; remembers what it has seen."""
+class Inspection:
+    """One look through what a remote sent.
 
-    def __init__(self, repository: Repository, objects: Objects, refs: Mapping[str, str], bounds: Bounds) -> None:  # fmt: skip
+    `known` are the branches that the session has checked out or could: their state is
+    compared with what the remote's branches hold now. Raises UntrustedError, naming the
+    commit or branch and the path, for the first thing that a session does not hold.
+    """
+
+    def __init__(self, repository: Repository, known: Iterable[CommitId], bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen  # fmt: skip
         self._repository = repository
-        self._objects = objects
+        self._known = list(known)
         self._bounds = bounds
-        self._past = Structure(self._objects, bounds, history=True)
-        self._structure = Structure(self._objects, bounds)
-        _check_references(refs, bounds)
-        self._heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
-        self._tags = {ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)}  # fmt: skip
-        self._counts = {ref: tip for ref, tip in refs.items() if ref.startswith(ACCESS)}
+        self._came: dict[str, headers.Commit] | None = None
+        # Everything that these hold or stand on is checked or known.
+        self._passed: dict[str, headers.Commit] = {}
 
-    def run(self, known: list[CommitId]) -> Inspected:
-        came, edge = self._came()
-        below = self._beyond(edge, known)
-        self._check_past(came | below)
-        for ref, tip in self._counts.items():
-            self._check_counts(ref, bytes.fromhex(tip))
-        self._structure.trust(self._root(bytes.fromhex(tip)) for tip in known)
-        tips = Tips(self._objects, self._structure, self._bounds)
-        for ref, tip in sorted(self._heads.items()):
+    def begin(self, objects: Objects) -> None:
+        """Look through the commits that are at hand, whatever names them."""
+        with _refusing():
+            self._objects = objects
+            names = [name.hex() for name in objects.commits_at_hand()]
+            self._check_number(len(names))
+            self._came = {name: self._commit(name) for name in names}
+            edge = {CommitId(each.hex()) for found in self._came.values() for each in found.parents}
+            self._pass(self._came | self._beyond(edge.difference(self._came)))
+
+    def finish(self, refs: Mapping[str, str], objects: Objects) -> Inspected:
+        """Look through the rest of what the references of a remote reach."""
+        _check_references(refs, self._bounds)
+        if self._came is None:
+            self.begin(objects)
+        with _refusing():
+            heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
+            tags = [self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)]
+            new = {*heads.values(), *tags}
+            for name in new:
+                self._check_type(name)
+            self._pass(self._beyond(new.difference(self._passed)))
+            for ref, tip in refs.items():
+                if ref.startswith(ACCESS):
+                    self._check_counts(ref, bytes.fromhex(tip))
+            return self._tips(heads, self._reached(new)[0])
+
+    def _reached(self, tips: Iterable[str]) -> tuple[set[str], set[CommitId]]:
+        """Return the commits that passed and that some tips reach, and those that they stand on."""
+        found: set[str] = set()
+        edge: set[CommitId] = set()
+        waiting = list(tips)
+        while waiting:
+            name = waiting.pop()
+            if name not in self._passed:
+                edge.add(CommitId(name))
+            elif name not in found:
+                found.add(name)
+                waiting += [parent.hex() for parent in self._passed[name].parents]
+        return found, edge
+
+    def _tips(self, heads: Mapping[str, CommitId], new: set[str]) -> Inspected:
+        structure = Structure(self._objects, self._bounds)
+        structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
+        tips = Tips(self._objects, structure, self._bounds)
+        for ref, tip in sorted(heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
+        came = len(new.intersection(self._came or ()))
+        below = {tip: self._reached([tip])[1] for tip in heads.values()}
         return Inspected(
-            tips.uid, tips.session, None if below else len(came), self._objects,
+            tips.uid, tips.session, len(new), came, below, self._objects,
             tips.tombstones, dict(tips.lying), dict(tips.executable),
         )  # fmt: skip
 
-    def _check_past(self, new: Mapping[str, headers.Commit]) -> None:
+    def _pass(self, new: Mapping[str, headers.Commit]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
-        names = {bytes.fromhex(name) for name in new}
-        below = {parent for found in new.values() for parent in found.parents} - names
-        self._past.trust(self._root(name) for name in sorted(below))
-        for name, found in new.items():
-            self._past.check(found.tree, f"commit {name[:12]}")
+        found = {name: commit for name, commit in new.items() if name not in self._passed}
+        past = Structure(self._objects, self._bounds, history=True)
+        names = {bytes.fromhex(name) for name in found}
+        below = {parent for commit in found.values() for parent in commit.parents} - names
+        past.trust(self._root(name) for name in sorted(below))
+        for name, commit in found.items():
+            past.check(commit.tree, f"commit {name[:12]}")
+        self._passed.update(found)
 
-    def _came(self) -> tuple[dict[str, headers.Commit], set[CommitId]]:
-        """Return the commits at hand, and those that they and the tips stand on."""
-        waiting = [*self._heads.values(), *self._tags.values()]
-        for tip in waiting:
-            self._check_type(tip)
-        found: dict[str, headers.Commit] = {}
-        edge: set[CommitId] = set()
-        while waiting:
-            name = waiting.pop()
-            if name in found or name in edge:
-                continue
-            if not self._objects.is_at_hand(bytes.fromhex(name)):
-                edge.add(name)
-                continue
-            found[name] = self._commit(name)
-            self._check_number(len(found))
-            waiting += [CommitId(parent.hex()) for parent in found[name].parents]
-        return found, edge
-
-    def _beyond(self, tips: set[CommitId], known: list[CommitId]) -> dict[str, headers.Commit]:
-        """Return the commits that `tips` reach and `known` ones do not."""
-        unknown = tips.difference(known)
-        names = self._repository.beyond(unknown, known) if unknown else []
+    def _beyond(self, tips: set[CommitId]) -> dict[str, headers.Commit]:
+        """Return the commits that `tips` reach and known ones do not."""
+        unknown = tips.difference(self._known)
+        names = self._repository.beyond(unknown, self._known) if unknown else []
         self._check_number(len(names))
         return {name: self._commit(name) for name in names}
 
@@ -161,7 +187,7 @@ class _Inspection:
     def _check_counts(self, ref: str, tip: bytes) -> None:
         """Check the access counts of a replica: one commit without parents, one file."""
         found = headers.commit(self._read(tip, COMMIT, ref), ref)
-        rows = self._structure.rows(found.tree, ref)
+        rows = Structure(self._objects, self._bounds).rows(found.tree, ref)
         if found.parents or [(mode, name) for mode, name, _ in rows] != [(FILE, COUNTS.encode())]:
             raise UntrustedError(f"{ref}: more than the counts of a replica")
         kind, size = self._objects.header(rows[0][2])

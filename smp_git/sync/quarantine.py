@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -77,11 +77,15 @@ class Quarantine:
         indexes = (self.git / "objects" / "pack").glob("*.idx")
         return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
-    def fetch(self, address: str, access: Access, limits: Limits) -> None:
-        """Fetch everything that travels from a remote."""
+    def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None) -> None:  # fmt: skip
+        """Fetch everything that travels from a remote.
+
+        `arrived` may be told what came as soon as it is whole, while Git still looks at
+        what hangs together and notes what the references are.
+        """
         self._name_what_is_there()
         specs = [f"+{each}*:{_THEIRS}{each.removeprefix(_REFS)}*" for each in TRAVELLING]
-        fetch(self.git, address, specs, access, limits)
+        fetch(self.git, address, specs, access, limits, lambda: arrived(self.objects))
         self.refs = {
             _REFS + name.removeprefix(_THEIRS): value
             for name, value in references.read(self.git).items()
