@@ -17,6 +17,8 @@ LARGEST: Final = 32 << 20
 _Entry = tuple[int, int, int, int, int]
 
 _TYPES: Final = {1: COMMIT, 2: TREE, 3: BLOB, 4: b"tag"}
+_UNKNOWN: Final = 0
+_COMMIT: Final = 1
 _BLOB: Final = 3
 _OFFSET_DELTA: Final = 6
 _NAME_DELTA: Final = 7
@@ -42,9 +44,8 @@ class PackFile:
     def __init__(self, data: bytes, places: Mapping[bytes, int]) -> None:
         self._data = data
         self._places = places
-        self._entries = _entries(data, places)
+        self._entries, self._kinds = _entries(data, places)
         self._last = -1, b""
-        self._kinds: dict[int, int] = {}
         self._kept: dict[int, tuple[int, bytes]] = {}
         self._kept_bytes = 0
 
@@ -60,13 +61,7 @@ class PackFile:
     def commits(self) -> list[bytes]:
         """Return the ids of the commits, in the order of the pack."""
         ordered = sorted((place, name) for name, place in self._places.items())
-        return [name for place, name in ordered if self._is_commit(place)]
-
-    def _is_commit(self, place: int) -> bool:
-        try:
-            return _TYPES.get(self._kind(place)) == COMMIT
-        except (LookupError, ValueError):
-            return False
+        return [name for place, name in ordered if self._kinds.get(place) == _COMMIT]
 
     def header(self, name: bytes) -> tuple[bytes, int] | None:
         """Return the type and size of an object, None if it cannot be read here."""
@@ -76,7 +71,7 @@ class PackFile:
         try:
             kind, size, _, _, base = self._entries[place]
             if base:
-                kind = self._kind(place)
+                kind = self._kinds[place]
                 # A folder or commit is read next by whoever asks for its size.
                 size = self._made_size(place) if kind == _BLOB else len(self._read(place)[1])
             return _TYPES[kind], size
@@ -93,19 +88,6 @@ class PackFile:
             return _TYPES[kind], data
         except (LookupError, ValueError, zlib.error):
             return None
-
-    def _kind(self, place: int) -> int:
-        kinds, passed = self._kinds, []
-        while (kind := kinds.get(place)) is None:
-            kind, _, _, _, base = self._entries[place]
-            passed.append(place)
-            if not base:
-                break
-            _check_ends(passed)
-            place = base
-        for each in passed:
-            kinds[each] = kind
-        return kind
 
     def _read(self, place: int) -> tuple[int, bytes]:
         chain: list[int] = []
@@ -151,9 +133,11 @@ class PackFile:
         return _size(head, _size(head, 0)[1])[0]
 
 
-def _entries(data: bytes, places: Mapping[bytes, int]) -> dict[int, _Entry]:
-    """Return every entry of a pack that can be read, by its place."""
+def _entries(data: bytes, places: Mapping[bytes, int]) -> tuple[dict[int, _Entry], dict[int, int]]:
+    """Return every entry of a pack that can be read, and what kind of object it is, by its place."""
     found: dict[int, _Entry] = {}
+    kinds: dict[int, int] = {}
+    waiting: list[int] = []
     ordered = sorted(places.values())
     for place, end in zip(ordered, [*ordered[1:], len(data) - _TOTAL], strict=True):
         try:
@@ -174,7 +158,25 @@ def _entries(data: bytes, places: Mapping[bytes, int]) -> dict[int, _Entry]:
         except LookupError:
             continue
         found[place] = kind, size, at, end, base
-    return found
+        if not base:
+            kinds[place] = kind
+        elif base in kinds:
+            kinds[place] = kinds[base]
+        else:
+            waiting.append(place)
+    for place in waiting:
+        _settle(place, found, kinds)
+    return found, kinds
+
+
+def _settle(place: int, entries: Mapping[int, _Entry], kinds: dict[int, int]) -> None:
+    """Find out the kind of an object that is told as the difference to a later one."""
+    passed: list[int] = []
+    while place in entries and place not in kinds and len(passed) <= _LONGEST_CHAIN:
+        passed.append(place)
+        place = entries[place][4]
+    for each in passed:
+        kinds[each] = kinds.get(place, _UNKNOWN)
 
 
 def _check_ends(chain: Sized) -> None:

@@ -34,11 +34,11 @@ class Objects:
         """Return the ids of the commits that are held in memory."""
         return [name for pack in self._packs for name in pack.commits()]
 
-    def at_hand(self, name: bytes) -> bytes | None:
-        """Return the bytes of an object that is held in memory, None if it is not."""
+    def at_hand(self, name: bytes) -> tuple[bytes, bytes] | None:
+        """Return the type and bytes of an object that is held in memory, None if it is not."""
         for pack in self._packs:
             if (known := pack.read(name)) is not None:
-                return known[1]
+                return known
         return None
 
     def header(self, name: bytes) -> tuple[bytes, int]:
@@ -54,9 +54,8 @@ class Objects:
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object; raise DamagedError."""
-        for pack in self._packs:
-            if (known := pack.read(name)) is not None:
-                return known
+        if (known := self.at_hand(name)) is not None:
+            return known
         try:
             kind, data = self._odb.read(pygit2.Oid(raw=name))
         except (KeyError, ValueError, pygit2.GitError) as error:

@@ -12,7 +12,7 @@ from smp_git.format import messages
 from smp_git.format.ids import parse_path
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
-from smp_git.git.objects import BLOB, COMMIT, Object, write_commit
+from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MovedError
 from smp_git.memory import CommitId, agent_name
 from smp_git.merging.memories import Conflict
@@ -20,7 +20,7 @@ from smp_git.merging.merge import has_buried, merge
 from smp_git.snapshot import Snapshot
 from smp_git.transaction import Writer
 
-AtHand = Callable[[bytes], bytes | None]
+AtHand = Callable[[bytes], tuple[bytes, bytes] | None]
 
 # How often a person's own commit may come between before it is given up.
 _MOST_MOVES: Final = 20
@@ -61,8 +61,8 @@ def _nothing(_name: bytes) -> None:
 def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "the other branch", at_hand: AtHand = _nothing) -> MergeResult:  # fmt: skip
     """Bring `theirs` into a branch, which is made if it is not there; the caller holds the lock.
 
-    `by` is the agent of a merge commit; `at_hand` gives the bytes of objects that need
-    not be looked for. Raises RefusedError if the two have no commit in
+    `by` is the agent of a merge commit; `at_hand` gives the type and bytes of objects
+    that need not be looked for. Raises RefusedError if the two have no commit in
     common; `source` names the other one then.
     """
     for _ in range(_MOST_MOVES):
@@ -100,7 +100,7 @@ def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_ha
     tree = repository.commit(theirs).tree
     changes = [Change(*each) for each in repository.changes(base.tree, tree)]
     found = (at_hand(bytes.fromhex(change.new)) for change in changes if change.new)
-    files = [Object(BLOB, data) for data in found if data is not None]
+    files = [Object(*each) for each in found if each is not None]
     left = writer.publish(ref, base.id, theirs, Assembly(tree, files, changes, {}), [])
     return MergeResult(commit=theirs, touches=tuple(_touches(changes)), left=tuple(left))
 

@@ -103,7 +103,7 @@ def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) ->
     if known and known.covers(told):
         trusted = boundary(held.repository, there.values(), _own(site))
     arrived = cleaned(held.repository, there, known | told, trusted)
-    receipt = arrival.follow(site, told, site.writer.clock(), by=by)
+    receipt = arrival.follow(site, told, site.writer.clock(), by=by) if told else None
     return arrived, receipt.ids if receipt else ()
 
 

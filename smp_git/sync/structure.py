@@ -132,10 +132,11 @@ class Structure:
         return _rows(self._tree(tree, where), where)
 
     def _tree(self, tree: bytes, where: str) -> bytes:
-        kind, size = self._objects.header(tree)
+        held = self._objects.at_hand(tree)
+        kind, size = (held[0], len(held[1])) if held else self._objects.header(tree)
         if kind != TREE or size > self._bounds.folder_entries * 300:
             raise UntrustedError(f"{where or 'its top folder'}: not a folder of a sensible size")
-        data = self._objects.read(tree)[1]
+        data = held[1] if held else self._objects.read(tree)[1]
         self._trees += 1
         self._count(len(data))
         return data
@@ -164,8 +165,8 @@ class Structure:
         if not self._history and path.partition("/")[0] not in _KINDS:
             self._check_names(names, path)
         for row in fresh:
-            if self._history and row[0] == FILE and _HARMLESS.fullmatch(row[1]):
-                self._check_size(row[2], path, row[1], _LARGEST_EVER)
+            if self._history and _HARMLESS.fullmatch(row[1]):
+                self._check_plain_row(path, Row(*row), depth)
             else:
                 self._check_row(path, Row(*row), depth)
         known.update(fresh)
@@ -192,6 +193,15 @@ class Structure:
         if len(names) != len(found):
             twice = names.most_common(1)[0][0]
             raise UntrustedError(f"{_in(path)}two names that some systems take for one: {shown(twice)}")  # fmt: skip
+
+    def _check_plain_row(self, path: str, row: Row, depth: int) -> None:
+        """Check what stands under a name that may be anywhere in history."""
+        if row.mode == FILE:
+            self._check_size(row.id, path, row.name, _LARGEST_EVER)
+        elif row.mode == FOLDER and depth < self._deepest:
+            self._check(row.id, _place(path, row.name), depth + 1)
+        else:
+            self._check_row(path, row, depth)
 
     def _check_row(self, path: str, row: Row, depth: int) -> None:
         name = _text(row.name, path)

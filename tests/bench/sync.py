@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from smp_git import Store
-from tests.bench.samples import Samples, interleaved
+from tests.bench.samples import Samples, interleaved, settle
 from tests.bench.table import bound, times
 from tests.bench.workload import fill, texts
 from tests.support import git
@@ -96,6 +96,7 @@ def _store(folder: Path) -> Store:
 
 
 def _timed(work: Callable[[], object]) -> float:
+    settle()
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
