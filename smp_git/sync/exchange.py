@@ -51,10 +51,7 @@ class Exchange:
             for number in range(1, _MOST_ROUNDS + 1):
                 self._result = replace(self._result, rounds=number)
                 self._come_clean()
-                there = self._asked()
-                if self._has_more(there):
-                    there = self._taken_in(merge=True)
-                if self._sent(there):
+                if self._sent(self._brought_in(merge=True)):
                     return self._result
                 # A random pause, so that two replicas do not keep in step.
                 time.sleep(random.uniform(0, _PAUSE_SECONDS * number))  # noqa: S311
@@ -66,8 +63,7 @@ class Exchange:
     def fetch(self) -> SyncResult:
         """Take in what the remote has, without merging it."""
         with self._alone():
-            if self._asked() != self._seen.refs or self._accept:
-                self._taken_in(merge=False)
+            self._brought_in(merge=False)
             return self._result
 
     def push(self) -> SyncResult:
@@ -102,11 +98,23 @@ class Exchange:
         gone = inbound.come_clean(self._site, self._by)
         self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
 
-    def _has_more(self, there: Mapping[str, str]) -> bool:
-        """Whether a remote has what is not merged here."""
+    def _brought_in(self, *, merge: bool) -> Mapping[str, str]:
+        """Take in what the remote has more; return what it names."""
+        # A question is a connection of its own, and a fetch asks it too. But what was seen
+        # and is not here, being deleted, would come once more.
+        if self._remote.address.kind != "path" and self._is_here(self._seen.refs):
+            return self._taken_in(merge=merge)
+        there = self._asked()
+        return self._taken_in(merge=merge) if self._has_more(there, merge=merge) else there
+
+    def _is_here(self, refs: Mapping[str, str]) -> bool:
+        return all(map(self._site.reader.repository.has, refs.values()))
+
+    def _has_more(self, there: Mapping[str, str], *, merge: bool) -> bool:
+        """Whether a remote has what is not here or, with `merge`, not merged here."""
         if there != self._seen.refs or self._accept:
             return True
-        return outbound.parcel(self._site.reader, self._remote.name, there).unmerged
+        return merge and outbound.parcel(self._site.reader, self._remote.name, there).unmerged
 
     def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
         came = inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
