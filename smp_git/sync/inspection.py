@@ -82,8 +82,11 @@ class Inspection:
         with _refusing():
             self._objects = objects
             names = [name.hex() for name in objects.commits_at_hand()]
-            self._check_number(len(names))
-            self._came = {name: self._commit(name) for name in names}
+            sent = {name: self._commit(name) for name in names}
+            # What is here already may be sent again.
+            again, _ = _reached(self._known, sent)
+            self._came = {name: sent[name] for name in names if name not in again}
+            self._check_number(len(self._came))
             edge = {CommitId(each.hex()) for found in self._came.values() for each in found.parents}
             self._pass(self._came | self._beyond(edge.difference(self._came)))
 
@@ -102,21 +105,7 @@ class Inspection:
             for ref, tip in refs.items():
                 if ref.startswith(ACCESS):
                     self._check_counts(ref, bytes.fromhex(tip))
-            return self._tips(heads, self._reached(new)[0])
-
-    def _reached(self, tips: Iterable[str]) -> tuple[set[str], set[CommitId]]:
-        """Return the commits that passed and that some tips reach, and those that they stand on."""
-        found: set[str] = set()
-        edge: set[CommitId] = set()
-        waiting = list(tips)
-        while waiting:
-            name = waiting.pop()
-            if name not in self._passed:
-                edge.add(CommitId(name))
-            elif name not in found:
-                found.add(name)
-                waiting += [parent.hex() for parent in self._passed[name].parents]
-        return found, edge
+            return self._tips(heads, _reached(new, self._passed)[0])
 
     def _tips(self, heads: Mapping[str, CommitId], new: set[str]) -> Inspected:
         structure = Structure(self._objects, self._bounds)
@@ -125,7 +114,7 @@ class Inspection:
         for ref, tip in sorted(heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
         came = len(new.intersection(self._came or ()))
-        below = {tip: self._reached([tip])[1] for tip in heads.values()}
+        below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(
             tips.uid, tips.session, len(new), came, below, self._objects,
             tips.tombstones, dict(tips.lying), dict(tips.executable),
@@ -199,6 +188,21 @@ class Inspection:
             counts = None
         if not isinstance(counts, dict) or not all(map(_is_count, counts.values())):
             raise UntrustedError(f"{ref}: its counts cannot be read")
+
+
+def _reached(tips: Iterable[str], commits: Mapping[str, headers.Commit]) -> tuple[set[str], set[CommitId]]:  # fmt: skip
+    """Return those of some commits that tips reach, and the others on which these stand."""
+    found: set[str] = set()
+    edge: set[CommitId] = set()
+    waiting = list(tips)
+    while waiting:
+        name = waiting.pop()
+        if name not in commits:
+            edge.add(CommitId(name))
+        elif name not in found:
+            found.add(name)
+            waiting += [parent.hex() for parent in commits[name].parents]
+    return found, edge
 
 
 def _is_count(value: object) -> bool:

@@ -11,17 +11,17 @@ import pytest
 
 from smp_git import Session
 from smp_git.errors import SyncError, UntrustedError
-from smp_git.git import references
+from smp_git.git import command, packs, references
 from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
 from smp_git.memory import CommitId
-from smp_git.sync.inspection import Inspected, inspect
+from smp_git.sync.inspection import Inspected, Inspection, inspect
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.structure import Bounds
 from tests.support import git
 from tests.sync.hostile import CASES, FILE, FOLDER, MEMORY, PAST, Forge
 
-Way = Callable[[Forge, Quarantine], dict[str, str]]
+Way = Callable[[Forge, Quarantine, Inspection], dict[str, str]]
 _BOUNDS = Bounds()
 
 
@@ -36,24 +36,51 @@ def _own(session: Session) -> list[CommitId]:
     return [CommitId(references.read(session.path / ".git")["refs/heads/main"])]
 
 
-def _fetched(forge: Forge, held: Quarantine) -> dict[str, str]:
-    held.fetch(str(forge.place), Access(), Limits())
+def _fetched(forge: Forge, held: Quarantine, inspection: Inspection) -> dict[str, str]:
+    held.fetch(str(forge.place), Access(), Limits(), inspection.begin)
     return held.refs
 
 
-def _given(forge: Forge, held: Quarantine) -> dict[str, str]:
+def _given(forge: Forge, held: Quarantine, _inspection: Inspection | None = None) -> dict[str, str]:
     """Put what the remote has into quarantine as it is, past Git's own checks."""
     shutil.copytree(forge.place / "objects", held.git / "objects", dirs_exist_ok=True)
     return references.read(forge.place)
 
 
-def _arrived(way: Way, forge: Forge, held: Quarantine, session: Session) -> None:
-    inspect(held.repository, way(forge, held), _own(session))
+def _packed(forge: Forge, held: Quarantine, _inspection: Inspection) -> dict[str, str]:
+    """Do the same as one pack, which is held in memory, where Git can pack it."""
+    refs = _given(forge, held)
+    loose = dict(packs.loose(held.git / "objects"))
+    if command.pack_objects(held.git, loose):
+        for path in loose.values():
+            path.unlink()
+    return refs
+
+
+_WAYS: tuple[Way, ...] = (_fetched, _given, _packed)
+
+
+def _arrived(way: Way, forge: Forge, held: Quarantine, session: Session, bounds: Bounds = _BOUNDS) -> Inspected:  # fmt: skip
+    inspection = Inspection(held.repository, _own(session), bounds)
+    return inspection.finish(way(forge, held, inspection), held.objects)
 
 
 def _inspected(forge: Forge, session: Session, bounds: Bounds = _BOUNDS) -> Inspected:
-    with Quarantine(session.path / ".git") as held:
-        return inspect(held.repository, _given(forge, held), _own(session), bounds)
+    """Return what is found, or raise why it is refused: the same, packed or not."""
+    told: list[Inspected | UntrustedError] = []
+    for way in (_given, _packed):
+        with Quarantine(session.path / ".git") as held:
+            try:
+                told.append(_arrived(way, forge, held, session, bounds))
+            except UntrustedError as error:
+                told.append(error)
+    loose, packed = told
+    if isinstance(packed, UntrustedError):
+        assert isinstance(loose, UntrustedError)
+        raise packed
+    assert isinstance(loose, Inspected)
+    assert loose._replace(objects=packed.objects, came=packed.came, below=packed.below) == packed
+    return packed
 
 
 def _state(folder: Path) -> dict[str, str]:
@@ -64,7 +91,7 @@ def _state(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("way", [_fetched, _given], ids=["fetched", "past Git"])
+@pytest.mark.parametrize("way", _WAYS, ids=["fetched", "past Git", "packed past Git"])
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_what_a_session_does_not_hold_is_refused(name: str, way: Way, forge: Forge, session: Session, tmp_path: Path) -> None:  # fmt: skip
     CASES[name](forge)
@@ -73,7 +100,7 @@ def test_what_a_session_does_not_hold_is_refused(name: str, way: Way, forge: For
 
     with Quarantine(session.path / ".git") as held:
         kept = held.path
-        with pytest.raises(UntrustedError if way is _given else SyncError) as caught:
+        with pytest.raises(SyncError if way is _fetched else UntrustedError) as caught:
             _arrived(way, forge, held, session)
 
     assert "Traceback" not in caught.value.message
