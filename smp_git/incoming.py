@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -30,7 +29,7 @@ def folder(git: Path) -> Iterator[Path]:
         with _alone(place):
             made.mkdir(mode=0o700)
             use.enter_context(_alone(made))
-        use.callback(shutil.rmtree, made, ignore_errors=True)
+        use.callback(disk.remove_folder, made)
         yield made
 
 
@@ -43,7 +42,7 @@ def sweep(git: Path) -> int:
     with _alone(place):
         for each in place.iterdir():
             if each.is_dir() and not _is_in_use(each):
-                shutil.rmtree(each, ignore_errors=True)
+                disk.remove_folder(each)
                 count += 1
     return count
 

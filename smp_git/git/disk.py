@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -176,6 +177,24 @@ def rename_into(scratch: Path | str, path: Path | str) -> None:
     except FileNotFoundError:
         make_folders(os.path.dirname(path))  # noqa: PTH120
         os.rename(scratch, path)  # noqa: PTH104
+
+
+def remove_folder(path: Path | str) -> None:
+    """Remove a folder that is open to nobody else, as far as it can be; no link is followed."""
+    try:
+        _remove_folder(f"{path}")
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_folder(path: str) -> None:
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _remove_folder(entry.path)
+            else:
+                os.unlink(entry.path)  # noqa: PTH108 - a Path costs more than the call
+    os.rmdir(path)  # noqa: PTH106 - as above
 
 
 def make_folders(path: Path | str) -> None:

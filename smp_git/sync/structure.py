@@ -263,17 +263,24 @@ class Folder:
             # What looks alike from the end may begin within a row.
             first, last = 0, len(self._rows)
             rows = _rows(data, self._path)
-        _check_order([*self._rows[max(first - 1, 0) : first], *rows, *self._rows[last : last + 1]], self._path)  # fmt: skip
-        self.names.difference_update([name for _, name, _ in self._rows[first:last]])
-        self.names.update([name for _, name, _ in rows])
+        before = self._rows[first:last]
+        self._data = data
         self._rows[first:last] = rows
+        places = [row[:2] for row in rows]
+        if places != [row[:2] for row in before]:
+            self._placed(first, len(rows), before)
+            sizes = [len(mode) + len(name) + _OVERHEAD for mode, name in places]
+            moved = [start + grown for start in starts[last + 1 :]]
+            starts[first + 1 :] = [*accumulate(sizes, initial=starts[first])][1:] + moved
+        return rows
+
+    def _placed(self, first: int, count: int, before: list[tuple[bytes, bytes, bytes]]) -> None:
+        """Check rows that stand where others were `before`, with their neighbours."""
+        _check_order(self._rows[max(first - 1, 0) : first + count + 1], self._path)
+        self.names.difference_update([name for _, name, _ in before])
+        self.names.update([name for _, name, _ in self._rows[first : first + count]])
         if len(self.names) != len(self._rows):
             raise _unordered(self._path)
-        sizes = [len(mode) + len(name) + _OVERHEAD for mode, name, _ in rows]
-        moved = [start + grown for start in starts[last + 1 :]]
-        starts[first + 1 :] = [*accumulate(sizes, initial=starts[first])][1:] + moved
-        self._data = data
-        return rows
 
     def _alike(self, data: bytes) -> tuple[int, int]:
         """Return the rows from where on, and up to where, other data differs."""
