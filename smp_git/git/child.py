@@ -21,7 +21,7 @@ _GRACE_SECONDS: Final = 2.0
 # A helper that went into the background may keep the pipes open.
 _LINGER_SECONDS: Final = 0.5
 _TICK_SECONDS: Final = 0.25
-_SOON_SECONDS: Final = 0.002
+_SOON_SECONDS: Final = 0.001
 _LULL_SECONDS: Final = 0.05
 _SHELL: Final = "/bin/sh"
 _BLOCK: Final = 512

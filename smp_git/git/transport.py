@@ -176,8 +176,10 @@ def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, lim
     `arrived` is called once a pack stands there, if that is noticed before Git ends.
     """
     place = _place(address)
+    # From far away progress is also what tells a slow server from one that is gone.
+    is_heard = access.progress is not None or place.kind != "path"
     arguments = (
-        "fetch", "--progress", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+        "fetch", "--progress" if is_heard else "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
         "--no-recurse-submodules", "--refmap=", "--upload-pack=git-upload-pack", "--", place.text,
     )  # fmt: skip
     objects = into / "objects"
