@@ -31,7 +31,8 @@ class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
     `commits` is how many are new, `came` how many of these were at hand; `below` are the
-    commits on which the new ones of a tip stand; `objects` what all was read from; `lying` are the pages, by branch, whose index does not say what their files say;
+    commits on which the new ones of a tip stand; `objects` what all was read from;
+    `lying` are the pages, by branch, whose index does not say what their files say;
     `executable` the files, by branch, of which a person made programs.
     """
 
