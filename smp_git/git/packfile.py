@@ -12,6 +12,8 @@ from smp_git.git.objects import BLOB, COMMIT, TREE
 
 # A larger pack is left to those who map files in pieces.
 LARGEST: Final = 32 << 20
+# A few hundred thousand objects; each takes much more in memory.
+_LARGEST_INDEX: Final = 8 << 20
 # What an entry is: the kind of an object or of a difference, the size of what is folded, where
 # that begins and ends, and the place of what it differs from, 0 if it is whole.
 _Entry = tuple[int, int, int, int, int]
@@ -54,6 +56,8 @@ class PackFile:
         """Return the pack of an index, None if it is large."""
         path = index.with_suffix(".pack")
         if path.stat().st_size > LARGEST:
+            return None
+        if index.stat().st_size > _LARGEST_INDEX:
             return None
         offsets, names, _ = packs.listed(index.read_bytes())
         return cls(path.read_bytes(), dict(zip(names, offsets, strict=True)))

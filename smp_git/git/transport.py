@@ -66,6 +66,7 @@ _MOVED = re.compile(
     r"|cannot lock ref|failed to (?:update|lock) ref|but expected"
 )
 _HELD = re.compile(r"atomic push fail")
+_UNHEARD: Final = 10
 _NO_REPOSITORY: Final = "smp remote add --create makes one at a path"
 
 
@@ -183,6 +184,9 @@ def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, lim
         "--no-recurse-submodules", "--refmap=", "--upload-pack=git-upload-pack", "--", place.text,
     )  # fmt: skip
     objects = into / "objects"
+    if not is_heard:
+        # Then nothing tells how long it counts, and it is given the time.
+        access = replace(access, timeout_seconds=_UNHEARD * access.timeout_seconds)
     leash = _leash(access, limits, file_bytes=limits.received_bytes)
     watch = Watch(lambda: _size_of(objects), lambda: _has_pack(objects), arrived)
     done = _run(into, place, access, leash, _FETCHING, (*arguments, *refspecs), watch)

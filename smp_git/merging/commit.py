@@ -24,6 +24,7 @@ AtHand = Callable[[bytes], tuple[bytes, bytes] | None]
 
 # How often a person's own commit may come between before it is given up.
 _MOST_MOVES: Final = 20
+_HELD_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +100,19 @@ def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_ha
     repository = writer.reader.repository
     tree = repository.commit(theirs).tree
     changes = [Change(*each) for each in repository.changes(base.tree, tree)]
-    found = (at_hand(bytes.fromhex(change.new)) for change in changes if change.new)
-    files = [Object(*each) for each in found if each is not None]
+    files = list(_files(changes, at_hand))
     left = writer.publish(ref, base.id, theirs, Assembly(tree, files, changes, {}), [])
     return MergeResult(commit=theirs, touches=tuple(_touches(changes)), left=tuple(left))
+
+
+def _files(changes: Iterable[Change], at_hand: AtHand) -> Iterable[Object]:
+    """Yield what is at hand of new files, as much as may be held in memory."""
+    size = 0
+    for change in changes:
+        found = at_hand(bytes.fromhex(change.new)) if change.new and size < _HELD_BYTES else None
+        if found is not None:
+            size += len(found[1])
+            yield Object(*found)
 
 
 def _touches(changes: Iterable[Change]) -> Iterable[Touch]:

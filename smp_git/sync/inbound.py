@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from smp_git.erasure.graves import effective, named
-from smp_git.errors import ConflictError, RefusedError
+from smp_git.errors import ConflictError, RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
@@ -47,8 +47,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     """
     git = site.reader.repository.git
     with Quarantine(git) as held:
-        inspection = Inspection(held.repository, _known(site))
-        held.fetch(remote.address.text, way, limits, inspection.begin)
+        inspection = _fetched(site, held, remote, way, limits)
         there = dict(held.refs)
         if not there:
             lineage.check_not_emptied(site.reader, remote.name, seen, accept=accept)
@@ -62,7 +61,30 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
             came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
             if came is not None:
                 return came._replace(deleted=tuple(dict.fromkeys(deleted)))
-    raise ConflictError(
+    raise _rewritten(site)
+
+
+def _fetched(site: Site, held: Quarantine, remote: Remote, way: Way, limits: Limits) -> Inspection:
+    """Fetch everything; return the inspection, which may have begun."""
+    local = site.reader.local
+    before = local.epoch()
+    site.reader.snapshot()
+    inspection = Inspection(held.repository, _known(site))
+    try:
+        held.fetch(remote.address.text, way, limits, inspection.begin)
+    except UntrustedError as error:
+        if local.epoch() == before:
+            raise
+        # What it stood on here is gone; the remote may be as it should.
+        raise _rewritten(site) from error
+    if local.epoch() == before:
+        return inspection
+    site.reader.snapshot()
+    return Inspection(held.repository, _known(site))
+
+
+def _rewritten(site: Site) -> ConflictError:
+    return ConflictError(
         f"session {site.reader.path.name} is being rewritten by others",
         hint="sync again when they are done",
     )
@@ -142,7 +164,7 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
         count = inspected.came
-        if count != inspected.commits or arrived.is_rewritten:
+        if count is None or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, before))
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
     return Came(arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes))

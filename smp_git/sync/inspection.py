@@ -30,8 +30,8 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `commits` is how many are new, `came` how many of these were at hand; `below` are the
-    commits on which the new ones of a tip stand; `objects` what all was read from;
+    `commits` is how many are new, `came` how many of the branches, None if that has to be
+    counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
     `lying` are the pages, by branch, whose index does not say what their files say;
     `executable` the files, by branch, of which a person made programs.
     """
@@ -39,7 +39,7 @@ class Inspected(NamedTuple):
     uid: str
     session: str
     commits: int
-    came: int
+    came: int | None
     below: Mapping[CommitId, Collection[CommitId]]
     objects: Objects
     tombstones: Tombstones
@@ -74,22 +74,25 @@ class Inspection:
         self._repository = repository
         self._known = list(known)
         self._bounds = bounds
-        self._came: dict[str, headers.Commit] | None = None
+        self._came: set[CommitId] | None = None
         # Everything that these hold or stand on is checked or known.
-        self._passed: dict[str, headers.Commit] = {}
+        self._passed: dict[CommitId, headers.Commit] = {}
 
     def begin(self, objects: Objects) -> None:
         """Look through the commits that are at hand, whatever names them."""
         with _refusing():
             self._objects = objects
             names = [name.hex() for name in objects.commits_at_hand()]
-            sent = {name: self._commit(name) for name in names}
-            # What is here already may be sent again.
-            again, _ = _reached(self._known, sent)
-            self._came = {name: sent[name] for name in names if name not in again}
-            self._check_number(len(self._came))
-            edge = {CommitId(each.hex()) for found in self._came.values() for each in found.parents}
-            self._pass(self._came | self._beyond(edge.difference(self._came)))
+            sent = {CommitId(name): self._commit(name) for name in names}
+            edge = {each.hex() for found in sent.values() for each in found.parents} - sent.keys()
+            if edge.issubset(self._known) and sent.keys().isdisjoint(self._known):
+                new = dict(sent)
+            else:
+                # What is here already may be sent again.
+                new = {name: sent.get(name) or self._commit(name) for name in self._beyond(sent)}
+            self._check_number(len(new))
+            self._came = new.keys() & sent.keys()
+            self._pass(new)
 
     def finish(self, refs: Mapping[str, str], objects: Objects) -> Inspected:
         """Look through the rest of what the references of a remote reach."""
@@ -102,42 +105,41 @@ class Inspection:
             new = {*heads.values(), *tags}
             for name in new:
                 self._check_type(name)
-            self._pass(self._beyond(new.difference(self._passed)))
+            rest = self._beyond(new.difference(self._passed))
+            self._check_number(len(rest))
+            self._pass({name: self._commit(name) for name in rest if name not in self._passed})
             for ref, tip in refs.items():
                 if ref.startswith(ACCESS):
                     self._check_counts(ref, bytes.fromhex(tip))
             return self._tips(heads, _reached(new, self._passed)[0])
 
-    def _tips(self, heads: Mapping[str, CommitId], new: set[str]) -> Inspected:
+    def _tips(self, heads: Mapping[str, CommitId], new: Collection[CommitId]) -> Inspected:
         structure = Structure(self._objects, self._bounds)
         structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
         tips = Tips(self._objects, structure, self._bounds)
         for ref, tip in sorted(heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
-        came = len(new.intersection(self._came or ()))
+        came, _ = _reached(heads.values(), self._passed)
         below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(
-            tips.uid, tips.session, len(new), came, below, self._objects,
+            tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
             tips.tombstones, dict(tips.lying), dict(tips.executable),
         )  # fmt: skip
 
-    def _pass(self, new: Mapping[str, headers.Commit]) -> None:
+    def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
-        found = {name: commit for name, commit in new.items() if name not in self._passed}
         past = Structure(self._objects, self._bounds, history=True)
-        names = {bytes.fromhex(name) for name in found}
-        below = {parent for commit in found.values() for parent in commit.parents} - names
+        names = {bytes.fromhex(name) for name in new}
+        below = {parent for commit in new.values() for parent in commit.parents} - names
         past.trust(self._root(name) for name in sorted(below))
-        for name, commit in found.items():
+        for name, commit in new.items():
             past.check(commit.tree, f"commit {name[:12]}")
-        self._passed.update(found)
+        self._passed.update(new)
 
-    def _beyond(self, tips: set[CommitId]) -> dict[str, headers.Commit]:
+    def _beyond(self, tips: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and known ones do not."""
-        unknown = tips.difference(self._known)
-        names = self._repository.beyond(unknown, self._known) if unknown else []
-        self._check_number(len(names))
-        return {name: self._commit(name) for name in names}
+        unknown = set(tips).difference(self._known)
+        return self._repository.beyond(unknown, self._known) if unknown else []
 
     def _check_number(self, commits: int) -> None:
         if commits > self._bounds.commits:
@@ -191,18 +193,18 @@ class Inspection:
             raise UntrustedError(f"{ref}: its counts cannot be read")
 
 
-def _reached(tips: Iterable[str], commits: Mapping[str, headers.Commit]) -> tuple[set[str], set[CommitId]]:  # fmt: skip
+def _reached(tips: Iterable[CommitId], commits: Mapping[CommitId, headers.Commit]) -> tuple[set[CommitId], set[CommitId]]:  # fmt: skip
     """Return those of some commits that tips reach, and the others on which these stand."""
-    found: set[str] = set()
+    found: set[CommitId] = set()
     edge: set[CommitId] = set()
     waiting = list(tips)
     while waiting:
         name = waiting.pop()
         if name not in commits:
-            edge.add(CommitId(name))
+            edge.add(name)
         elif name not in found:
             found.add(name)
-            waiting += [parent.hex() for parent in commits[name].parents]
+            waiting += [CommitId(parent.hex()) for parent in commits[name].parents]
     return found, edge
 
 

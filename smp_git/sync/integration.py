@@ -39,6 +39,8 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     contested: list[Conflict] = []
     notes: list[str] = []
     before = references.read(repository.git)
+    # First: a branch may have the name of the folder in which another now stands.
+    notes += _gone(repository, remote, clean, before, merge=merge)
     noted = _noted(writer, remote, clean)
     # Waits for little now, and for all checked-out files if it comes behind them.
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
@@ -50,7 +52,6 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
-    notes += _gone(repository, remote, clean, before, merge=merge)
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
     repository.point({name: tip for name, (tip, _) in noted.items()})
     return Integrated(tuple(merged), tuple(contested), tuple(notes))

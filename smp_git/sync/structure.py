@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import lt
 from typing import Final, NamedTuple
 
@@ -143,7 +143,7 @@ class Structure:
 
     def check(self, root: bytes, where: str) -> None:
         """Check a top folder; raise UntrustedError naming what may not be there."""
-        if root in self._roots:
+        if root in self._roots or root in self._trusted.get("", ()):
             return
         self._roots.add(root)
         try:
@@ -155,15 +155,13 @@ class Structure:
         folder, rows = self._folder(tree, path)
         if len(folder.names) > self._bounds.folder_entries:
             raise UntrustedError(f"{path}: {len(folder.names):,} entries in one folder")
+        # Names that were known one by one may be new together.
+        if folder.is_repository:
+            raise UntrustedError(f"{_in(path)}a repository in the repository")
+        if not self._history and path.partition("/")[0] not in _KINDS:
+            self._check_names(folder.names, path)
         known = self._known(path)
         fresh = [row for row in rows if row not in known]
-        if not fresh:
-            return
-        names = folder.names
-        if not _REPOSITORY.isdisjoint([name.lower() for _, name, _ in fresh]):
-            _check_no_repository(names, path)
-        if not self._history and path.partition("/")[0] not in _KINDS:
-            self._check_names(names, path)
         for row in fresh:
             if self._history and _HARMLESS.fullmatch(row[1]):
                 self._check_plain_row(path, Row(*row), depth)
@@ -248,6 +246,7 @@ class Folder:
         # Where each row begins, and the end.
         self._starts = [0]
         self.names: set[bytes] = set()
+        self.is_repository = False
 
     def turned_into(self, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
         """Take another version in; return the rows that are new at their place.
@@ -281,6 +280,9 @@ class Folder:
         self.names.update([name for _, name, _ in self._rows[first : first + count]])
         if len(self.names) != len(self._rows):
             raise _unordered(self._path)
+        changed = chain(before, self._rows[first : first + count])
+        if not _REPOSITORY.isdisjoint([name.lower() for _, name, _ in changed]):
+            self.is_repository = {name.lower() for name in self.names} >= _REPOSITORY
 
     def _alike(self, data: bytes) -> tuple[int, int]:
         """Return the rows from where on, and up to where, other data differs."""
@@ -322,11 +324,6 @@ def _place(path: str, name: bytes) -> str:
 
 def _in(path: str) -> str:
     return f"{path}: " if path else ""
-
-
-def _check_no_repository(names: Iterable[bytes], path: str) -> None:
-    if {name.lower() for name in names} >= _REPOSITORY:
-        raise UntrustedError(f"{_in(path)}a repository in the repository")
 
 
 def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
