@@ -19,7 +19,7 @@ from smp_git.sync.inspection import Inspected, Inspection, inspect
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.structure import Bounds
 from tests.support import git
-from tests.sync.hostile import CASES, FILE, FOLDER, MEMORY, PAST, Forge
+from tests.sync.hostile import CASES, FILE, FOLDER, LINK, MEMORY, PAST, Forge
 
 Way = Callable[[Forge, Quarantine, Inspection], dict[str, str]]
 _BOUNDS = Bounds()
@@ -153,6 +153,69 @@ def test_what_was_taken_as_past_does_not_come_back(name: str, forge: Forge, sess
 
 def _tree(forge: Forge, commit: str) -> str:
     return Objects(forge.place).read(bytes.fromhex(commit))[1][5:45].decode()
+
+
+def _parts(forge: Forge) -> tuple[str, str, str]:
+    """Return top folders: half of a repository each, and both halves together."""
+    below = forge.folder(b"x")
+    left = [(FILE, b"HEAD", forge.blob("ref: refs/heads/main\n")), (FOLDER, b"objects", below)]
+    right = [(FILE, b"config", forge.blob("[core]\n")), (FOLDER, b"refs", below)]
+    tops = [forge.top((FOLDER, b"notes", forge.tree(rows))) for rows in (left, right, left + right)]
+    return tops[0], tops[1], tops[2]
+
+
+@pytest.mark.parametrize("last", ["a", "main", "z"])
+def test_repository_in_pieces_on_branches_is_refused_whole(last: str, forge: Forge, session: Session) -> None:  # fmt: skip
+    """In whatever order the branches are looked at: each name alone was seen before."""
+    left, right, whole = _parts(forge)
+    names = [name for name in ("a", "main", "z") if name != last]
+    for name, top in zip((*names, last), (left, right, whole), strict=True):
+        forge.branch(forge.commit(top), f"refs/heads/{name}")
+
+    with pytest.raises(UntrustedError, match="repository in the repository"):
+        _inspected(forge, session)
+
+
+def test_repository_in_pieces_is_refused_when_it_is_joined(forge: Forge, session: Session) -> None:
+    left, right, whole = (forge.commit(top) for top in _parts(forge))
+    forge.branch(forge.commit(_tree(forge, whole), left, right))
+
+    with pytest.raises(UntrustedError, match="repository in the repository"):
+        _inspected(forge, session)
+
+
+def test_names_that_are_one_on_some_systems_are_refused_together(forge: Forge, session: Session) -> None:  # fmt: skip
+    large, small = ((FILE, name, forge.blob(name)) for name in (b"Notes.md", b"notes.md"))
+    forge.branch(forge.commit(forge.top(large)), "refs/heads/a")
+    forge.branch(forge.commit(forge.top(small)), "refs/heads/b")
+    assert _inspected(forge, session).commits == 2
+
+    forge.branch(forge.commit(forge.top(large, small)))
+    with pytest.raises(UntrustedError, match="some systems take for one"):
+        _inspected(forge, session)
+
+
+def test_what_is_here_may_be_sent_again(forge: Forge, session: Session) -> None:
+    """What this session stands on is no reason to refuse what is new, whatever it once held."""
+    own = session.path / ".git"
+    old = forge.commit(forge.top((LINK, b"link", forge.blob("x"))))
+    tip = forge.commit(forge.top(), old)
+    shutil.copytree(forge.place / "objects", own / "objects", dirs_exist_ok=True)
+    git(own, "update-ref", "refs/heads/main", tip)
+    new = forge.commit(forge.top((FILE, b"notes.md", forge.blob("notes"))), tip)
+    forge.branch(new)
+
+    for again in ([], [old], [old, tip]):
+        with Quarantine(own) as held:
+            _given(forge, held)
+            wanted = [new, *again, *git(forge.place, "rev-list", "--objects", "--no-object-names", new, f"^{tip}").split()]  # fmt: skip
+            assert command.pack_objects(held.git, map(bytes.fromhex, set(wanted)))
+            for path in dict(packs.loose(held.git / "objects")).values():
+                path.unlink()
+            inspection = Inspection(held.repository, [CommitId(tip)])
+            found = inspection.finish(references.read(forge.place), held.objects)
+
+        assert (found.commits, found.came) == (1, 1)
 
 
 def test_title_with_an_escape_travels(session: Session, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from smp_git.errors import (
     SyncError,
     UntrustedError,
 )
+from smp_git.merging import commit as joining
 from tests import independent_scan
 from tests.support import git
 from tests.sync.support import Machine, head, sound, tree
@@ -72,6 +73,44 @@ def test_what_two_wrote_is_in_both(one: Session, two: Session) -> None:
     assert tree(one) == tree(two)
     assert dict(one.get("DEC-1").fields) == {"impact": "high", "rationale": "known"}
     assert one.get(mine.id).content == "No backups"
+
+
+def test_more_than_is_held_in_memory_is_checked_out_as_well(one: Session, two: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(joining, "_HELD_BYTES", 300)
+    names = [one.add("finding", f"number {number}", agent="a").id for number in range(20)]
+    one.sync()
+
+    assert two.sync().fetched == 20
+    assert [two.get(name).content for name in names] == [f"number {number}" for number in range(20)]
+
+
+def test_tag_alone_is_no_commit_that_came(one: Session, two: Session, hub: Path) -> None:
+    commit = git(hub, "commit-tree", "-m", "aside", "-p", "main", "main^{tree}").strip()
+    git(hub, "tag", "aside", commit)
+
+    assert two.sync().fetched == 0
+    assert git(two.path, "rev-parse", "aside").strip() == commit
+
+
+@pytest.mark.parametrize("here_too", [True, False], ids=["on both", "there only"])
+def test_branch_moves_into_a_folder_of_its_own_name(one: Session, two: Session, hub: Path, here_too: bool) -> None:  # fmt: skip
+    """`x` becomes `x/y`: the file of the first stands where the second needs a folder."""
+    git(one.path, "branch", "x")
+    one.sync()
+    two.sync()
+    for session in (one, two) if here_too else (one,):
+        git(session.path, "branch", "-m", "x", "x/y")
+    # By hand: to sync it, too, would have to remove the one before it makes the other.
+    git(hub, "branch", "-m", "x", "x/y")
+    one.add("finding", "in between", agent="a")
+    one.sync()
+
+    two.sync()
+
+    branches = ["refs/heads/main", "refs/heads/x/y"]
+    for place in (one.path, two.path, hub):
+        assert git(place, "for-each-ref", "--format=%(refname)", "refs/heads").split() == branches
+    assert tree(one) == tree(two)
 
 
 def test_the_same_field_is_contested_and_settled(one: Session, two: Session) -> None:
