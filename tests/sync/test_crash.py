@@ -16,6 +16,7 @@ from smp_git.git import transport
 from smp_git.git.repository import Repository
 from smp_git.recovery import arrival
 from smp_git.sync import inbound, integration, lineage, outbound, state
+from smp_git.sync.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
 from smp_git.transaction import Writer
 from tests import independent_scan
@@ -34,7 +35,8 @@ SECRET = "Zanzibar-secret-of-the-crash"
 VERBS: dict[str, tuple[Any, str]] = {
     "ask": (transport, "advertised"),
     "fetch": (Quarantine, "fetch"),
-    "inspect": (inbound, "inspect"),
+    "inspect": (Inspection, "begin"),
+    "inspect the tips": (Inspection, "finish"),
     "clean": (inbound, "cleaned"),
     "follow": (arrival, "follow"),
     "adopt": (Quarantine, "adopt"),
