@@ -46,17 +46,17 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
     try:
         with disk.reporting(f"a session to {folder}"):
             layout.create(aside)
-        named_there, said = _filled(aside, remote, way, limits)
-        place = choose(said)
-        local = Local(aside / ".git")
-        local.identify(aside, Identity(new_tag(), creator=False), place)
-        local.note_boot()
-        if remote.is_own:
-            remotes.add(aside, remote.name, remote.address)
-        state.keep(local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there))  # fmt: skip
-        # Everything at once: one by one, ten thousand files would take a minute.
-        os.sync()
-        _move(aside, place)
+            named_there, said = _filled(aside, remote, way, limits)
+            place = choose(said)
+            local = Local(aside / ".git")
+            local.identify(aside, Identity(new_tag(), creator=False), place)
+            local.note_boot()
+            if remote.is_own:
+                remotes.add(aside, remote.name, remote.address)
+            state.keep(local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there))  # fmt: skip
+            # Everything at once: one by one, ten thousand files would take a minute.
+            os.sync()
+            _move(aside, place)
         return place
     finally:
         shutil.rmtree(aside, ignore_errors=True)

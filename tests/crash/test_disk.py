@@ -69,6 +69,39 @@ def test_full_disk_makes_no_session(tmp_path: Path) -> None:
         assert_ready(store.path / "active/shop")
 
 
+def test_full_disk_makes_no_clone(tmp_path: Path) -> None:
+    """Wherever it ends, in Git or in the check-out, it is told, and nothing is left."""
+    with Store.init(tmp_path / "store").create_session("shop") as session:
+        for number in range(100):
+            session.add("finding", f"{number} {os.urandom(2_000).hex()}", agent="a")
+        session.add_remote("origin", tmp_path / "hub.git", create=True)
+        session.sync()
+    refused: list[SmpError] = []
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=4m", "none") as small:
+        store = Store.init(small / "store")
+        for room in range(100_000, 2_400_000, 100_000):
+            status = os.statvfs(small)
+            (small / "filler").write_bytes(b"x" * (status.f_bavail * status.f_frsize - room))
+            with suppress(SmpError):
+                store.clone(str(tmp_path / "hub.git"), "clone").close()
+                break
+            refused.append(_refused(store, tmp_path / "hub.git"))
+            (small / "filler").unlink()
+
+        assert store.sessions() == ("clone",)
+    assert StorageError in map(type, refused)
+    assert all(error.message.isprintable() for error in refused)
+
+
+def _refused(store: Store, hub: Path) -> SmpError:
+    """Return why a clone is not made, after looking that nothing of it is left."""
+    with pytest.raises(SmpError) as caught:
+        store.clone(str(hub), "clone")
+    assert store.sessions() == ()
+    assert not list((store.path / "active").glob(".new-*"))
+    return caught.value
+
+
 def test_read_only_disk_is_read_and_refuses_writes(tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=4m", "none") as place:
         store = Store.init(place / "store")
