@@ -43,6 +43,8 @@ class Exchange:
         self._accept = accept
         self._smp = site.reader.local.folder
         self._seen = state.Seen(address=remote.address.text)
+        # What was noted in this exchange.
+        self._noted: Mapping[str, str] | None = None
         self._result = SyncResult(remote=remote.name, address=remote.address.text)
 
     def sync(self) -> SyncResult:
@@ -141,7 +143,8 @@ class Exchange:
             self._result, notes=tuple(dict.fromkeys((*self._result.notes, *parcel.notes)))
         )
         if not parcel.updates:
-            self._note_seen(there)
+            if there is not self._noted:
+                self._note_seen(there)
             self._result = replace(self._result, advertised=_main(there))
             return True
         outbound.check(reader, self._remote.name, parcel.updates)
@@ -188,6 +191,7 @@ class Exchange:
         now = self._site.writer.clock()
         self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now)
         state.keep(self._smp, self._remote.name, self._seen)
+        self._noted = refs
 
 
 def _main(refs: Mapping[str, str]) -> CommitId | None:

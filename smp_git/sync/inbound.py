@@ -156,7 +156,6 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
     with writer.holding(f"syncing with {remote.name}"):
         if not arrived.known.covers(effective(reader)):
             return None
-        before = _own(site)
         _adopt(site, held, arrived)
         for tip, below in inspected.below.items():
             for older in below:
@@ -165,7 +164,7 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
         count = inspected.came
         if count is None or arrived.is_rewritten:
-            count = len(reader.repository.beyond(heads, before))
+            count = len(reader.repository.beyond(heads, _own(site)))
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
     return Came(arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes))
 
