@@ -64,8 +64,9 @@ class PackFile:
 
     def commits(self) -> list[bytes]:
         """Return the ids of the commits, in the order of the pack."""
-        ordered = sorted((place, name) for name, place in self._places.items())
-        return [name for place, name in ordered if self._kinds.get(place) == _COMMIT]
+        kinds = self._kinds
+        found = [(at, name) for name, at in self._places.items() if kinds.get(at) == _COMMIT]
+        return [name for _, name in sorted(found)]
 
     def header(self, name: bytes) -> tuple[bytes, int] | None:
         """Return the type and size of an object, None if it cannot be read here."""
@@ -108,13 +109,12 @@ class PackFile:
         return found
 
     def _keep(self, place: int, kind: int, data: bytes) -> tuple[int, bytes]:
-        """Keep what is likely to be the base of what is read next."""
-        if kind != _BLOB:
-            if self._kept_bytes > _KEPT_BYTES:
-                self._kept.clear()
-                self._kept_bytes = 0
-            self._kept[place] = kind, data
-            self._kept_bytes += len(data)
+        """Keep what is likely to be the base of what is read next, or to be read again."""
+        if self._kept_bytes > _KEPT_BYTES:
+            self._kept.clear()
+            self._kept_bytes = 0
+        self._kept[place] = kind, data
+        self._kept_bytes += len(data)
         return kind, data
 
     def _inflated(self, place: int) -> bytes:
