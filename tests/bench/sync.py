@@ -21,7 +21,7 @@ PUSH, FETCH, PULL = "git push", "git fetch", "git pull --ff-only"
 def run(folder: Path, *, short: bool) -> Iterator[str]:
     """Yield the tables and bounds of syncing."""
     for new in (1, 10) if short else (1, 100, 1_000):
-        rounds = 2 if short else 3 if new == 1_000 else 9
+        rounds = 2 if short else 5 if new == 1_000 else 25
         found = _exchanges(folder / str(new), new, 50 if short else 1_000, rounds)
         noun = "new commit" if new == 1 else "new commits"
         yield f"\n{new:,} {noun}\n"
