@@ -119,9 +119,11 @@ class Exchange:
         return merge and outbound.parcel(self._site.reader, self._remote.name, there).unmerged
 
     def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
+        """Fetch; return what the remote names, without the branches that were left there."""
         came = inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
         self._accept = False
-        self._note_seen(came.named)
+        there = {ref: tip for ref, tip in came.named.items() if ref not in came.left}
+        self._note_seen(there)
         before = self._result
         self._result = replace(
             before,
@@ -131,7 +133,7 @@ class Exchange:
             rewritten=tuple(dict.fromkeys((*before.rewritten, *came.deleted))),
             notes=tuple(dict.fromkeys((*before.notes, *came.notes))),
         )
-        return came.named
+        return there
 
     def _sent(self, there: Mapping[str, str]) -> bool:
         """Push what is missing there; return whether the remote is now at what is here."""
@@ -154,10 +156,12 @@ class Exchange:
             self._refused(parcel.updates, refused[0])
         if any(each.fate not in (Fate.DONE, Fate.CURRENT) for each in told.values()):
             return False
-        now = self._asked()
-        if any(now.get(each.ref) != each.new for each in parcel.updates):
+        found = self._asked()
+        if any(found.get(each.ref) != each.new for each in parcel.updates):
             return False
-        self._note_sent(parcel, now)
+        # What else moved there meanwhile was not seen: it may not be replaced.
+        new = {each.ref: each.new for each in parcel.updates}
+        self._note_sent(parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip})
         return True
 
     def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str]) -> None:

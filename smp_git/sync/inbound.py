@@ -28,7 +28,10 @@ _MOST_TRIES: Final = 5
 
 
 class Came(NamedTuple):
-    """What was taken in: the remote's references as it names them, and what became of them."""
+    """What was taken in: the remote's references as it names them, and what became of them.
+
+    `left` are its branches that have no counterpart here, if nothing was to be merged.
+    """
 
     named: Mapping[str, str]
     commits: int = 0
@@ -36,6 +39,7 @@ class Came(NamedTuple):
     contested: tuple[Conflict, ...] = ()
     deleted: tuple[MemoryId, ...] = ()
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *, by: str, merge: bool, accept: bool) -> Came:  # fmt: skip
@@ -166,7 +170,9 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         if count is None or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, _own(site)))
         done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
-    return Came(arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes))
+    return Came(
+        arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
+    )
 
 
 def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:

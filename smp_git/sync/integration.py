@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from smp_git.assembly import assemble
@@ -22,11 +22,12 @@ from smp_git.transaction import Writer
 
 
 class Integrated(NamedTuple):
-    """What came of a remote's branches."""
+    """What came of a remote's branches; `left` are those that were not to be made here."""
 
     merged: tuple[str, ...]
     contested: tuple[Conflict, ...]
     notes: tuple[str, ...]
+    left: tuple[str, ...]
 
 
 def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, by: str, merge: bool) -> Integrated:  # fmt: skip
@@ -41,12 +42,13 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     before = references.read(repository.git)
     # First: a branch may have the name of the folder in which another now stands.
     notes += _gone(repository, remote, clean, before, merge=merge)
-    noted = _noted(writer, remote, clean)
+    left = () if merge else tuple(ref for ref in clean if _is_left(remote, ref, clean[ref], before))
+    noted = _noted(writer, remote, clean, left)
     # Waits for little now, and for all checked-out files if it comes behind them.
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
-        if merge and ref.startswith(HEADS) and (ref in before or before.get(tracking(remote, ref)) != tip):  # fmt: skip
+        if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
             mended = _mended(writer, CommitId(tip), inspected.lying.get(ref, ()), by)
             joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
             contested += joined.contested
@@ -54,13 +56,19 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
     repository.point({name: tip for name, (tip, _) in noted.items()})
-    return Integrated(tuple(merged), tuple(contested), tuple(notes))
+    return Integrated(tuple(merged), tuple(contested), tuple(notes), left)
 
 
-def _noted(writer: Writer, remote: str, clean: Mapping[str, str]) -> dict[str, tuple[CommitId, str]]:  # fmt: skip
+def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:
+    """Whether a branch of a remote is not here, and has what was not here either."""
+    return ref.startswith(HEADS) and ref not in before and before.get(tracking(remote, ref)) != tip
+
+
+def _noted(writer: Writer, remote: str, clean: Mapping[str, str], left: Collection[str]) -> dict[str, tuple[CommitId, str]]:  # fmt: skip
     """Return where references go that only remember, and tags and counts that are taken.
 
-    With each is the reference here that it is about.
+    With each is the reference here that it is about. A branch that is `left` is shown to
+    plain Git only: one that is known to have been there, but is not here, counts as dropped.
     """
     repository = writer.reader.repository
     moves: dict[str, tuple[CommitId, str]] = {}
@@ -70,7 +78,8 @@ def _noted(writer: Writer, remote: str, clean: Mapping[str, str]) -> dict[str, t
             if _is_newer(writer, ref, theirs):
                 moves[ref] = theirs, ref
             continue
-        moves[tracking(remote, ref)] = theirs, ref
+        if ref not in left:
+            moves[tracking(remote, ref)] = theirs, ref
         if ref.startswith(HEADS):
             moves[shown(remote, ref)] = theirs, ref
         elif repository.head(ref) is None:
@@ -114,12 +123,14 @@ def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before:
         ref = HEADS + name.removeprefix(prefix)
         if not name.startswith(prefix) or ref in clean or ref == MAIN:
             continue
-        if merge and before.get(ref) == known and ref != repository.checked_out():
+        references.drop(repository.git, shown(remote, ref))
+        if ref in before and not merge:
+            continue
+        if before.get(ref) == known and ref != repository.checked_out():
             repository.point({rescue(remote, ref): CommitId(known)})
             references.drop(repository.git, ref)
             notes.append(f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}")  # fmt: skip
-        elif merge and ref in before:
+        elif ref in before:
             notes.append(f"branch {branch_of(ref)} was dropped on {remote}, but has more here; it stays")  # fmt: skip
-        for each in (name, shown(remote, ref)):
-            references.drop(repository.git, each)
+        references.drop(repository.git, name)
     return notes

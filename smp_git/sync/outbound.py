@@ -13,7 +13,7 @@ from smp_git.local import OURS
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync.inspection import inspect
-from smp_git.sync.names import ACCESS, HEADS, TAGS, shown, tracking, travels
+from smp_git.sync.names import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
 
 
 class Parcel(NamedTuple):
@@ -40,7 +40,10 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
         if not travels(ref) or there.get(ref) == tip:
             continue
         old, known = there.get(ref), refs.get(tracking(remote, ref))
-        if old is None:
+        if old is None and known is not None and there and ref.startswith(HEADS) and ref != MAIN:
+            # It was dropped there, which is not followed here yet.
+            unmerged = True
+        elif old is None:
             updates.append(Update(ref, tip, None))
         elif ref.startswith(ACCESS):
             updates.append(Update(ref, tip, old, force=True))

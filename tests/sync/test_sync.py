@@ -184,6 +184,85 @@ def test_a_dropped_branch_that_got_more_elsewhere_stays(one: Session, two: Sessi
     one.switch("main")
 
 
+@pytest.mark.parametrize("way", ["fetch", "push"])
+def test_a_branch_that_was_only_looked_at_is_nobodys_to_drop(one: Session, two: Session, hub: Path, way: str) -> None:  # fmt: skip
+    with one.branch("idea") as idea:
+        idea.add("decision", "Use SQLite", agent="architect")
+        tip = idea.head
+    one.sync()
+
+    getattr(two, way)()
+
+    assert head(hub, "idea") == tip
+    assert {branch.name for branch in two.branches()} == {"main"}
+    assert git(two.path, "rev-parse", "origin/idea").strip() == tip
+    two.push()
+    assert head(hub, "idea") == tip
+    two.sync()
+    assert head(hub, "idea") == tip == git(two.path, "rev-parse", "idea").strip()
+
+
+@pytest.mark.parametrize("way", ["fetch", "push"])
+def test_a_branch_dropped_here_that_got_more_is_joined_after_a_look(one: Session, two: Session, hub: Path, way: str) -> None:  # fmt: skip
+    with one.branch("idea") as idea:
+        one.sync()
+        two.sync()
+        two.drop_branch("idea")
+        added = idea.add("decision", "Use SQLite", agent="architect")
+    one.sync()
+
+    getattr(two, way)()
+    two.sync()
+
+    assert head(hub, "idea") == git(one.path, "rev-parse", "idea").strip()
+    two.switch("idea")
+    assert two.get(added.id).content == "Use SQLite"
+    two.switch("main")
+
+
+@pytest.mark.parametrize("way", ["fetch", "push"])
+def test_a_branch_dropped_there_does_not_come_back_after_a_look(one: Session, two: Session, hub: Path, way: str) -> None:  # fmt: skip
+    one.branch("idea").close()
+    one.sync()
+    two.sync()
+    one.drop_branch("idea")
+    one.sync()
+
+    if way == "fetch":
+        two.fetch()
+    else:
+        with pytest.raises(ConflictError, match="has not merged"):
+            two.push()
+    (said,) = two.sync().notes
+
+    assert "branch idea was dropped on origin" in said
+    assert "idea" not in git(hub, "branch", "--list")
+    assert {branch.name for branch in two.branches()} == {"main"}
+
+
+def test_what_moves_there_while_something_else_is_pushed_is_not_replaced(one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    """The remote's main gets a commit at the moment at which it takes a branch."""
+    idea = one.branch("idea")
+    one.sync()
+    two.sync()
+    added = two.add("finding", "Unseen", agent="b")
+    git(two.path, "push", "-q", str(hub), "main:refs/aside/main")
+    hook = hub / "hooks/post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ngit update-ref refs/heads/main refs/aside/main\n")
+    hook.chmod(0o755)
+    with idea:
+        idea.add("decision", "Use SQLite", agent="architect")
+    one.sync()
+    hook.unlink()
+    assert head(hub) == two.head
+
+    one.sync()
+
+    assert head(hub) == two.head == one.head
+    assert one.get(added.id).content == "Unseen"
+
+
 def test_a_tag_that_differs_stays_and_is_named(one: Session, two: Session) -> None:
     one.tag("mark")
     two.add("finding", "B", agent="b")
