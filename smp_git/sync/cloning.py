@@ -6,8 +6,10 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from smp_git.erasure.graves import named
 from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
@@ -19,13 +21,17 @@ from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId
+from smp_git.snapshot import Reader
 from smp_git.sync import remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed
 from smp_git.sync.inspection import Inspection
+from smp_git.sync.integration import mended
 from smp_git.sync.names import ACCESS, HEADS, shown, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
 
+# Who mends what a clone finds; nobody has said who works here.
+_AGENT: Final = "user"
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -36,7 +42,7 @@ def addressed(text: str, pattern: str | None, base: Path) -> Remote:
     return Remote(ORIGIN, parse(text, Path().absolute()))
 
 
-def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]) -> Path:  # fmt: skip
+def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path], now: datetime) -> Path:  # fmt: skip
     """Make a session from a remote and return its path; until it is whole it stands in `folder`.
 
     `choose` returns the place of the new session, given the name that the remote says; it
@@ -46,10 +52,11 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
     try:
         with disk.reporting(f"a session to {folder}"):
             layout.create(aside)
-            named_there, said = _filled(aside, remote, way, limits)
+            identity = Identity(new_tag(), creator=False)
+            named_there, said = _filled(aside, remote, way, limits, identity, now)
             place = choose(said)
             local = Local(aside / ".git")
-            local.identify(aside, Identity(new_tag(), creator=False), place)
+            local.identify(aside, identity, place)
             local.note_boot()
             if remote.is_own:
                 remotes.add(aside, remote.name, remote.address)
@@ -62,7 +69,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
+def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, identity: Identity, now: datetime) -> tuple[Mapping[str, str], str]:  # fmt: skip
     """Bring everything in; return what the remote named, and the id of its session."""
     git = aside / ".git"
     with Quarantine(git) as held:
@@ -83,20 +90,23 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
         else:
             held.adopt()
     repository.close()
-    _placed(Repository(aside), remote.name, arrived, told)
+    _placed(aside, remote.name, arrived, told, inspected.lying, identity, now)
     return there, inspected.session
 
 
-def _placed(repository: Repository, remote: str, arrived: Arrived, told: Tombstones) -> None:
-    """Point the references at what came, and write the files of main."""
+def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]], identity: Identity, now: datetime) -> None:  # fmt: skip
+    """Point the references at what came, its indexes mended, and write the files of main."""
+    reader = Reader(aside)
+    repository = reader.repository
     moves: dict[str, CommitId] = {}
     for ref, tip in arrived.clean.items():
-        names = [ref] if ref.startswith(ACCESS) else [ref, tracking(remote, ref)]
+        names = [] if ref.startswith(ACCESS) else [tracking(remote, ref)]
         names += [shown(remote, ref)] if ref.startswith(HEADS) else []
         moves |= dict.fromkeys(names, CommitId(tip))
+        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()), identity, now, _AGENT)
     repository.point(moves)
     Local(repository.git).keep_tombstones(told)
-    tree = repository.commit(CommitId(arrived.clean[MAIN])).tree
+    tree = repository.commit(moves[MAIN]).tree
     made: set[Path] = set()
     for path, blob in repository.files(tree):
         target = repository.path / path
@@ -109,7 +119,7 @@ def _placed(repository: Repository, remote: str, arrived: Arrived, told: Tombsto
         finally:
             os.close(fd)
     staging.refresh(repository, tree)
-    repository.close()
+    reader.close()
 
 
 def _move(aside: Path, place: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from smp_git.assembly import assemble
@@ -13,9 +14,11 @@ from smp_git.git import references
 from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import rebuilt
+from smp_git.local import Identity
 from smp_git.memory import CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
+from smp_git.snapshot import Reader
 from smp_git.sync.inspection import Inspected
 from smp_git.sync.names import ACCESS, HEADS, branch_of, rescue, shown, tracking
 from smp_git.transaction import Writer
@@ -49,8 +52,8 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
         if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
-            mended = _mended(writer, CommitId(tip), inspected.lying.get(ref, ()), by)
-            joined = join(writer, ref, mended, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
+            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()), writer.identity(), writer.clock(), by)  # fmt: skip
+            joined = join(writer, ref, whole, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
@@ -87,18 +90,18 @@ def _noted(writer: Writer, remote: str, clean: Mapping[str, str], left: Collecti
     return moves
 
 
-def _mended(writer: Writer, tip: CommitId, pages: Iterable[str], by: str) -> CommitId:
+def mended(reader: Reader, tip: CommitId, pages: Collection[str], identity: Identity, now: datetime, by: str) -> CommitId:  # fmt: skip
     """Return a commit on top of another that puts right what its page indexes say wrongly."""
-    base, repository, now = writer.reader.at(tip), writer.reader.repository, writer.clock()
+    if not pages:
+        return tip
+    base, repository = reader.at(tip), reader.repository
     trees = base.page_ids()
     files: dict[str, bytes | None] = {}
     for page in pages:
         tree = trees.get(page)
         files[f"{page}/{INDEX}"] = (rebuilt(repository, page, tree).encode() or None) if tree else None  # fmt: skip
-    if not files:
-        return tip
     made = assemble(base, files)
-    author, committer = writer.identity().signs(by, now)
+    author, committer = identity.signs(by, now)
     data = write_commit(made.tree, (tip,), author, committer, messages.write((), by, subject=MEND))
     commit = Object(COMMIT, data)
     with repository.store([*made.objects, commit]) as written:

@@ -17,7 +17,6 @@ from smp_git.settings import FORMAT
 from smp_git.sync.structure import (
     FOLDER,
     METADATA,
-    PROGRAM,
     REPLICAS,
     TOMBSTONES,
     Bounds,
@@ -44,12 +43,12 @@ class Tips:
         self._bounds = bounds
         self._decoded = 0
         self._lines: dict[tuple[str, bytes], str] = {}
+        self._verdicts: dict[tuple[str, bytes], bool] = {}
         self._files: set[tuple[str, bytes]] = set()
         self.uid = ""
         self.session = ""
         self.tombstones = Tombstones()
         self.lying: dict[str, tuple[str, ...]] = {}
-        self.executable: dict[str, tuple[str, ...]] = {}
 
     def look(self, ref: str, root: bytes) -> None:
         """Look at what a branch holds; raise UntrustedError if a part of it is not sound."""
@@ -70,12 +69,9 @@ class Tips:
             self._tombstones(top[TOMBSTONES].id)
         if REPLICAS in top:
             self._replicas(top[REPLICAS].id)
-        lying = [path for path, tree in self._pages(top) if self._is_lying(path, tree)]
+        lying = [path for path, tree in self._pages(top) if self._lies(path, tree)]
         if lying:
             self.lying[ref] = tuple(sorted(lying))
-        programs = tuple(sorted(self._programs(root, "")))
-        if programs:
-            self.executable[ref] = programs
 
     def _blob(self, name: bytes) -> bytes:
         data = self._objects.read(name)[1]
@@ -146,7 +142,14 @@ class Tips:
                 for each in self._structure.rows(row.id, kind.folder)
                 if each not in trusted
             ]
-        return [page for page in found if self._is_new(*page)]
+        return found
+
+    def _lies(self, path: str, tree: bytes) -> bool:
+        """Whether the index of a page is wrong, looked at once for all branches that have it."""
+        verdict = self._verdicts.get((path, tree))
+        if verdict is None:
+            verdict = self._verdicts[path, tree] = self._is_lying(path, tree)
+        return verdict
 
     def _is_lying(self, path: str, tree: bytes) -> bool:
         """Decode the memories of a page that are not known, and compare its index with them."""
@@ -182,19 +185,6 @@ class Tips:
         found = self._lines.get((place.path, blob))
         if found is None:
             found = self._lines[place.path, blob] = line_of(self._blob(blob), place, blob.hex())
-        return found
-
-    def _programs(self, tree: bytes, path: str) -> list[str]:
-        """Return the files that are programs, as far as trusted trees do not hold them."""
-        found = []
-        trusted = self._structure.trusted(path)
-        above = f"{path}/" if path else ""
-        for row in self._structure.rows(tree, path):
-            name = above + row[1].decode()
-            if row[0] == PROGRAM:
-                found.append(name)
-            elif row[0] == FOLDER and row not in trusted:
-                found += self._programs(row[2], name)
         return found
 
 

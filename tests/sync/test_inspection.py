@@ -265,12 +265,18 @@ def test_index_of_others_is_as_ours(forge: Forge, session: Session) -> None:
     assert _inspected(forge, session).lying == {}
 
 
-def test_program_that_a_person_made_of_a_file_is_taken_and_named(
-    forge: Forge, session: Session
-) -> None:
+def test_index_that_lies_on_two_branches_is_named_for_both(forge: Forge, session: Session) -> None:
+    forge.page(MEMORY.format(id="FIND-0009", text="a text"), index="")
+    forge.branch(git(forge.place, "rev-parse", "refs/heads/main").strip(), "refs/heads/aside")
+
+    page = ("findings/000",)
+    assert _inspected(forge, session).lying == {"refs/heads/aside": page, "refs/heads/main": page}
+
+
+def test_program_that_a_person_made_of_a_file_is_taken(forge: Forge, session: Session) -> None:
     forge.pushed((b"100755", b"notes.md", forge.blob(b"notes")))
 
-    assert _inspected(forge, session).executable == {"refs/heads/main": ("notes.md",)}
+    assert _inspected(forge, session).commits == 1
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,35 @@ def test_fetch_only_looks_and_push_only_sends(one: Session, two: Session, hub: P
     one.sync()
 
 
+def test_index_that_lies_is_mended_on_every_branch(tmp_path: Path, one: Session, hub: Path) -> None:
+    """By a sync and by a clone alike: nobody reads another's wrong index."""
+    one.branch("idea").close()
+    one.sync()
+    two = Machine(tmp_path, "two").clone(hub)
+    plain = tmp_path / "plain"
+    git(tmp_path, "clone", "-q", str(hub), str(plain))
+    index = plain / "decisions/000/index.yaml"
+    index.write_text(index.read_text().replace("Use PostgreSQL", "Use nothing"))
+    git(plain, "commit", "-qam", "lie")
+    git(plain, "push", "-q", "origin", "HEAD:main", "HEAD:idea")
+
+    three = Machine(tmp_path, "three").clone(hub)
+    two.sync()
+    one.sync()
+    three.sync()
+
+    for session in (one, two, three):
+        for branch in ("idea", "main"):
+            session.switch(branch)
+            assert session.check() == ()
+            assert "Use nothing" not in git(session.path, "show", f"{branch}:decisions/000/index.yaml")  # fmt: skip
+    for session in (one, two, three) * 2:
+        session.sync()
+    assert tree(one) == tree(two) == tree(three)
+    sound(two)
+    sound(three)
+
+
 def test_a_persons_edit_is_not_overwritten(one: Session, two: Session) -> None:
     path = one.path / "decisions/000/DEC-0001.yaml"
     edited = path.read_text() + "note: by hand\n"
