@@ -138,6 +138,7 @@ class Exchange:
     def _sent(self, there: Mapping[str, str]) -> bool:
         """Push what is missing there; return whether the remote is now at what is here."""
         reader = self._site.reader
+        epoch = reader.local.epoch()
         parcel = outbound.parcel(reader, self._remote.name, there)
         if parcel.unmerged:
             return False
@@ -161,12 +162,16 @@ class Exchange:
             return False
         # What else moved there meanwhile was not seen: it may not be replaced.
         new = {each.ref: each.new for each in parcel.updates}
-        self._note_sent(parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip})
-        return True
+        return self._note_sent(parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip}, epoch)  # fmt: skip
 
-    def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str]) -> None:
+    def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str], epoch: bytes) -> bool:
+        """Note what the remote has now; return False if a deletion here came between."""
+        reader = self._site.reader
         with self._site.writer.holding("noting what was pushed"):
-            outbound.track(self._site.reader, self._remote.name, parcel.updates)
+            if reader.local.epoch() != epoch:
+                # What was pushed is gone here, and may name what no longer is anywhere.
+                return False
+            outbound.track(reader, self._remote.name, parcel.updates)
         self._note_seen(now)
         before = self._result
         self._result = replace(
@@ -175,6 +180,7 @@ class Exchange:
             replaced=before.replaced or parcel.replaces,
             advertised=_main(now),
         )
+        return True
 
     def _refused(self, updates: tuple[Update, ...], reason: str) -> None:
         """Raise the error that says what the remote would not take."""

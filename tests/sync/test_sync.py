@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from smp_git.errors import (
 )
 from smp_git.merging import commit as joining
 from tests import independent_scan
-from tests.support import git
+from tests.support import ROOT, git
 from tests.sync.support import Machine, head, sound, tree
 
 
@@ -261,6 +262,30 @@ def test_what_moves_there_while_something_else_is_pushed_is_not_replaced(one: Se
 
     assert head(hub) == two.head == one.head
     assert one.get(added.id).content == "Unseen"
+
+
+@pytest.mark.parametrize("moment", ["pre-receive", "post-receive"])
+def test_deletion_while_a_push_is_under_way_is_published_too(tmp_path: Path, one: Session, hub: Path, moment: str) -> None:  # fmt: skip
+    """Another process deletes what is being pushed, before or after the remote has it."""
+    gone = one.add("finding", "The swordfish is here", agent="a")
+    stays = one.add("finding", "Kept", agent="a")
+    program = f'"{sys.executable}" -m smp_git --root "{tmp_path / "one"}" -s shop'
+    hook = hub / "hooks" / moment
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        f'#!/bin/sh\n[ -e "$0.done" ] || {{ : > "$0.done"; PYTHONPATH="{ROOT}" {program} delete {gone.id} >&2; }}\n'
+    )
+    hook.chmod(0o755)
+
+    result = one.sync()
+
+    assert Path(f"{hook}.done").exists()
+    assert result.advertised == one.head == head(hub)
+    assert {memory.id for memory in one.memories("finding")} == {stays.id}
+    assert "swordfish" not in git(hub, "log", "-p", "--all")
+    one.add("finding", "Later", agent="a")
+    assert one.sync().pushed == 1
+    one.delete(stays.id)
 
 
 def test_a_tag_that_differs_stays_and_is_named(one: Session, two: Session) -> None:
