@@ -190,7 +190,7 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
     """Stage the indexes of the pages, and what later writes changed in the same memories."""
     files = dict(proposal.files)
     reader = gate.reader
-    if not proposal.merged_in and reader.repository.checked_out() == MAIN:
+    if reader.repository.checked_out() == MAIN:
         own = {path: data for path, data in files.items() if parse_path(path) is not None}
         files |= handmade.brought_together(Handmade(own, (), ()), proposal.base, reader.local)
     wanted = {path: data for path, data in files.items() if data != proposal.files[path]}

@@ -62,6 +62,26 @@ def test_merged_as_our_own_merge_does(aside: Person) -> None:
     assert len(aside.git("show", "-s", "--format=%P").split()) == 2
 
 
+def test_written_while_a_merge_waits_for_the_person(aside: Person, store: Store) -> None:
+    """A file that both sides changed, and one that stands as the other side has it."""
+    aside.git("checkout", "-q", "aside")
+    aside.changes("findings/000/FIND-0003.yaml", "agent: veritas", "agent: veritas\nseverity: low")
+    aside.git("commit", "-qam", "aside, too")
+    aside.git("checkout", "-q", "main")
+    aside.git("merge", "-q", "--no-commit", "aside")
+    with store.session(aside.folder.name) as session:
+        for name in ("FIND-0001", "FIND-0003"):
+            session.edit(name, agent="architect", status="investigating")
+
+    aside.git("commit", "-q", "--no-edit")
+
+    with store.session(aside.folder.name) as session:
+        for name, severity in (("FIND-0001", "high"), ("FIND-0003", "low")):
+            found = session.get(name)
+            assert (found.fields["severity"], found.fields["status"]) == (severity, "investigating")
+    assert_whole(aside.folder)
+
+
 def test_merged_the_other_way_round_is_the_same(aside: Person) -> None:
     aside.git("branch", "other", "main")
     aside.git("merge", "-q", "--no-edit", "aside")
