@@ -99,8 +99,10 @@ class Inspection:
             self.begin(objects)
         with _refusing():
             heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
-            tags = [self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)]
-            new = {*heads.values(), *tags}
+            tags = {
+                ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)
+            }
+            new = {*heads.values(), *tags.values()}
             for name in new:
                 self._check_type(name)
             rest = self._beyond(new.difference(self._passed))
@@ -109,14 +111,16 @@ class Inspection:
             for ref, tip in refs.items():
                 if ref.startswith(ACCESS):
                     self._check_counts(ref, bytes.fromhex(tip))
-            return self._tips(heads, _reached(new, self._passed)[0])
+            return self._tips(heads, tags, _reached(new, self._passed)[0])
 
-    def _tips(self, heads: Mapping[str, CommitId], new: Collection[CommitId]) -> Inspected:
+    def _tips(self, heads: Mapping[str, CommitId], tags: Mapping[str, CommitId], new: Collection[CommitId]) -> Inspected:  # fmt: skip
         structure = Structure(self._objects, self._bounds)
         structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
         tips = Tips(self._objects, structure, self._bounds)
         for ref, tip in sorted(heads.items()):
             tips.look(ref, self._root(bytes.fromhex(tip)))
+        for ref, tip in sorted(tags.items()):
+            tips.look_at_tag(ref, self._root(bytes.fromhex(tip)))
         came, _ = _reached(heads.values(), self._passed)
         below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from smp_git.errors import InvalidFileError, UntrustedError, shown
@@ -11,6 +12,7 @@ from smp_git.format import lines, tombstones, yamlfile
 from smp_git.format.ids import INDEX, Id, parse_path
 from smp_git.format.tombstones import RULE, Tombstones
 from smp_git.git.raw import Objects
+from smp_git.git.references import HEADS, TAGS
 from smp_git.index import line_of
 from smp_git.memory import KINDS, MemoryId, Value
 from smp_git.settings import FORMAT
@@ -52,13 +54,19 @@ class Tips:
 
     def look(self, ref: str, root: bytes) -> None:
         """Look at what a branch holds; raise UntrustedError if a part of it is not sound."""
-        self._structure.check(root, _branch(ref))
-        try:
+        where = f"branch {shown(ref.removeprefix(HEADS))}"
+        self._structure.check(root, where)
+        with _at(where):
             self._look(ref, root)
-        except UntrustedError as error:
-            raise UntrustedError(f"{_branch(ref)}: {error.message}", hint=error.hint) from None
-        except InvalidFileError as error:
-            raise UntrustedError(f"{_branch(ref)}: {error.message}", hint=_THERE) from error
+
+    def look_at_tag(self, ref: str, root: bytes) -> None:
+        """Look at what a tag says was deleted: it counts as what a branch says."""
+        with _at(f"tag {shown(ref.removeprefix(TAGS))}"):
+            for mode, name, blob in self._structure.rows(root, ""):
+                if name == TOMBSTONES.encode() and mode == FOLDER:
+                    raise UntrustedError(f"{TOMBSTONES}: a folder in the place of a file")
+                if name == TOMBSTONES.encode():
+                    self._tombstones(blob)
 
     def _look(self, ref: str, root: bytes) -> None:
         top = children(self._structure.rows(root, ""))
@@ -203,5 +211,11 @@ def _matching(found: Mapping[str, Value], key: str, pattern: re.Pattern[str]) ->
     return value
 
 
-def _branch(ref: str) -> str:
-    return f"branch {shown(ref.removeprefix('refs/heads/'))}"
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    try:
+        yield
+    except UntrustedError as error:
+        raise UntrustedError(f"{where}: {error.message}", hint=error.hint) from None
+    except InvalidFileError as error:
+        raise UntrustedError(f"{where}: {error.message}", hint=_THERE) from error

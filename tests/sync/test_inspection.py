@@ -288,6 +288,17 @@ def test_notes_of_a_person_are_taken(name: str, forge: Forge, session: Session) 
     assert _inspected(forge, session).commits == 1
 
 
+@pytest.mark.parametrize("text", ["a: [", "[1, 2]", b"a: \xff", None], ids=ascii)
+def test_tombstones_of_a_tag_are_looked_at(forge: Forge, session: Session, text: str | bytes | None) -> None:  # fmt: skip
+    row = (FOLDER, b"tombstones.yaml", forge.tree([(FILE, b"x", forge.blob("x"))]))
+    if text is not None:
+        row = (FILE, b"tombstones.yaml", forge.blob(text))
+    forge.branch(forge.commit(forge.top(row)), "refs/tags/odd")
+
+    with pytest.raises(UntrustedError, match=r"^tag 'odd': tombstones\.yaml"):
+        _inspected(forge, session)
+
+
 def test_tombstones_of_all_branches_are_read(forge: Forge, session: Session) -> None:
     line = '- {"id":"%s","generation":1,"purged":false,"rule":1}\n'
     forge.file(b"tombstones.yaml", line % "DEC-0007")
