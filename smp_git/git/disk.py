@@ -177,6 +177,17 @@ def rename_into(scratch: Path | str, path: Path | str) -> None:
     except FileNotFoundError:
         make_folders(os.path.dirname(path))  # noqa: PTH120
         os.rename(scratch, path)  # noqa: PTH104
+    except IsADirectoryError:
+        remove_empty_folders(path)
+        os.rename(scratch, path)  # noqa: PTH104
+
+
+def remove_empty_folders(path: Path | str) -> None:
+    """Remove a folder in which there are only folders."""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            remove_empty_folders(entry.path)
+    os.rmdir(path)  # noqa: PTH106 - as below
 
 
 def remove_folder(path: Path | str) -> None:

@@ -261,6 +261,9 @@ def loose_reference(git: str, ref: str) -> tuple[CommitId | None, int | None]:
         if len(text) != _ID_LENGTH or not text.isalnum():
             raise ValueError(ref)
         return CommitId(text), os.fstat(fd).st_mtime_ns
+    except IsADirectoryError:
+        # Of references of longer names, or of none any more.
+        return None, None
     finally:
         os.close(fd)
 

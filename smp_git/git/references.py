@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,6 +15,8 @@ from smp_git.git import disk
 _ID = re.compile(r"[0-9a-f]{40}")
 _SYMBOLIC: Final = "ref: "
 _ZERO: Final = "0" * 40
+# Git needs `refs/heads` and its like, empty or not.
+_OWN_FOLDERS: Final = 2
 STASH_LOG: Final = "logs/refs/stash"
 HEAD: Final = "HEAD"
 
@@ -91,9 +94,18 @@ def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
 
 
 def drop(git: Path, name: str) -> None:
-    """Remove a reference; the caller holds the session's lock."""
-    (git / name).unlink(missing_ok=True)
+    """Remove a reference, and the folders that it leaves empty; the caller holds the session's lock."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        (git / name).unlink()
     write_packed(git, {name: None})
+    # A folder that is left stands in the way of a reference of its name.
+    above = Path(name).parent
+    while len(above.parts) > _OWN_FOLDERS:
+        try:
+            (git / above).rmdir()
+        except OSError:
+            return
+        above = above.parent
 
 
 def read_stash(git: Path) -> list[StashEntry]:

@@ -414,7 +414,7 @@ class Repository:
         self._lock_ref(lock, scratch)
         try:
             self._expected(ref, expected)
-            os.rename(lock, f"{self._git}/{ref}")  # noqa: PTH104 - a Path costs more than the call
+            disk.rename_into(lock, f"{self._git}/{ref}")
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(lock)  # noqa: PTH108 - a Path costs more than the call

@@ -173,7 +173,8 @@ def _rows(reply: bytes, place: Address) -> dict[str, str]:
 def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits(), arrived: Callable[[], None] | None = None) -> None:  # fmt: skip
     """Fetch into the Git folder `into`, checking every object as it comes.
 
-    `arrived` is called once a pack stands there, if that is noticed before Git ends.
+    `arrived` is called once everything stands there, if that is noticed before Git ends;
+    never over http, where a server of plain files is asked for one pack after another.
     """
     place = _place(address)
     # From far away progress is also what tells a slow server from one that is gone.
@@ -187,7 +188,8 @@ def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, lim
         # Then nothing tells how long it counts, and it is given the time.
         access = replace(access, timeout_seconds=_UNHEARD * access.timeout_seconds)
     leash = _leash(access, limits, file_bytes=limits.received_bytes)
-    watch = Watch(lambda: _size_of(objects), lambda: _has_pack(objects), arrived)
+    early = None if place.kind in ("http", "https") else arrived
+    watch = Watch(lambda: _size_of(objects), lambda: _has_pack(objects), early)
     done = _run(into, place, access, leash, _FETCHING, (*arguments, *refspecs), watch)
     if done.status or done.cut:
         raise _error(done, place, access)

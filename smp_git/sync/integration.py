@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from smp_git.assembly import assemble
+from smp_git.errors import ConflictError
 from smp_git.format import messages
 from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
@@ -45,6 +46,8 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     before = references.read(repository.git)
     # First: a branch may have the name of the folder in which another now stands.
     notes += _gone(repository, remote, clean, before, merge=merge)
+    if merge:
+        _check_names(remote, clean, references.read(repository.git))
     left = () if merge else tuple(ref for ref in clean if _is_left(remote, ref, clean[ref], before))
     noted = _noted(writer, remote, clean, left)
     # Waits for little now, and for all checked-out files if it comes behind them.
@@ -60,6 +63,19 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
     repository.point({name: tip for name, (tip, _) in noted.items()})
     return Integrated(tuple(merged), tuple(contested), tuple(notes), left)
+
+
+def _check_names(remote: str, clean: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raise ConflictError if a branch there and one here cannot both be: a file and its folder."""
+    for ref in clean:
+        if not ref.startswith(HEADS) or ref in here:
+            continue
+        for other in here:
+            if f"{other}/".startswith(f"{ref}/") or f"{ref}/".startswith(f"{other}/"):
+                raise ConflictError(
+                    f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
+                    hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
+                )
 
 
 def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:

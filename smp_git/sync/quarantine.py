@@ -74,7 +74,7 @@ class Quarantine:
     @cached_property
     def objects(self) -> Objects:
         """The same, object by object; what came in is held in memory if it is small."""
-        indexes = (self.git / "objects" / "pack").glob("*.idx")
+        indexes = _indexes(self.git / "objects")
         return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
     def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None) -> None:  # fmt: skip
@@ -128,7 +128,7 @@ class Quarantine:
     def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
         """Move the packs of which everything is wanted; return what is in none of them."""
         target = self._session / "objects" / "pack"
-        for index in sorted((self.git / "objects" / "pack").glob("*.idx")):
+        for index in sorted(_indexes(self.git / "objects")):
             names = set(packs.names(index))
             if names <= wanted:
                 wanted = wanted - names
@@ -189,9 +189,16 @@ def _build(git: Path, session: Path) -> None:
     (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
 
 
+def _indexes(objects: Path) -> Iterator[Path]:
+    """Yield the indexes of packs; of a server of plain files Git also keeps those of packs that it left there."""
+    for index in (objects / "pack").glob("*.idx"):
+        if index.with_suffix(".pack").exists():
+            yield index
+
+
 def _stored(objects: Path) -> Iterator[bytes]:
     """Yield the id of everything in an object store."""
-    for index in (objects / "pack").glob("*.idx"):
+    for index in _indexes(objects):
         yield from packs.names(index)
     for name, _ in packs.loose(objects):
         yield name

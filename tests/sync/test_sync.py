@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -112,6 +116,71 @@ def test_branch_moves_into_a_folder_of_its_own_name(one: Session, two: Session, 
     for place in (one.path, two.path, hub):
         assert git(place, "for-each-ref", "--format=%(refname)", "refs/heads").split() == branches
     assert tree(one) == tree(two)
+
+
+def test_branch_in_a_folder_gives_way_to_one_of_the_folders_name(one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    one.branch("a/b").close()
+    one.sync()
+    two.sync()
+    one.drop_branch("a/b")
+    one.sync()
+    two.sync()
+    with one.branch("a") as branch:
+        branch.add("finding", "On a", agent="a")
+    one.sync()
+
+    two.sync()
+    two.sync()
+
+    assert {branch.name for branch in two.branches()} == {"a", "main"}
+    assert head(hub, "a") == git(two.path, "rev-parse", "a").strip()
+
+
+def test_branches_that_cannot_stand_side_by_side_are_named(one: Session, two: Session) -> None:
+    one.branch("x").close()
+    one.sync()
+    two.branch("x/y").close()
+
+    with pytest.raises(ConflictError, match="branch x of origin cannot stand beside x/y here") as caught:  # fmt: skip
+        two.sync()
+
+    assert "git branch -m x/y NAME" in (caught.value.hint or "")
+    git(two.path, "branch", "-m", "x/y", "z")
+    two.sync()
+    assert {branch.name for branch in two.branches()} == {"x", "z", "main"}
+
+
+def test_server_of_plain_files_is_cloned_and_followed(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
+    """Git puts the index of a pack down before the pack, and one pack after the other."""
+    for number in range(3):
+        one.add("finding", f"In pack {number}", agent="a")
+        one.sync()
+        git(hub, "repack", "-qd")
+    git(hub, "update-server-info")
+    handler = partial(Files, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/hub.git"
+        with Machine(tmp_path, "two").store.clone(address) as two:
+            assert tree(two) == tree(one)
+            one.add("finding", "Later", agent="a")
+            one.sync()
+            git(hub, "repack", "-qd")
+            git(hub, "update-server-info")
+            assert two.fetch().fetched == 1
+            indexes = (two.path / ".git/objects/pack").glob("*.idx")
+            assert all(each.with_suffix(".pack").exists() for each in indexes)
+        server.shutdown()
+
+
+class Files(SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path.endswith(".pack"):
+            time.sleep(0.1)
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 def test_the_same_field_is_contested_and_settled(one: Session, two: Session) -> None:
