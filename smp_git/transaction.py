@@ -22,6 +22,7 @@ from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
 from smp_git.git.objects import COMMIT, Commit, Object, write_commit
+from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
@@ -184,10 +185,17 @@ class Writer:
         """Move a branch to a commit and check out what it changes; the caller holds the lock.
 
         Returns the files that were left alone because a person had changed them. Raises
-        MovedError, with nothing changed, if the branch is not where it is expected.
+        MovedError, with nothing changed, if the branch is not where it is expected, and
+        RefusedError if a person has checked out another branch than main, and that one.
         """
         reader = self.reader
-        is_shown = ref == MAIN and reader.repository.checked_out() == MAIN
+        is_shown = reader.repository.checked_out() == ref
+        if is_shown and ref != MAIN:
+            # Files and index would stay behind, and the person's next commit undo the write.
+            raise RefusedError(
+                f"branch {ref.removeprefix(HEADS)} is checked out in the folder of session {reader.path.name}",
+                hint="commit what you have there and git switch main; then do this again",
+            )
         # Marked before anything is written, so that whoever comes next knows of it.
         changes = {change.path: change.old for change in made.changes}
         reader.local.mark_pending(changes if is_shown else _UNSHOWN)

@@ -559,3 +559,21 @@ def test_settings_of_a_branch_hold_there_and_come_with_it(session: Session, asid
     session.merge("try/redis")
     assert session.metadata.overrides == {"redaction": "off"}
     assert secret in session.add("finding", f"key {secret} again").content
+
+
+def test_branch_that_a_person_has_checked_out_is_not_written_behind_his_back(session: Session) -> None:  # fmt: skip
+    """His files and index would stay as they were, and his next commit undo the write."""
+    with session.branch("idea") as idea:
+        git(session.path, "switch", "-q", "idea")
+        before = idea.head
+
+        with pytest.raises(RefusedError, match="branch idea is checked out") as caught:
+            idea.add("finding", "Unseen", agent="a")
+
+        assert "git switch main" in (caught.value.hint or "")
+        assert idea.head == before
+        session.add("finding", "On main", agent="a")
+        assert git(session.path, "status", "--porcelain") == ""
+        git(session.path, "switch", "-q", "main")
+        idea.add("finding", "Seen", agent="a")
+        assert session.check() == ()

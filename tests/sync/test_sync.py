@@ -183,6 +183,29 @@ class Files(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
+def test_branch_that_a_person_has_checked_out_waits_for_him(one: Session, two: Session, hub: Path) -> None:  # fmt: skip
+    idea = one.branch("idea")
+    one.sync()
+    two.sync()
+    git(two.path, "switch", "-q", "idea")
+    with idea:
+        added = idea.add("finding", "On idea", agent="a")
+    theirs = one.add("finding", "On main", agent="a")
+    one.sync()
+
+    with pytest.raises(RefusedError, match="branch idea is checked out"):
+        two.sync()
+
+    assert two.get(theirs.id).content == "On main"
+    assert git(two.path, "status", "--porcelain") == ""
+    git(two.path, "switch", "-q", "main")
+    assert git(two.path, "status", "--porcelain") == ""
+    two.sync()
+    two.switch("idea")
+    assert two.get(added.id).content == "On idea"
+    two.switch("main")
+
+
 def test_the_same_field_is_contested_and_settled(one: Session, two: Session) -> None:
     one.edit("DEC-1", agent="architect", impact="high")
     one.sync()
