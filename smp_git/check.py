@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidFileError, SmpError
 from smp_git.format.ids import INDEX, is_index, kind_of_folder, parse_path
-from smp_git.git import staging
-from smp_git.git.objects import BLOB, object_id
+from smp_git.git import references, staging
+from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import MAIN
 from smp_git.handmade import find
 from smp_git.snapshot import Reader, Snapshot
@@ -32,12 +32,25 @@ def check(reader: Reader) -> tuple[Problem, ...]:
     try:
         snapshot = reader.snapshot()
         found = [*_objects(snapshot), *_pages(snapshot)]
+        found += _references(reader)
     except DamagedError as error:
         return (Problem(code=error.code, path="", message=error.message),)
     if not found and reader.repository.checked_out() == MAIN:
         main = reader.main()
         found += [*_checked_out(reader, main), *_git_index(reader, main)]
     return tuple(found)
+
+
+def _references(reader: Reader) -> list[Problem]:
+    """Check that everything that has a name is there."""
+    repository = reader.repository
+    return [
+        Problem(
+            code="damaged_object", path="", message=f"{ref} names {name[:12]}, which is missing"
+        )
+        for ref, name in references.read(repository.git).items()
+        if not repository.has(ObjectId(name))
+    ]
 
 
 def _objects(snapshot: Snapshot) -> list[Problem]:

@@ -230,3 +230,13 @@ def test_problems_of_kinds_that_are_not_asked_are_not_told(shop: Session) -> Non
     rewritten(shop, "")
 
     assert shop.query(kinds=["decision"]).problems == ()
+
+
+def test_reference_to_what_is_missing_is_found(shop: Session) -> None:
+    place = shop.path / ".git/refs/smp/seen/origin/heads/main"
+    place.parent.mkdir(parents=True)
+    place.write_text("12" * 20 + "\n")
+
+    (problem,) = shop.check()
+
+    assert problem.message == "refs/smp/seen/origin/heads/main names 121212121212, which is missing"
