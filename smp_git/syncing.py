@@ -45,7 +45,11 @@ class Syncing(Branching):
         """Forget a remote, and what was known of it."""
         from smp_git.sync import exchange, remotes  # noqa: PLC0415 - few programs sync
 
-        with self._writer.holding("removing a remote"):
+        # A sync that is under way would note what it saw of it.
+        with (
+            exchange.alone(self._reader, doing := "removing a remote"),
+            self._writer.holding(doing),
+        ):
             remotes.remove(self._reader.path, name)
             exchange.forget(self._reader, name)
 

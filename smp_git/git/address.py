@@ -57,6 +57,8 @@ def parse(text: str, base: Path) -> Address:
     if text.startswith("~"):
         raise InvalidError(f"{shown(text)}: ~ is the shell's word", hint="write the whole path")
     place = os.path.abspath(base / text)  # noqa: PTH100 - `..` goes, links stay
+    if not place.isprintable():
+        raise InvalidError(f"{shown(place)}: Git cannot be given a path with such letters", hint="rename the folder")  # fmt: skip
     return Address(place, "path", "", place)
 
 

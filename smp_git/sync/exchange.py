@@ -88,8 +88,7 @@ class Exchange:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        place = self._smp.parent / _LOCK
-        with locked(place, time.monotonic() + _PATIENCE_SECONDS, "syncing"):
+        with alone(self._site.reader, "syncing"):
             self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
             yield
 
@@ -202,6 +201,13 @@ class Exchange:
         self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now)
         state.keep(self._smp, self._remote.name, self._seen)
         self._noted = refs
+
+
+@contextmanager
+def alone(reader: Reader, doing: str) -> Iterator[None]:
+    """Keep other exchanges of a session waiting."""
+    with locked(reader.local.folder.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, doing):
+        yield
 
 
 def _main(refs: Mapping[str, str]) -> CommitId | None:

@@ -53,8 +53,8 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     with Quarantine(git) as held:
         inspection = _fetched(site, held, remote, way, limits)
         there = dict(held.refs)
+        lineage.check_not_emptied(site.reader, remote.name, there, seen, accept=accept)
         if not there:
-            lineage.check_not_emptied(site.reader, remote.name, seen, accept=accept)
             return Came(there)
         inspected = inspection.finish(there, held.objects)
         _check_same_session(site, remote, inspected)

@@ -39,10 +39,11 @@ def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool
     return notes
 
 
-def check_not_emptied(reader: Reader, remote: str, seen: Seen, *, accept: bool) -> None:
-    """Raise RefusedError if a remote that held this session holds nothing now."""
-    if seen.refs.get(MAIN) and not accept:
-        raise _refused(reader, remote, MAIN, "is empty, though it held this session", _WAY_OUT)
+def check_not_emptied(reader: Reader, remote: str, there: Mapping[str, str], seen: Seen, *, accept: bool) -> None:  # fmt: skip
+    """Raise RefusedError if a remote that held this session has no main branch now."""
+    if MAIN not in there and seen.refs.get(MAIN) and not accept:
+        what = "has no main branch" if there else "is empty"
+        raise _refused(reader, remote, MAIN, f"{what}, though it held this session", _WAY_OUT)
 
 
 def _lost(reader: Reader, before: CommitId, tip: str) -> str:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from smp_git import incoming
-from smp_git.errors import StorageError, UntrustedError
+from smp_git.errors import InvalidError, StorageError, UntrustedError, shown
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import Object
 from smp_git.git.packfile import PackFile
@@ -186,6 +186,8 @@ def _build(git: Path, session: Path) -> None:
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "config").write_text(_CONFIG)
     place = (session / "objects").resolve()
+    if "\n" in f"{place}" or "\r" in f"{place}":
+        raise InvalidError(f"{shown(str(session.parent))}: Git cannot be given a path with such letters", hint="rename the folder")  # fmt: skip
     (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
 
 

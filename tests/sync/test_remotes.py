@@ -222,3 +222,9 @@ def test_setting_that_makes_no_sense_is_refused(line: str, store: Store) -> None
     with pytest.raises(InvalidError, match=line.partition(":")[0]):
         Store.open(store.path)
     config.write_text("format: 1\n")
+
+
+def test_path_that_git_cannot_be_given_is_refused_at_once(tmp_path: Path, session: Session) -> None:
+    for name in ("new\nline", "cr\rx", "bad\udcff"):
+        with pytest.raises(InvalidError, match="Git cannot be given a path with such letters"):
+            parse("hub.git", tmp_path / name)

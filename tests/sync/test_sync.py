@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from smp_git import Session
+from smp_git import Session, Store
 from smp_git.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -378,6 +379,37 @@ def test_deletion_while_a_push_is_under_way_is_published_too(tmp_path: Path, one
     one.add("finding", "Later", agent="a")
     assert one.sync().pushed == 1
     one.delete(stays.id)
+
+
+def test_a_remote_that_lost_its_main_branch_is_refused(one: Session, hub: Path) -> None:
+    one.branch("idea").close()
+    one.sync()
+    git(hub, "update-ref", "-d", "refs/heads/main")
+
+    with pytest.raises(RefusedError, match="has no main branch, though it held this session"):
+        one.sync()
+
+    assert "refs/heads/main" not in git(hub, "for-each-ref")
+    one.sync(accept=True)
+    assert head(hub) == one.head
+
+
+def test_a_remote_that_is_removed_while_it_is_synced_is_forgotten(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
+    hook, begun = hub / "hooks/post-receive", tmp_path / "begun"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f'#!/bin/sh\n: > "{begun}"\nsleep 0.5\n')
+    hook.chmod(0o755)
+    one.add("finding", "Going out", agent="a")
+    with ThreadPoolExecutor(1) as pool:
+        syncing = pool.submit(one.sync)
+        while not begun.exists() and not syncing.done():
+            time.sleep(0.01)
+        with Store.open(tmp_path / "one").session("shop") as other:
+            other.remove_remote("origin")
+        assert syncing.result().advertised == head(hub)
+
+    assert "origin" not in git(one.path, "for-each-ref")
+    assert one.remotes == {}
 
 
 def test_a_tag_that_differs_stays_and_is_named(one: Session, two: Session) -> None:
