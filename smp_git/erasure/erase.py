@@ -109,6 +109,7 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
     clock = _Clock()
     smp = writer.reader.local.folder
     with locked(smp.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, "deleting"):
+        _resumed(writer)
         done = _planned(writer, order, clock)
         if done is None:
             writer.reader.local.keep_tombstones(order.arrived)
@@ -200,10 +201,6 @@ def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
         clock.lap("plan")
         with writer.holding("deleting"):
             clock.lap("wait")
-            smp = writer.reader.local.folder
-            interrupted = journal.read(smp)
-            if interrupted is not None and interrupted.step != journal.SEALING:
-                _finished(writer, interrupted)
             if writer.reader.local.epoch() == epoch:
                 return _carried_out(writer, order, plan, clock)
         plan.close()

@@ -30,9 +30,13 @@ def objects(repository: Repository) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 def _coming_in(git: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Yield the objects that a sync under way has fetched; they may go meanwhile."""
-    names = [name for name, _ in packs.loose(git / "objects")]
-    for index in sorted((git / "objects" / "pack").glob("*.idx")):
-        names += packs.names(index)
+    try:
+        names = [name for name, _ in packs.loose(git / "objects")]
+        for index in sorted((git / "objects" / "pack").glob("*.idx")):
+            names += packs.names(index)
+    except FileNotFoundError:
+        # Who fetched it removes it.
+        return
     for at in range(0, len(names), _BLOCK):
         for name, (kind, data) in _read(git, names[at : at + _BLOCK]).items():
             yield name.hex().encode(), kind, data

@@ -130,3 +130,23 @@ def test_session_is_usable_while_a_deletion_is_journalled(tmp_path: Path, clock:
     with store.session("shop") as session:
         assert [m.content for m in session.memories("turn")] == ["the last word", "written in between"]  # fmt: skip
         assert scan(session.path, [SENTINEL.encode()]) == []
+
+
+@pytest.mark.slow
+def test_the_next_deletion_of_an_open_session_finishes_the_one_that_was_killed(tmp_path: Path, clock: Clock) -> None:  # fmt: skip
+    """Whatever it died at; the session need not be opened anew for it."""
+    steps = int(python(DELETE, filled(tmp_path / "whole", clock, packed=True).path, 0).stdout)
+    for step in range(1, steps + 1):
+        store = filled(tmp_path / f"at-{step}", clock, packed=True)
+        with store.session("shop") as before:
+            assert python(DELETE, store.path, step, check=False).returncode == 73
+
+            before.delete("DEC-0003")
+
+            gone = {"DEC-0003"} if step == 1 else {"DEC-0002", "DEC-0003"}
+            left = {f"DEC-{number:04}" for number in range(1, 7)} - gone
+            assert {memory.id for memory in before.memories("decision")} == left
+            assert before.check() == ()
+            if step > 1:
+                assert scan(before.path, [SENTINEL.encode()]) == []
+            assert not (before.path / ".git/smp/erasure.json").exists()

@@ -199,3 +199,12 @@ def test_what_a_sync_under_way_holds_is_looked_through(session: Session, clock: 
         assert not receipt.proof.clean
     with Session(folder, clock) as opened:
         assert verify(opened._reader, opened._reader.snapshot().tombstones).clean
+
+
+def test_sync_that_ends_while_it_is_looked_through_is_no_fault(session: Session, clock: Clock) -> None:  # fmt: skip
+    """Its folder goes file by file: the objects first, the folder of the repository last."""
+    filled(session)
+    with incoming.folder(session.path / ".git") as place:
+        (place / ".git").mkdir()
+
+        assert deleted(session, clock, "DEC-0002").proof.clean
