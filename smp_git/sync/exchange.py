@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from smp_git.errors import ConflictError, RemoteRefusedError
+from smp_git.errors import ConflictError, DamagedError, RemoteRefusedError, SyncError
 from smp_git.git import references, transport
 from smp_git.git.repository import MAIN
 from smp_git.git.transport import Access as Way
@@ -52,9 +52,10 @@ class Exchange:
         with self._alone():
             for number in range(1, _MOST_ROUNDS + 1):
                 self._result = replace(self._result, rounds=number)
-                self._come_clean()
-                if self._sent(self._brought_in(merge=True)):
-                    return self._result
+                with self._unless_rewritten():
+                    self._come_clean()
+                    if self._sent(self._brought_in(merge=True)):
+                        return self._result
                 # A random pause, so that two replicas do not keep in step.
                 time.sleep(random.uniform(0, _PAUSE_SECONDS * number))  # noqa: S311
         raise ConflictError(
@@ -65,22 +66,42 @@ class Exchange:
     def fetch(self) -> SyncResult:
         """Take in what the remote has, without merging it."""
         with self._alone():
-            self._brought_in(merge=False)
-            return self._result
+            for _ in range(_MOST_ROUNDS):
+                with self._unless_rewritten():
+                    self._brought_in(merge=False)
+                    return self._result
+        raise inbound.rewritten(self._site)
 
     def push(self) -> SyncResult:
         """Bring the remote to what is here; raise ConflictError if it has more."""
+        local = self._site.reader.local
         with self._alone():
-            self._come_clean()
-            there = self._asked()
-            if there != self._seen.refs:
-                there = self._taken_in(merge=False)
-            if self._sent(there):
-                return self._result
+            for _ in range(_MOST_ROUNDS):
+                before = local.epoch()
+                with self._unless_rewritten():
+                    self._come_clean()
+                    there = self._asked()
+                    if there != self._seen.refs:
+                        there = self._taken_in(merge=False)
+                    if self._sent(there):
+                        return self._result
+                if local.epoch() == before:
+                    break
         raise ConflictError(
             f"remote {self._remote.name} has what session {self._name} has not merged",
             hint="smp sync merges it and pushes",
         )
+
+    @contextmanager
+    def _unless_rewritten(self) -> Iterator[None]:
+        """Let a failure pass that a deletion in between explains: the round is done again."""
+        local = self._site.reader.local
+        before = local.epoch()
+        try:
+            yield
+        except (DamagedError, SyncError):
+            if local.epoch() == before:
+                raise
 
     @property
     def _name(self) -> str:

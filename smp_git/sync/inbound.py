@@ -65,7 +65,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
             came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
             if came is not None:
                 return came._replace(deleted=tuple(dict.fromkeys(deleted)))
-    raise _rewritten(site)
+    raise rewritten(site)
 
 
 def _fetched(site: Site, held: Quarantine, remote: Remote, way: Way, limits: Limits) -> Inspection:
@@ -80,14 +80,15 @@ def _fetched(site: Site, held: Quarantine, remote: Remote, way: Way, limits: Lim
         if local.epoch() == before:
             raise
         # What it stood on here is gone; the remote may be as it should.
-        raise _rewritten(site) from error
+        raise rewritten(site) from error
     if local.epoch() == before:
         return inspection
     site.reader.snapshot()
     return Inspection(held.repository, _known(site))
 
 
-def _rewritten(site: Site) -> ConflictError:
+def rewritten(site: Site) -> ConflictError:
+    """Return the error for a session that others rewrite again and again."""
     return ConflictError(
         f"session {site.reader.path.name} is being rewritten by others",
         hint="sync again when they are done",
