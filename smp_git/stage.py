@@ -308,7 +308,11 @@ class Stage:
         self.started_from.setdefault(memory_id, self.base.blob(memory_id))
 
     def _put(self, memory: Memory, verb: str, old: Memory | None) -> Memory:
-        self._start(memory.id)
+        if old is not None:
+            self._start(memory.id)
+        else:
+            # A deletion by others may have taken the folder in which to look for it.
+            self.started_from.setdefault(memory.id, None)
         before = self.files.get(memory.path) or (self.base.file(memory.id) if old else None)
         data = document.edited(before, old, memory) if before and old else document.encode(memory)
         self.files[memory.path] = document.fitting(data, memory.id)

@@ -376,7 +376,12 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
     stack = [(str(folder), "")]
     while stack:
         here, prefix = stack.pop()
-        for entry in sorted(os.scandir(here), key=_name):
+        try:
+            entries = sorted(os.scandir(here), key=_name)
+        except FileNotFoundError:
+            # A sync that ends meanwhile takes its folders with it.
+            continue
+        for entry in entries:
             path = prefix + entry.name
             if entry.is_symlink():
                 continue

@@ -45,6 +45,39 @@ with Store.open(root / name).session("shop") as session:
 print(json.dumps({"kept": list(kept.values()), "gone": gone, "given_up": given_up}))
 """
 
+# One of several processes in one session: everything at once, deletions while others push.
+_CROWD = """
+import json, random, sys
+from pathlib import Path
+from smp_git import Store
+from smp_git.errors import ConflictError
+root, name, seed, turns = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+chance = random.Random(seed)
+kept, gone, given_up = {}, [], 0
+with Store.open(root / name).session("shop") as session:
+    for number in range(turns):
+        text = f"mark {name} {seed} {number} end"
+        if chance.random() < 0.5:
+            kept[session.add("finding", text, agent=name).id] = text
+        else:
+            with session.transaction(name) as batch:
+                new = batch.add("finding", text).id
+                if kept and chance.random() < 0.3:
+                    one = next(iter(kept))
+                    session.delete(one)
+                    gone.append(kept.pop(one))
+            kept[new] = text
+        if chance.random() < 0.3:
+            one = chance.choice(list(kept))
+            session.delete(one)
+            gone.append(kept.pop(one))
+        try:
+            chance.choice([session.sync, session.sync, session.fetch, session.push])()
+        except ConflictError:
+            given_up += 1
+print(json.dumps({"kept": list(kept.values()), "gone": gone, "given_up": given_up}))
+"""
+
 # A person's clone: each call adds one memory file by hand and pushes it, unless it is refused.
 _MOVER = """#!/bin/sh
 case " $* " in *" push "*) ;; *) exec {git} "$@";; esac
@@ -108,6 +141,35 @@ def test_nothing_is_lost_while_two_sync_and_the_remote_moves(tmp_path: Path) -> 
     wanted = {text for each in told for text in each["kept"]} | set(moved)
     for session in sessions:
         assert wanted <= _texts(session)
+        assert not {text for each in told for text in each["gone"]} & _texts(session)
+    assert tree(sessions[0]) == tree(sessions[1])
+    for session in sessions:
+        sound(session)
+        session.close()
+
+
+@pytest.mark.slow
+def test_deletions_while_others_of_the_session_sync(tmp_path: Path) -> None:
+    hub = tmp_path / "hub.git"
+    machines = [Machine(tmp_path, name) for name in ("one", "two")]
+    machines[0].begin(hub).close()
+    machines[1].clone(hub).close()
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", _CROWD, str(tmp_path), name, str(seed), "25"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        )
+        for name, seed in (("one", 1), ("one", 2), ("two", 3), ("two", 4))
+    ]  # fmt: skip
+    told = [json.loads(child.communicate()[0]) for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0, 0]
+    sessions = [machine.store.session("shop") for machine in machines]
+    for _ in range(2):
+        for session in sessions:
+            session.sync()
+    print(f"gave up {sum(t['given_up'] for t in told)} of 100 exchanges")
+    for session in sessions:
+        assert {text for each in told for text in each["kept"]} <= _texts(session)
         assert not {text for each in told for text in each["gone"]} & _texts(session)
     assert tree(sessions[0]) == tree(sessions[1])
     for session in sessions:
