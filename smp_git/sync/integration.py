@@ -67,15 +67,23 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
 
 def _check_names(remote: str, clean: Mapping[str, str], here: Mapping[str, str]) -> None:
     """Raise ConflictError if a branch there and one here cannot both be: a file and its folder."""
+    ours = {ref: ref for ref in here if ref.startswith(HEADS)}
+    inside = {above: ref for ref in ours for above in _above(ref)}
     for ref in clean:
-        if not ref.startswith(HEADS) or ref in here:
+        if not ref.startswith(HEADS) or ref in ours:
             continue
-        for other in here:
-            if f"{other}/".startswith(f"{ref}/") or f"{ref}/".startswith(f"{other}/"):
-                raise ConflictError(
-                    f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
-                    hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
-                )
+        other = inside.get(ref) or next(filter(None, map(ours.get, _above(ref))), None)
+        if other is not None:
+            raise ConflictError(
+                f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
+                hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
+            )
+
+
+def _above(ref: str) -> list[str]:
+    """Return the folders in which a branch stands."""
+    parts = ref.split("/")
+    return ["/".join(parts[:count]) for count in range(3, len(parts))]
 
 
 def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:

@@ -137,18 +137,19 @@ def test_branch_in_a_folder_gives_way_to_one_of_the_folders_name(one: Session, t
     assert head(hub, "a") == git(two.path, "rev-parse", "a").strip()
 
 
-def test_branches_that_cannot_stand_side_by_side_are_named(one: Session, two: Session) -> None:
-    one.branch("x").close()
+@pytest.mark.parametrize(("theirs", "ours"), [("x", "x/y"), ("x/y", "x")])
+def test_branches_that_cannot_stand_side_by_side_are_named(one: Session, two: Session, theirs: str, ours: str) -> None:  # fmt: skip
+    one.branch(theirs).close()
     one.sync()
-    two.branch("x/y").close()
+    two.branch(ours).close()
 
-    with pytest.raises(ConflictError, match="branch x of origin cannot stand beside x/y here") as caught:  # fmt: skip
+    with pytest.raises(ConflictError, match=f"branch {theirs} of origin cannot stand beside {ours} here") as caught:  # fmt: skip
         two.sync()
 
-    assert "git branch -m x/y NAME" in (caught.value.hint or "")
-    git(two.path, "branch", "-m", "x/y", "z")
+    assert f"git branch -m {ours} NAME" in (caught.value.hint or "")
+    git(two.path, "branch", "-m", ours, "z")
     two.sync()
-    assert {branch.name for branch in two.branches()} == {"x", "z", "main"}
+    assert {branch.name for branch in two.branches()} == {theirs, "z", "main"}
 
 
 def test_server_of_plain_files_is_cloned_and_followed(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
