@@ -17,7 +17,7 @@ from smp_git.errors import (
 )
 from smp_git.format import document
 from smp_git.git.objects import ObjectId
-from smp_git.git.references import HEADS, TAGS
+from smp_git.git.references import HEADS, TAGS, collisions
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name, check_value
 from smp_git.snapshot import Reader, Snapshot
@@ -236,11 +236,8 @@ class Branching(Deletions):
         known = repository.references()
         if ref in known:
             raise AlreadyExistsError(f"{name} exists", hint="choose another name")
-        above = [
-            other for other in known if other.startswith(f"{ref}/") or ref.startswith(f"{other}/")
-        ]
-        if above:
-            raise InvalidError(f"{name} cannot stand beside {above[0].split('/', 2)[2]}", hint="choose another name")  # fmt: skip
+        for _, other in collisions([ref], known):
+            raise InvalidError(f"{name} cannot stand beside {other.split('/', 2)[2]}", hint="choose another name")  # fmt: skip
         try:
             with repository.store([]) as written:
                 repository.publish(ref, None, commit, written)

@@ -31,8 +31,7 @@ def check(reader: Reader) -> tuple[Problem, ...]:
     """Return everything that is wrong with a session; empty when it is sound."""
     try:
         snapshot = reader.snapshot()
-        found = [*_objects(snapshot), *_pages(snapshot)]
-        found += _references(reader)
+        found = [*_objects(snapshot), *_pages(snapshot), *_references(reader)]
     except DamagedError as error:
         return (Problem(code=error.code, path="", message=error.message),)
     if not found and reader.repository.checked_out() == MAIN:
@@ -43,13 +42,11 @@ def check(reader: Reader) -> tuple[Problem, ...]:
 
 def _references(reader: Reader) -> list[Problem]:
     """Check that everything that has a name is there."""
-    repository = reader.repository
+    found = references.read(reader.repository.git)
+    missing = {ref: name[:12] for ref, name in found.items() if not reader.repository.has(ObjectId(name))}  # fmt: skip
     return [
-        Problem(
-            code="damaged_object", path="", message=f"{ref} names {name[:12]}, which is missing"
-        )
-        for ref, name in references.read(repository.git).items()
-        if not repository.has(ObjectId(name))
+        Problem(code="damaged_object", path="", message=f"{ref} names {name}, which is missing")
+        for ref, name in missing.items()
     ]
 
 

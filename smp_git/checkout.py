@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -74,15 +73,7 @@ def _refuse_links(top: str, path: str, seen: set[str]) -> None:
 
 def _remove(folder: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
-    parent = target.parent
-    while parent != folder:
-        try:
-            parent.rmdir()
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                return
-            raise
-        parent = parent.parent
+    disk.remove_empty_above(target, folder)
 
 
 def standing(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -276,7 +276,7 @@ class Stage:
         if place is None:
             self.files[path] = data
             return
-        self._start(place.text)
+        self.started_from.setdefault(place.text, self.base.blob(place.text))
         memory = document.decode(data, path) if data is not None else None
         self.files[path] = data
         self.written.pop(path, None)
@@ -304,15 +304,9 @@ class Stage:
         refs = [memory.fields.get("turn_ref") for memory in self.memories.values()]
         return next((ref for ref in refs if isinstance(ref, str)), None)
 
-    def _start(self, memory_id: MemoryId) -> None:
-        self.started_from.setdefault(memory_id, self.base.blob(memory_id))
-
     def _put(self, memory: Memory, verb: str, old: Memory | None) -> Memory:
-        if old is not None:
-            self._start(memory.id)
-        else:
-            # A deletion by others may have taken the folder in which to look for it.
-            self.started_from.setdefault(memory.id, None)
+        # What is new is not looked for: a deletion by others may have taken its folder.
+        self.started_from.setdefault(memory.id, self.base.blob(memory.id) if old else None)
         before = self.files.get(memory.path) or (self.base.file(memory.id) if old else None)
         data = document.edited(before, old, memory) if before and old else document.encode(memory)
         self.files[memory.path] = document.fitting(data, memory.id)

@@ -381,13 +381,4 @@ def check_out(folder: Path, files: Mapping[str, bytes | None], scratch: Path) ->
             disk.replace_file(target, data, scratch)
             continue
         target.unlink(missing_ok=True)
-        _prune(folder, target.parent)
-
-
-def _prune(folder: Path, parent: Path) -> None:
-    while parent != folder:
-        try:
-            parent.rmdir()
-        except OSError:
-            return
-        parent = parent.parent
+        disk.remove_empty_above(target, folder)

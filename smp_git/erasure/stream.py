@@ -32,7 +32,7 @@ def _coming_in(git: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Yield the objects that a sync under way has fetched; they may go meanwhile."""
     try:
         names = [name for name, _ in packs.loose(git / "objects")]
-        for index in sorted((git / "objects" / "pack").glob("*.idx")):
+        for index in packs.indexes(git / "objects"):
             names += packs.names(index)
     except FileNotFoundError:
         # Who fetched it removes it.

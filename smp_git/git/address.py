@@ -58,8 +58,16 @@ def parse(text: str, base: Path) -> Address:
         raise InvalidError(f"{shown(text)}: ~ is the shell's word", hint="write the whole path")
     place = os.path.abspath(base / text)  # noqa: PTH100 - `..` goes, links stay
     if not place.isprintable():
-        raise InvalidError(f"{shown(place)}: Git cannot be given a path with such letters", hint="rename the folder")  # fmt: skip
+        raise unfit(place)
     return Address(place, "path", "", place)
+
+
+def unfit(place: Path | str) -> InvalidError:
+    """Return the error for a path whose letters Git cannot be told."""
+    return InvalidError(
+        f"{shown(str(place))}: Git cannot be given a path with such letters",
+        hint="rename the folder",
+    )
 
 
 def _url(text: str, scheme: str) -> Address:

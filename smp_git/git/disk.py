@@ -182,12 +182,23 @@ def rename_into(scratch: Path | str, path: Path | str) -> None:
         os.rename(scratch, path)  # noqa: PTH104
 
 
+def remove_empty_above(path: Path, top: Path) -> None:
+    """Remove the folders in which something was, up to `top`, as far as they are empty now."""
+    for folder in path.parents:
+        if folder == top:
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
 def remove_empty_folders(path: Path | str) -> None:
     """Remove a folder in which there are only folders."""
     with os.scandir(path) as entries:
         for entry in entries:
             remove_empty_folders(entry.path)
-    os.rmdir(path)  # noqa: PTH106 - as below
+    os.rmdir(path)  # noqa: PTH106 - a Path costs more than the call
 
 
 def remove_folder(path: Path | str) -> None:

@@ -215,6 +215,15 @@ def told_back(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
     return at + 1, value
 
 
+def indexes(objects: Path) -> list[Path]:
+    """Return the index of each pack that is there.
+
+    From a server of plain files Git keeps those of packs that it has not fetched, too.
+    """
+    found = sorted((objects / "pack").glob("*.idx"))
+    return [index for index in found if index.with_suffix(".pack").exists()]
+
+
 def loose(objects: Path) -> Iterator[tuple[bytes, Path]]:
     """Yield the id and file of each loose object."""
     for folder in objects.iterdir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -93,19 +93,29 @@ def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
         disk.replace_file(git / "packed-refs", text.encode("utf-8", "surrogateescape"), scratch)
 
 
+def collisions(new: Iterable[str], there: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield new references with those that they cannot stand beside: one is the other's folder."""
+    known = set(there)
+    inside = {above: ref for ref in known for above in _above(ref)}
+    for ref in new:
+        found = [inside.get(ref), *(above for above in _above(ref) if above in known)]
+        yield from ((ref, other) for other in found if other is not None)
+
+
+def _above(ref: str) -> Iterator[str]:
+    """Yield the folders in which a reference stands."""
+    while ref := ref.rpartition("/")[0]:
+        yield ref
+
+
 def drop(git: Path, name: str) -> None:
     """Remove a reference, and the folders that it leaves empty; the caller holds the session's lock."""
     with suppress(FileNotFoundError, NotADirectoryError):
         (git / name).unlink()
     write_packed(git, {name: None})
     # A folder that is left stands in the way of a reference of its name.
-    above = Path(name).parent
-    while len(above.parts) > _OWN_FOLDERS:
-        try:
-            (git / above).rmdir()
-        except OSError:
-            return
-        above = above.parent
+    top = "/".join(name.split("/")[:_OWN_FOLDERS])
+    disk.remove_empty_above(git / name, git / top)
 
 
 def read_stash(git: Path) -> list[StashEntry]:

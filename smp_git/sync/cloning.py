@@ -11,11 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.erasure.graves import named
 from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.address import parse
+from smp_git.git.objects import Signature
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
@@ -32,6 +32,7 @@ from smp_git.sync.remotes import ORIGIN, Remote
 
 # Who mends what a clone finds; nobody has said who works here.
 _AGENT: Final = "user"
+_Signs = tuple[Signature, Signature]
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -53,7 +54,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         with disk.reporting(f"a session to {folder}"):
             layout.create(aside)
             identity = Identity(new_tag(), creator=False)
-            named_there, said = _filled(aside, remote, way, limits, identity, now)
+            named_there, said = _filled(aside, remote, way, limits, identity.signs(_AGENT, now))
             place = choose(said)
             local = Local(aside / ".git")
             local.identify(aside, identity, place)
@@ -69,7 +70,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, identity: Identity, now: datetime) -> tuple[Mapping[str, str], str]:  # fmt: skip
+def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, signs: _Signs) -> tuple[Mapping[str, str], str]:  # fmt: skip
     """Bring everything in; return what the remote named, and the id of its session."""
     git = aside / ".git"
     with Quarantine(git) as held:
@@ -82,7 +83,7 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, identity: Ide
                 hint="push one to it first: smp remote add, then smp sync",
             )
         inspected = inspection.finish(there, held.objects)
-        told = named(held.repository.raw, (bytes.fromhex(tip) for tip in there.values()))
+        told = inspected.tombstones
         arrived = cleaned(held.repository, there, told, frozenset())
         repository = Repository(aside)
         if arrived.is_rewritten:
@@ -90,11 +91,11 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, identity: Ide
         else:
             held.adopt()
     repository.close()
-    _placed(aside, remote.name, arrived, told, inspected.lying, identity, now)
+    _placed(aside, remote.name, arrived, told, inspected.lying, signs)
     return there, inspected.session
 
 
-def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]], identity: Identity, now: datetime) -> None:  # fmt: skip
+def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]], signs: _Signs) -> None:  # fmt: skip
     """Point the references at what came, its indexes mended, and write the files of main."""
     reader = Reader(aside)
     repository = reader.repository
@@ -103,7 +104,7 @@ def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying:
         names = [] if ref.startswith(ACCESS) else [tracking(remote, ref)]
         names += [shown(remote, ref)] if ref.startswith(HEADS) else []
         moves |= dict.fromkeys(names, CommitId(tip))
-        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()), identity, now, _AGENT)
+        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()), *signs)
     repository.point(moves)
     Local(repository.git).keep_tombstones(told)
     tree = repository.commit(moves[MAIN]).tree

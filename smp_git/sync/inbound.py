@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from smp_git.erasure.graves import effective, named
-from smp_git.errors import ConflictError, RefusedError, UntrustedError
+from smp_git.erasure.graves import effective
+from smp_git.errors import ConflictError, RefusedError
+from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
@@ -60,7 +61,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
         _check_same_session(site, remote, inspected)
         deleted: list[MemoryId] = []
         for _ in range(_MOST_TRIES):
-            arrived, gone = _cleaned(site, held, there, by)
+            arrived, gone = _cleaned(site, held, there, inspected.tombstones, by)
             deleted += gone
             came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
             if came is not None:
@@ -74,13 +75,7 @@ def _fetched(site: Site, held: Quarantine, remote: Remote, way: Way, limits: Lim
     before = local.epoch()
     site.reader.snapshot()
     inspection = Inspection(held.repository, _known(site))
-    try:
-        held.fetch(remote.address.text, way, limits, inspection.begin)
-    except UntrustedError as error:
-        if local.epoch() == before:
-            raise
-        # What it stood on here is gone; the remote may be as it should.
-        raise rewritten(site) from error
+    held.fetch(remote.address.text, way, limits, inspection.begin)
     if local.epoch() == before:
         return inspection
     site.reader.snapshot()
@@ -119,12 +114,10 @@ def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> Non
         )
 
 
-def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], by: str) -> tuple[Arrived, tuple[MemoryId, ...]]:  # fmt: skip
-    """Take what was deleted there or here out of what came."""
+def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str) -> tuple[Arrived, tuple[MemoryId, ...]]:  # fmt: skip
+    """Take what was deleted there, as `told`, or here out of what came."""
     # A rewrite by others may have come between: then this opens the repository anew.
     site.reader.snapshot()
-    read = held.repository.raw
-    told = named(read, (bytes.fromhex(tip) for tip in there.values()))
     known = effective(site.reader)
     trusted = frozenset[str]()
     if known and known.covers(told):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import NamedTuple
 
 from smp_git.assembly import assemble
@@ -12,10 +11,9 @@ from smp_git.format import messages
 from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
 from smp_git.git import references
-from smp_git.git.objects import COMMIT, Object, write_commit
+from smp_git.git.objects import COMMIT, Object, Signature, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import rebuilt
-from smp_git.local import Identity
 from smp_git.memory import CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
@@ -52,10 +50,11 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     noted = _noted(writer, remote, clean, left)
     # Waits for little now, and for all checked-out files if it comes behind them.
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
+    signs = writer.identity().signs(by, writer.clock())
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
         if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
-            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()), writer.identity(), writer.clock(), by)  # fmt: skip
+            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()), *signs)  # fmt: skip
             joined = join(writer, ref, whole, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
@@ -67,23 +66,13 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
 
 def _check_names(remote: str, clean: Mapping[str, str], here: Mapping[str, str]) -> None:
     """Raise ConflictError if a branch there and one here cannot both be: a file and its folder."""
-    ours = {ref: ref for ref in here if ref.startswith(HEADS)}
-    inside = {above: ref for ref in ours for above in _above(ref)}
-    for ref in clean:
-        if not ref.startswith(HEADS) or ref in ours:
-            continue
-        other = inside.get(ref) or next(filter(None, map(ours.get, _above(ref))), None)
-        if other is not None:
-            raise ConflictError(
-                f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
-                hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
-            )
-
-
-def _above(ref: str) -> list[str]:
-    """Return the folders in which a branch stands."""
-    parts = ref.split("/")
-    return ["/".join(parts[:count]) for count in range(3, len(parts))]
+    ours = [ref for ref in here if ref.startswith(HEADS)]
+    new = [ref for ref in clean if ref.startswith(HEADS) and ref not in here]
+    for ref, other in references.collisions(new, ours):
+        raise ConflictError(
+            f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
+            hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
+        )
 
 
 def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:
@@ -114,7 +103,7 @@ def _noted(writer: Writer, remote: str, clean: Mapping[str, str], left: Collecti
     return moves
 
 
-def mended(reader: Reader, tip: CommitId, pages: Collection[str], identity: Identity, now: datetime, by: str) -> CommitId:  # fmt: skip
+def mended(reader: Reader, tip: CommitId, pages: Collection[str], author: Signature, committer: Signature) -> CommitId:  # fmt: skip
     """Return a commit on top of another that puts right what its page indexes say wrongly."""
     if not pages:
         return tip
@@ -125,8 +114,8 @@ def mended(reader: Reader, tip: CommitId, pages: Collection[str], identity: Iden
         tree = trees.get(page)
         files[f"{page}/{INDEX}"] = (rebuilt(repository, page, tree).encode() or None) if tree else None  # fmt: skip
     made = assemble(base, files)
-    author, committer = identity.signs(by, now)
-    data = write_commit(made.tree, (tip,), author, committer, messages.write((), by, subject=MEND))
+    told = messages.write((), author.name, subject=MEND)
+    data = write_commit(made.tree, (tip,), author, committer, told)
     commit = Object(COMMIT, data)
     with repository.store([*made.objects, commit]) as written:
         written.force()

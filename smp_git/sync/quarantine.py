@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from smp_git import incoming
-from smp_git.errors import InvalidError, StorageError, UntrustedError, shown
+from smp_git.errors import StorageError, UntrustedError
 from smp_git.git import command, disk, packs, references, storage
+from smp_git.git.address import unfit
 from smp_git.git.objects import Object
 from smp_git.git.packfile import PackFile
 from smp_git.git.packs import Packed
@@ -74,7 +75,7 @@ class Quarantine:
     @cached_property
     def objects(self) -> Objects:
         """The same, object by object; what came in is held in memory if it is small."""
-        indexes = _indexes(self.git / "objects")
+        indexes = packs.indexes(self.git / "objects")
         return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
     def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None) -> None:  # fmt: skip
@@ -128,7 +129,7 @@ class Quarantine:
     def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
         """Move the packs of which everything is wanted; return what is in none of them."""
         target = self._session / "objects" / "pack"
-        for index in sorted(_indexes(self.git / "objects")):
+        for index in packs.indexes(self.git / "objects"):
             names = set(packs.names(index))
             if names <= wanted:
                 wanted = wanted - names
@@ -187,20 +188,13 @@ def _build(git: Path, session: Path) -> None:
     (git / "config").write_text(_CONFIG)
     place = (session / "objects").resolve()
     if "\n" in f"{place}" or "\r" in f"{place}":
-        raise InvalidError(f"{shown(str(session.parent))}: Git cannot be given a path with such letters", hint="rename the folder")  # fmt: skip
+        raise unfit(place.parent.parent)
     (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
-
-
-def _indexes(objects: Path) -> Iterator[Path]:
-    """Yield the indexes of packs; of a server of plain files Git also keeps those of packs that it left there."""
-    for index in (objects / "pack").glob("*.idx"):
-        if index.with_suffix(".pack").exists():
-            yield index
 
 
 def _stored(objects: Path) -> Iterator[bytes]:
     """Yield the id of everything in an object store."""
-    for index in _indexes(objects):
+    for index in packs.indexes(objects):
         yield from packs.names(index)
     for name, _ in packs.loose(objects):
         yield name

@@ -63,10 +63,11 @@ class Tips:
         """Look at what a tag says was deleted: it counts as what a branch says."""
         with _at(f"tag {shown(ref.removeprefix(TAGS))}"):
             for mode, name, blob in self._structure.rows(root, ""):
-                if name == TOMBSTONES.encode() and mode == FOLDER:
+                if name != TOMBSTONES.encode():
+                    continue
+                if mode == FOLDER:
                     raise UntrustedError(f"{TOMBSTONES}: a folder in the place of a file")
-                if name == TOMBSTONES.encode():
-                    self._tombstones(blob)
+                self._tombstones(blob)
 
     def _look(self, ref: str, root: bytes) -> None:
         top = children(self._structure.rows(root, ""))

@@ -15,7 +15,7 @@ from tests.redact.hostile import UNITS, repeated, seconds
 
 PLAIN = "The quick brown fox jumps over the lazy dog, and 17 others look on: why? "
 SMALL, SMALL_TIMES = 30_000, 40
-LARGE, LARGE_TIMES = 1_000_000, 20
+LARGE, LARGE_TIMES = 1_000_000, 10
 
 
 @cache
@@ -41,5 +41,7 @@ def test_each_pattern_is_fast_on_hostile_repetitions(pattern: Pattern) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", sorted({*UNITS} - {""}), ids=ascii)
-def test_a_hostile_megabyte_is_no_slower_than_a_long_plain_text(unit: str) -> None:
-    assert seconds(redact, repeated(unit, LARGE)) < LARGE_TIMES * plain_seconds(LARGE)
+def test_a_hostile_megabyte_takes_a_few_times_as_long_as_a_plain_one(unit: str) -> None:
+    best = min(seconds(redact, repeated(unit, LARGE)) for _ in range(2))
+
+    assert best < LARGE_TIMES * plain_seconds(LARGE)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from smp_git import Session, Store
@@ -30,6 +36,35 @@ class Machine:
     def clone(self, remote: Path) -> Session:
         """Make the session from a remote."""
         return self.store.clone(str(remote))
+
+
+def hook(git_folder: Path, name: str, text: str) -> Path:
+    """Write a hook of a repository; return its path."""
+    path = git_folder / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@contextmanager
+def plain_files(folder: Path) -> Iterator[str]:
+    """Serve a folder as files, to which Git goes without a server of its own; yield the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path.endswith(".pack"):
+            # Its index is there before it for a while.
+            time.sleep(0.1)
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 def tree(session: Session) -> str:

@@ -224,7 +224,7 @@ def test_setting_that_makes_no_sense_is_refused(line: str, store: Store) -> None
     config.write_text("format: 1\n")
 
 
-def test_path_that_git_cannot_be_given_is_refused_at_once(tmp_path: Path, session: Session) -> None:
+def test_path_that_git_cannot_be_given_is_refused_at_once(tmp_path: Path) -> None:
     for name in ("new\nline", "cr\rx", "bad\udcff"):
         with pytest.raises(InvalidError, match="Git cannot be given a path with such letters"):
             parse("hub.git", tmp_path / name)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -29,7 +26,7 @@ from smp_git.errors import (
 from smp_git.merging import commit as joining
 from tests import independent_scan
 from tests.support import ROOT, git
-from tests.sync.support import Machine, head, sound, tree
+from tests.sync.support import Machine, head, hook, plain_files, sound, tree
 
 
 @pytest.fixture
@@ -159,30 +156,15 @@ def test_server_of_plain_files_is_cloned_and_followed(tmp_path: Path, one: Sessi
         one.sync()
         git(hub, "repack", "-qd")
     git(hub, "update-server-info")
-    handler = partial(Files, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/hub.git"
-        with Machine(tmp_path, "two").store.clone(address) as two:
-            assert tree(two) == tree(one)
-            one.add("finding", "Later", agent="a")
-            one.sync()
-            git(hub, "repack", "-qd")
-            git(hub, "update-server-info")
-            assert two.fetch().fetched == 1
-            indexes = (two.path / ".git/objects/pack").glob("*.idx")
-            assert all(each.with_suffix(".pack").exists() for each in indexes)
-        server.shutdown()
-
-
-class Files(SimpleHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path.endswith(".pack"):
-            time.sleep(0.1)
-        super().do_GET()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    with plain_files(tmp_path) as folder, Machine(tmp_path, "two").store.clone(f"{folder}hub.git") as two:  # fmt: skip
+        assert tree(two) == tree(one)
+        one.add("finding", "Later", agent="a")
+        one.sync()
+        git(hub, "repack", "-qd")
+        git(hub, "update-server-info")
+        assert two.fetch().fetched == 1
+        indexes = (two.path / ".git/objects/pack").glob("*.idx")
+        assert all(each.with_suffix(".pack").exists() for each in indexes)
 
 
 def test_branch_that_a_person_has_checked_out_waits_for_him(one: Session, two: Session, hub: Path) -> None:  # fmt: skip
@@ -342,14 +324,11 @@ def test_what_moves_there_while_something_else_is_pushed_is_not_replaced(one: Se
     two.sync()
     added = two.add("finding", "Unseen", agent="b")
     git(two.path, "push", "-q", str(hub), "main:refs/aside/main")
-    hook = hub / "hooks/post-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ngit update-ref refs/heads/main refs/aside/main\n")
-    hook.chmod(0o755)
+    moving = hook(hub, "post-receive", "git update-ref refs/heads/main refs/aside/main")
     with idea:
         idea.add("decision", "Use SQLite", agent="architect")
     one.sync()
-    hook.unlink()
+    moving.unlink()
     assert head(hub) == two.head
 
     one.sync()
@@ -364,16 +343,12 @@ def test_deletion_while_a_push_is_under_way_is_published_too(tmp_path: Path, one
     gone = one.add("finding", "The swordfish is here", agent="a")
     stays = one.add("finding", "Kept", agent="a")
     program = f'"{sys.executable}" -m smp_git --root "{tmp_path / "one"}" -s shop'
-    hook = hub / "hooks" / moment
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(
-        f'#!/bin/sh\n[ -e "$0.done" ] || {{ : > "$0.done"; PYTHONPATH="{ROOT}" {program} delete {gone.id} >&2; }}\n'
-    )
-    hook.chmod(0o755)
+    once = tmp_path / "done"
+    hook(hub, moment, f'[ -e "{once}" ] || {{ : > "{once}"; PYTHONPATH="{ROOT}" {program} delete {gone.id} >&2; }}')  # fmt: skip
 
     result = one.sync()
 
-    assert Path(f"{hook}.done").exists()
+    assert once.exists()
     assert result.advertised == one.head == head(hub)
     assert {memory.id for memory in one.memories("finding")} == {stays.id}
     assert "swordfish" not in git(hub, "log", "-p", "--all")
@@ -395,11 +370,16 @@ def test_a_remote_that_lost_its_main_branch_is_refused(one: Session, hub: Path) 
     assert head(hub) == one.head
 
 
+def test_store_below_a_folder_that_git_cannot_be_told_is_named(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
+    (tmp_path / "new\nline").mkdir()
+
+    with pytest.raises(InvalidError, match="Git cannot be given a path with such letters"):
+        Store.init(tmp_path / "new\nline" / "store").clone(str(hub))
+
+
 def test_a_remote_that_is_removed_while_it_is_synced_is_forgotten(tmp_path: Path, one: Session, hub: Path) -> None:  # fmt: skip
-    hook, begun = hub / "hooks/post-receive", tmp_path / "begun"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f'#!/bin/sh\n: > "{begun}"\nsleep 0.5\n')
-    hook.chmod(0o755)
+    begun = tmp_path / "begun"
+    hook(hub, "post-receive", f': > "{begun}"; sleep 0.5')
     one.add("finding", "Going out", agent="a")
     with ThreadPoolExecutor(1) as pool:
         syncing = pool.submit(one.sync)

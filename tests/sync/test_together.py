@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,10 +118,7 @@ def _mover(folder: Path, hub: Path, letter: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_nothing_is_lost_while_two_sync_and_the_remote_moves(tmp_path: Path) -> None:
-    hub = tmp_path / "hub.git"
-    machines = [Machine(tmp_path, name) for name in ("one", "two")]
-    machines[0].begin(hub).close()
-    machines[1].clone(hub).close()
+    machines, hub = _two(tmp_path)
     children = [
         subprocess.Popen(
             [sys.executable, "-c", _WORK, str(tmp_path), name, str(SYNCS)],
@@ -129,31 +127,16 @@ def test_nothing_is_lost_while_two_sync_and_the_remote_moves(tmp_path: Path) -> 
         )
         for name, letter in (("one", "a"), ("two", "b"))
     ]  # fmt: skip
-    told = [json.loads(child.communicate()[0]) for child in children]
-    assert [child.returncode for child in children] == [0, 0]
-    sessions = [machine.store.session("shop") for machine in machines]
-    for _ in range(2):
-        for session in sessions:
-            session.sync()
+    told, sessions = _settled(children, machines)
     moved = [line for name in ("one", "two") for line in (tmp_path / f"mover-{name}/moved").read_text().splitlines()]  # fmt: skip
     print(f"{2 * SYNCS} syncs, {len(moved)} moves in between, gave up {sum(t['given_up'] for t in told)}")  # fmt: skip
     assert moved
-    wanted = {text for each in told for text in each["kept"]} | set(moved)
-    for session in sessions:
-        assert wanted <= _texts(session)
-        assert not {text for each in told for text in each["gone"]} & _texts(session)
-    assert tree(sessions[0]) == tree(sessions[1])
-    for session in sessions:
-        sound(session)
-        session.close()
+    _assert_kept(told, sessions, moved)
 
 
 @pytest.mark.slow
 def test_deletions_while_others_of_the_session_sync(tmp_path: Path) -> None:
-    hub = tmp_path / "hub.git"
-    machines = [Machine(tmp_path, name) for name in ("one", "two")]
-    machines[0].begin(hub).close()
-    machines[1].clone(hub).close()
+    machines, _ = _two(tmp_path)
     children = [
         subprocess.Popen(
             [sys.executable, "-c", _CROWD, str(tmp_path), name, str(seed), "25"],
@@ -161,21 +144,41 @@ def test_deletions_while_others_of_the_session_sync(tmp_path: Path) -> None:
         )
         for name, seed in (("one", 1), ("one", 2), ("two", 3), ("two", 4))
     ]  # fmt: skip
-    told = [json.loads(child.communicate()[0]) for child in children]
-    assert [child.returncode for child in children] == [0, 0, 0, 0]
-    sessions = [machine.store.session("shop") for machine in machines]
-    for _ in range(2):
-        for session in sessions:
-            session.sync()
+    told, sessions = _settled(children, machines)
     print(f"gave up {sum(t['given_up'] for t in told)} of 100 exchanges")
+    _assert_kept(told, sessions, [])
+
+
+Told = dict[str, Any]
+
+
+def _two(folder: Path) -> tuple[list[Machine], Path]:
+    """Return two machines with one session, and its remote."""
+    machines, hub = [Machine(folder, name) for name in ("one", "two")], folder / "hub.git"
+    machines[0].begin(hub).close()
+    machines[1].clone(hub).close()
+    return machines, hub
+
+
+def _settled(children: list[subprocess.Popen[str]], machines: list[Machine]) -> tuple[list[Told], list[Session]]:  # fmt: skip
+    """Wait for all; return what they told, and the sessions after everybody has synced twice."""
+    told = [json.loads(child.communicate()[0]) for child in children]
+    assert not any(child.returncode for child in children)
+    sessions = [machine.store.session("shop") for machine in machines]
+    for session in sessions * 2:
+        session.sync()
+    return told, sessions
+
+
+def _assert_kept(told: list[Told], sessions: list[Session], more: list[str]) -> None:
+    """Everything acknowledged is in every session, nothing deleted is, and they are the same."""
+    kept = {text for each in told for text in each["kept"]} | set(more)
+    gone = {text for each in told for text in each["gone"]}
     for session in sessions:
-        assert {text for each in told for text in each["kept"]} <= _texts(session)
-        assert not {text for each in told for text in each["gone"]} & _texts(session)
+        found = {memory.content for memory in session.memories()}
+        assert kept <= found
+        assert not gone & found
     assert tree(sessions[0]) == tree(sessions[1])
     for session in sessions:
         sound(session)
         session.close()
-
-
-def _texts(session: Session) -> set[str]:
-    return {memory.content for memory in session.memories()}

@@ -13,8 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from smp_git.git import child, complaint, configured
 from smp_git.git.child import Leash
 from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
 from tests.support import ROOT, git, git_input
+from tests.sync.support import hook, plain_files
 
 ACCESS = Access(surroundings=os.environ)
 MAIN = "refs/heads/main"
@@ -184,9 +184,9 @@ def test_unrelated_history_is_not_overwritten(here: Path, there: Path, tmp_path:
     assert advertised(str(there), ACCESS) == {MAIN: _id(stranger)}
 
 
-@pytest.mark.parametrize("hook", ["pre-receive", "update"])
-def test_hook_that_refuses_says_why(hook: str, here: Path, there: Path) -> None:
-    _hook(there, hook, "echo 'no memories on mondays' >&2; exit 1")
+@pytest.mark.parametrize("name", ["pre-receive", "update"])
+def test_hook_that_refuses_says_why(name: str, here: Path, there: Path) -> None:
+    hook(there, name, "echo 'no memories on mondays' >&2; exit 1")
 
     (outcome,) = push(here / ".git", str(there), [Update(MAIN, _id(here), None)], ACCESS).values()
 
@@ -216,7 +216,7 @@ def test_remote_that_moves_between_looking_and_pushing_keeps_what_came(here: Pat
     _pushed(here, there, Update(MAIN, new, None))
     other = git_input(here, b"", "commit-tree", f"{new}^{{tree}}", "-p", new, "-m", "other")
     git(here, "push", "-q", str(there), f"{other}:refs/heads/aside")
-    _hook(there, "update", f"git update-ref {MAIN} {other}")
+    hook(there, "update", f"git update-ref {MAIN} {other}")
 
     found = _pushed(here, there, Update(MAIN, old, new, force=True))
 
@@ -245,17 +245,10 @@ def test_pushes_at_once_lose_nothing(here: Path, there: Path) -> None:
 
 def test_hooks_of_the_session_do_not_run(here: Path, there: Path, tmp_path: Path) -> None:
     for name in ("pre-push", "post-update", "reference-transaction", "post-checkout"):
-        _hook(here / ".git", name, f"touch {tmp_path}/ran; exit 1")
+        hook(here / ".git", name, f"touch {tmp_path}/ran; exit 1")
 
     assert _pushed(here, there, Update(MAIN, _id(here), None)) == {MAIN: Fate.DONE}
     assert not (tmp_path / "ran").exists()
-
-
-def _hook(git_folder: Path, name: str, text: str) -> None:
-    path = git_folder / "hooks" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 # Nothing of a hostile repository or configuration runs
@@ -618,7 +611,7 @@ def test_without_a_token_nobody_is_asked(isolated_environment: Path, tmp_path: P
 
 
 def test_token_stays_away_from_remotes_at_a_path(here: Path, there: Path, tmp_path: Path) -> None:
-    _hook(there, "pre-receive", f"env > {tmp_path}/seen")
+    hook(there, "pre-receive", f"env > {tmp_path}/seen")
 
     _pushed(here, there, Update(MAIN, _id(here), None), access=Access(surroundings={**os.environ, "SMP_TOKEN": SECRET}, token=SECRET))  # fmt: skip
 
@@ -648,27 +641,15 @@ def test_ssh_is_told_the_key_and_asks_nobody(tmp_path: Path) -> None:
 def test_server_of_plain_files_is_limited_as_well(here: Path, there: Path, tmp_path: Path) -> None:
     """A server without Git is read file by file, past Git's own checks."""
     git(here, "update-server-info")
-    handler = partial(_Files, directory=str(here / ".git"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
-        assert advertised(f"{address}x", ACCESS) == {MAIN: _id(here)}
+    with plain_files(here) as folder:
+        address = f"{folder}.git"
+        assert advertised(address, ACCESS) == {MAIN: _id(here)}
         with pytest.raises(SyncError):
-            fetch(there, f"{address}x", ["+refs/heads/*:refs/theirs/*"], ACCESS, Limits(received_bytes=100))  # fmt: skip
-        fetch(there, f"{address}x", ["+refs/heads/*:refs/theirs/*"], ACCESS)
-        server.shutdown()
+            fetch(there, address, ["+refs/heads/*:refs/theirs/*"], ACCESS, Limits(received_bytes=100))  # fmt: skip
+        fetch(there, address, ["+refs/heads/*:refs/theirs/*"], ACCESS)
 
     assert _id(there, "refs/theirs/main") == _id(here)
     assert git(there, "fsck").strip() == ""
-
-
-class _Files(SimpleHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.path = self.path.removeprefix("/x")
-        super().do_GET()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 def test_process_that_closes_its_mouth_is_ended() -> None:
