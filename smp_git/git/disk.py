@@ -28,6 +28,8 @@ _HERE: Final = -100
 _EXCHANGE: Final = 2
 # As many files as are open at the same time.
 _AT_ONCE: Final = 64
+# A gc removes folders that are empty for a moment, one just made for a file among them.
+_TRIES: Final = 100
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 _REASONS: Final = {
@@ -172,14 +174,19 @@ def drop_own_lock(own: Path, lock: Path) -> None:
 
 def rename_into(scratch: Path | str, path: Path | str) -> None:
     """Rename a file to its place, making the folder if it is the first there."""
-    try:
-        os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
-    except FileNotFoundError:
-        make_folders(os.path.dirname(path))  # noqa: PTH120
-        os.rename(scratch, path)  # noqa: PTH104
-    except IsADirectoryError:
-        remove_empty_folders(path)
-        os.rename(scratch, path)  # noqa: PTH104
+    for left in reversed(range(_TRIES)):
+        try:
+            os.rename(scratch, path)  # noqa: PTH104 - a Path costs more than the call
+        except FileNotFoundError:
+            if not left or not os.path.lexists(scratch):
+                raise
+            make_folders(os.path.dirname(path))  # noqa: PTH120
+        except IsADirectoryError:
+            if not left:
+                raise
+            remove_empty_folders(path)
+        else:
+            return
 
 
 def remove_empty_above(path: Path, top: Path) -> None:
@@ -250,7 +257,7 @@ def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
     for fd in fds:
         force(fd)
     for folder in folders:
-        force_folder(Path(folder))
+        _force_folder_of_git(folder)
 
 
 def force_name(fd: int, folder: Path | str, near: str) -> None:
@@ -260,7 +267,7 @@ def force_name(fd: int, folder: Path | str, near: str) -> None:
         return
     force(fd)
     if not journal or kind not in _ORDERED:
-        force_folder(folder)
+        _force_folder_of_git(folder)
 
 
 def force_files(paths: Iterable[str], folder: str) -> None:
@@ -354,6 +361,12 @@ def boot() -> str:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return ""
+
+
+def _force_folder_of_git(path: Path | str) -> None:
+    # Git removes the folder as soon as it has packed what was in it, and forces the pack out.
+    with suppress(FileNotFoundError):
+        force_folder(path)
 
 
 def force_folder(path: Path | str) -> None:

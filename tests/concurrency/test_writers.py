@@ -18,7 +18,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.errors import LockedError, StorageError
-from tests.concurrency.writers import COMMAND, LIBRARY, Writer, assert_clean, assert_sound
+from tests.concurrency.writers import COMMAND, LIBRARY, assert_clean, assert_sound, writing
 from tests.support import git
 
 # Later Pythons warn of any fork beside a thread, which is what is tried here.
@@ -93,9 +93,8 @@ def test_few_writers_lose_nothing(root: Path) -> None:
 
 @pytest.mark.slow
 def test_twelve_writers_lose_nothing(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = [LIBRARY] * 8 + [COMMAND] * 4
-    writers = [Writer(root, f"w{number}", 100, code[number]) for number in range(12)]
-    longest = max(writer.waited() for writer in writers)
+    with writing(root, 100, [LIBRARY] * 8 + [COMMAND] * 4) as writers:
+        longest = max(writer.waited() for writer in writers)
     with capsys.disabled():
         print(f"\nlongest wait of 12 writers: {longest:.2f} s")
 
@@ -110,14 +109,14 @@ def test_twelve_writers_lose_nothing(root: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_writers_lose_nothing_and_block_nobody(root: Path, seed: int) -> None:
     chance = random.Random(seed)
-    writers = [Writer(root, f"w{number}", 40) for number in range(12)]
-    while not all(writer.acknowledged() for writer in writers[:3]):
-        time.sleep(0.01)
-    for writer in writers[:3]:
-        time.sleep(chance.random() / 2)
-        writer.kill()
-    for writer in writers[3:]:
-        writer.waited()
+    with writing(root, 40, [LIBRARY] * 12) as writers:
+        while not all(writer.acknowledged() for writer in writers[:3]):
+            time.sleep(0.01)
+        for writer in writers[:3]:
+            time.sleep(chance.random() / 2)
+            writer.kill()
+        for writer in writers[3:]:
+            writer.waited()
 
     acknowledged = [name for writer in writers for name in writer.acknowledged()]
     with _session(root) as session:
@@ -178,16 +177,16 @@ def test_stopped_holder_is_named_and_nothing_breaks(root: Path, holder: Holder) 
 @pytest.mark.slow
 def test_stopped_writer_goes_on_where_it_was(root: Path) -> None:
     chance = random.Random(3)
-    writer = Writer(root, "w", 300)
-    for _ in range(20):
-        time.sleep(chance.random() / 10)
-        os.kill(writer.process.pid, signal.SIGSTOP)
-        with _session(root) as session:
-            session._writer.timeout_seconds = 0.2
-            with suppress(LockedError):
-                session.add("finding", "between", agent="v")
-        os.kill(writer.process.pid, signal.SIGCONT)
-    writer.waited()
+    with writing(root, 300, [LIBRARY]) as (writer,):
+        for _ in range(20):
+            time.sleep(chance.random() / 10)
+            os.kill(writer.process.pid, signal.SIGSTOP)
+            with _session(root) as session:
+                session._writer.timeout_seconds = 0.2
+                with suppress(LockedError):
+                    session.add("finding", "between", agent="v")
+            os.kill(writer.process.pid, signal.SIGCONT)
+        writer.waited()
 
     assert_sound(root, writer.acknowledged())
 
@@ -226,14 +225,14 @@ def test_lock_file_that_is_a_link_is_refused(root: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_lock_removed_and_folder_cleaned_while_many_write(root: Path) -> None:
     path = root / "active/busy"
-    writers = [Writer(root, f"w{number}", 60) for number in range(4)]
-    while any(writer.process.poll() is None for writer in writers):
-        (path / ".git/smp/lock").unlink(missing_ok=True)
-        # It reports a failure when a file that it was about to remove is gone already.
-        subprocess.run(["git", "clean", "-fdxq"], cwd=path, check=False, capture_output=True)
-        time.sleep(0.05)
-    for writer in writers:
-        writer.waited()
+    with writing(root, 60, [LIBRARY] * 4) as writers:
+        while any(writer.process.poll() is None for writer in writers):
+            (path / ".git/smp/lock").unlink(missing_ok=True)
+            # It reports a failure when a file that it was about to remove is gone already.
+            subprocess.run(["git", "clean", "-fdxq"], cwd=path, check=False, capture_output=True)
+            time.sleep(0.05)
+        for writer in writers:
+            writer.waited()
     # What was cleaned away between two steps of a write looks removed by hand.
     git(path, "checkout", "-q", "--", ".")
 

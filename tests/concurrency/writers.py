@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from smp_git import Store
@@ -46,7 +48,7 @@ print(0)
 class Writer:
     """One writing process."""
 
-    def __init__(self, store: Path, name: str, count: int, code: str = LIBRARY) -> None:
+    def __init__(self, store: Path, name: str, count: int, code: str) -> None:
         self.told = store.parent / f"{name}.told"
         self.told.touch()
         self.process = subprocess.Popen(
@@ -68,12 +70,24 @@ class Writer:
         return float(out)
 
     def kill(self) -> None:
-        """Kill the process where it is."""
+        """Kill the process where it is, unless it has ended."""
         self.process.kill()
-        self.process.communicate()
+        if self.process.stdout is not None and not self.process.stdout.closed:
+            self.process.communicate()
 
 
-def assert_sound(store: Path, acknowledged: list[str]) -> None:
+@contextmanager
+def writing(store: Path, memories: int, codes: Sequence[str]) -> Iterator[list[Writer]]:
+    """Start a writer of `memories` for each of `codes`; none outlives the block."""
+    writers = [Writer(store, f"w{number}", memories, code) for number, code in enumerate(codes)]
+    try:
+        yield writers
+    finally:
+        for writer in writers:
+            writer.kill()
+
+
+def assert_sound(store: Path, acknowledged: Sequence[str]) -> None:
     """Assert that everything acknowledged is there, once, and that Git and we find no fault."""
     with Store.open(store).session(NAME) as session:
         assert session.check() == ()
