@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -20,7 +21,7 @@ from smp_git.erasure.receipt import Counts, Receipt
 from smp_git.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones, tombstone
-from smp_git.git import staging
+from smp_git.git import gc, staging
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import TAGS
 from smp_git.git.repository import Repository
@@ -108,7 +109,7 @@ def _new_name(now: datetime) -> str:
 def _erased(writer: Writer, order: _Order) -> Receipt | None:
     clock = _Clock()
     smp = writer.reader.local.folder
-    with locked(smp.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, "deleting"):
+    with _alone(writer, "deleting", _PATIENCE_SECONDS):
         _resumed(writer)
         done = _planned(writer, order, clock)
         if done is None:
@@ -148,11 +149,23 @@ def resume(writer: Writer) -> str | None:
     if not journal.exists(smp):
         return None
     try:
-        with locked(smp.parent / _LOCK, time.monotonic(), "finishing a deletion"):
+        with _alone(writer, "finishing a deletion", 0):
             return _resumed(writer)
     except LockedError:
-        # Whoever holds it is at work on it.
+        # Whoever holds it is at work on it, or Git packs, and it is finished later.
         return None
+
+
+@contextmanager
+def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None]:
+    """Let no other deletion and no gc of Git's be at work.
+
+    A gc that began before would put what it has read into a pack of its own afterwards.
+    """
+    git = writer.reader.repository.git
+    deadline = time.monotonic() + patience_seconds
+    with locked(git / _LOCK, deadline, doing), gc.kept_out(git, deadline, doing):
+        yield
 
 
 def _resumed(writer: Writer) -> str | None:

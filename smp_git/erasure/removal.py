@@ -30,7 +30,7 @@ _STALE: Final = (
     "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "AUTO_MERGE", "MERGE_AUTOSTASH", "COMMIT_EDITMSG",
     "MERGE_MSG", "MERGE_RR", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION",
     "objects/info/commit-graph", "objects/info/packs", "objects/pack/multi-pack-index",
-    "gc.log", "gc.pid", "info/refs", "objects/pack/tmp_smp",
+    "gc.log", "info/refs", "objects/pack/tmp_smp",
 )  # fmt: skip
 _STALE_FOLDERS: Final = (
     "rr-cache", "lost-found", "objects/info/commit-graphs", "objects/pack/multi-pack-index.d",
@@ -44,7 +44,7 @@ _LEFT: Final = "left.json"
 # What `.git/smp` keeps that holds no content; everything else there is a cache.
 _LOCAL: Final = frozenset(
     ("lock", "epoch", "counters.json", "pending.json", "replica.json", "boot", "index-tree",
-     "tombstones.json", "erasure.json", "access.log", "index-lock", "ref", _LEFT)
+     "tombstones.json", "erasure.json", "access.log", "index-lock", "gc-lock", "ref", _LEFT)
 )  # fmt: skip
 _KEPT_LOG: Final = "refs/stash"
 _NUMBERED: Final = re.compile(

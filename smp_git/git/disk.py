@@ -159,17 +159,21 @@ def created(path: str) -> int:
         return os.open(path, flags, 0o400)
 
 
-def drop_own_lock(own: Path, lock: Path) -> None:
-    """Remove a lock file that a dead process of ours linked from `own`, and `own` with it.
+def drop_own_lock(own: Path, *locks: Path) -> None:
+    """Remove the lock files that a process of ours linked from `own`, and `own` with them.
 
-    The caller holds the session's lock, so no live process of ours has it.
+    The caller holds the lock under which they are made, so no live process of ours has them.
     """
-    try:
-        if own.samefile(lock):
-            lock.unlink()
-    except FileNotFoundError:
-        pass
+    drop_links(own, *locks)
     own.unlink(missing_ok=True)
+
+
+def drop_links(own: Path, *places: Path) -> None:
+    """Remove those files that are the same as `own`."""
+    for place in places:
+        with suppress(FileNotFoundError):
+            if own.samefile(place):
+                place.unlink()
 
 
 def rename_into(scratch: Path | str, path: Path | str) -> None:

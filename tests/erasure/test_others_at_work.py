@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from smp_git import Store
+from smp_git import Session, Store
+from smp_git.erasure import erase as erasing
 from smp_git.erasure.erase import erase
+from smp_git.errors import LockedError
 from tests.conftest import Clock
 from tests.support import ROOT, git
 
@@ -65,3 +73,133 @@ def _started(code: str, *arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+# Git's own garbage collection
+
+
+@pytest.fixture
+def shop(store: Store) -> Iterator[Session]:
+    with store.create_session("shop") as session:
+        session.add("decision", "about to go", agent="a")
+        yield session
+
+
+@contextmanager
+def _at_work(place: Path, command: tuple[str, ...]) -> Iterator[int]:
+    """Let Git believe that a process of that command is at work."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        if command == ("gc",):
+            sign = place / ".git/gc.pid"
+            sign.write_text(f"{process.pid} {socket.gethostname()}")
+        else:
+            sign = place / ".git/objects/maintenance.lock"
+            sign.touch()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+            sign.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("command", [("gc",), ("maintenance", "run")], ids=" ".join)
+def test_deletion_waits_for_a_gc_that_is_at_work(shop: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:  # fmt: skip
+    monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 0.3)
+    with _at_work(shop.path, command) as process:
+        with pytest.raises(LockedError, match="being packed by Git") as told:
+            erase(shop._writer, ["DEC-0001"], by="a", now=clock())
+        assert (str(process) if command == ("gc",) else "maintenance.lock") in str(told.value)
+        assert shop.get("DEC-0001").content == "about to go"
+        monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 600)
+        deleting = threading.Thread(target=erase, args=(shop._writer, ["DEC-0001"]), kwargs={"now": clock()})  # fmt: skip
+        deleting.start()
+        deleting.join(0.3)
+        assert deleting.is_alive()
+    deleting.join()
+
+    assert shop.memories() == ()
+    git(shop.path, *command)
+
+
+@pytest.mark.parametrize("command", [("gc",), ("maintenance", "run", "--task=gc"), ("maintenance", "run", "--task=loose-objects")], ids=" ".join)  # fmt: skip
+def test_no_gc_begins_during_a_deletion(shop: Session, clock: Clock, command: tuple[str, ...]) -> None:  # fmt: skip
+    def packs() -> list[Path]:
+        return [*shop.path.glob(".git/objects/pack/*.pack")]
+
+    def seal(_: object) -> None:
+        subprocess.run(["git", *command], cwd=shop.path, capture_output=True, check=False)
+        assert packs() == []
+
+    erase(shop._writer, ["DEC-0001"], by="a", now=clock(), seal=seal)
+
+    shop.add("decision", "the next", agent="a")
+    packed = packs()
+    git(shop.path, *command)
+    assert packs() != packed
+
+
+@pytest.mark.parametrize("left", ["dead", "stale", "torn", "ours"])
+def test_what_a_gc_left_that_died_does_not_hold_a_deletion_up(shop: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, left: str) -> None:  # fmt: skip
+    monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 0)
+    sign = shop.path / ".git/gc.pid"
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    alive = f"{os.getpid()} {socket.gethostname()}"
+    sign.write_text({"dead": f"{gone.pid} {socket.gethostname()}", "stale": alive, "torn": "", "ours": f"{alive} smp (deleting)"}[left])  # fmt: skip
+    if left == "stale":
+        os.utime(sign, (0, 0))
+
+    erase(shop._writer, ["DEC-0001"], by="a", now=clock())
+
+    assert not sign.exists()
+
+
+_KILLED = """
+import os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from smp_git import Session
+from smp_git.erasure.erase import erase
+session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
+erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73))
+"""
+
+
+def test_killed_deletion_keeps_no_gc_out(shop: Session, clock: Clock) -> None:
+    with _started(_KILLED, shop.path) as process:
+        process.communicate()
+        assert process.returncode == 73
+    git(shop.path, "gc", "-q")
+    assert not (shop.path / ".git/gc.pid").exists()
+
+    assert erase(shop._writer, ["DEC-0001"], by="a", now=clock()).proof.clean
+    git(shop.path, "maintenance", "run")
+    assert [*shop.path.glob(".git/**/*.lock"), *shop.path.glob(".git/smp/gc-lock")] == []
+
+
+@pytest.mark.slow
+def test_gc_beside_deletions_brings_nothing_back(store: Store, clock: Clock) -> None:
+    with store.create_session("shop") as session:
+        with session.transaction(agent="a") as batch:
+            for number in range(1_500):
+                batch.add("finding", f"finding {number}, which stays here")
+        names = [session.add("decision", f"sentinel {n:02d} of the cave", agent="a").id for n in range(12)]  # fmt: skip
+        place, done = session.path, threading.Event()
+        git(place, "gc", "-q")
+
+        def collect() -> None:
+            while not done.is_set():
+                subprocess.run(["git", "gc", "-q", "--prune=now"], cwd=place, capture_output=True, check=False)  # fmt: skip
+
+        collecting = threading.Thread(target=collect)
+        collecting.start()
+        try:
+            for name in names:
+                assert erase(session._writer, [name], by="a", now=clock()).proof.clean
+        finally:
+            done.set()
+            collecting.join()
+        assert session.check() == ()
+    data = subprocess.run(["git", "cat-file", "--batch-all-objects", "--batch"], cwd=place, capture_output=True, check=True).stdout  # fmt: skip
+    assert b"sentinel" not in data
+    assert git(place, "fsck", "--full", "--strict", "--no-dangling") == ""
