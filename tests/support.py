@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,6 +19,19 @@ def git(folder: Path, *arguments: str) -> str:
         ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
     )
     return done.stdout
+
+
+@contextmanager
+def gc_at_work(place: Path) -> Iterator[int]:
+    """Say, as Git does, that a process collects garbage in a repository; yield its number."""
+    sign = place / ".git/gc.pid"
+    with subprocess.Popen(["sleep", "600"]) as process:
+        sign.write_text(f"{process.pid} {socket.gethostname()}")
+        try:
+            yield process.pid
+        finally:
+            sign.unlink(missing_ok=True)
+            process.kill()
 
 
 def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:

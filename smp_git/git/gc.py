@@ -22,7 +22,7 @@ _MOST: Final = 512
 _OURS: Final = "smp"
 
 
-def runs(git: Path) -> bool:
+def runs(git: Path | str) -> bool:
     """Whether a gc is at work, which keeps what was reachable when it began."""
     return _worker(git) is not None
 
@@ -91,7 +91,7 @@ class _Locks:
         )
 
 
-def _worker(git: Path) -> str | None:
+def _worker(git: Path | str) -> str | None:
     """Return which process says that it collects garbage here, None if it is none or us."""
     try:
         with open(f"{git}/gc.pid", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - asked at every write

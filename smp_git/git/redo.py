@@ -8,10 +8,11 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from smp_git.git import disk
-from smp_git.git.objects import ObjectId
+from smp_git.git import disk, storage
+from smp_git.git.objects import Object, ObjectId
 from smp_git.memory import CommitId
 
 # The file grows by this much at once, so that a record written into it needs no metadata.
@@ -172,9 +173,19 @@ class Redo:
 
     def _emptied(self, fd: int) -> None:
         records = _records(os.pread(fd, self._end, 0))
+        objects = {name: data for record in records for name, data in record.objects}
+        storage.outlive_gc(Path(self._git, "objects"), objects)
         disk.force_files(sorted(_files(self._git, records)), f"{self._git}/smp")
         disk.write_all_at(fd, bytes(self._end), 0)
         self._frame, self._at, self._end, self._sum = b"", 0, 0, 0
+
+    def held(self, name: str) -> Object | None:
+        """Return an object that the line holds, for one that a gc has taken meanwhile."""
+        for record in self.records():
+            for each, data in record.objects:
+                if each == name:
+                    return storage.unframed(data)
+        return None
 
     # After a power cut
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,7 +20,7 @@ from smp_git.errors import (
     SessionNotFoundError,
     shown,
 )
-from smp_git.git import disk, storage
+from smp_git.git import disk, gc, storage
 from smp_git.git.objects import (
     COMMIT,
     FOLDER_MODE,
@@ -58,6 +58,8 @@ _TYPES: Final = {
     ObjectType.BLOB: b"blob",
     ObjectType.TAG: b"tag",
 }
+_KINDS: Final = {name: kind for kind, name in _TYPES.items()}
+_UNREADABLE: Final = (KeyError, ValueError, pygit2.GitError)
 
 _T = TypeVar("_T")
 
@@ -160,22 +162,37 @@ class Repository:
 
     def size(self, blob_id: ObjectId) -> int:
         """Return the size of an object without reading it."""
-        return _guarded(blob_id, lambda: self._odb.read_header(blob_id))[1]
+        try:
+            return self._odb.read_header(blob_id)[1]
+        except _UNREADABLE as error:
+            return len(self._held(blob_id, error).data)
 
     def _read(self, name: str, kind: ObjectType) -> bytes:
-        found, data = _guarded(name, lambda: self._odb.read(name))
+        try:
+            found, data = self._odb.read(name)
+        except _UNREADABLE as error:
+            held = self._held(name, error)
+            found, data = _KINDS[held.type], held.data
         if found != kind:
             raise DamagedError(
                 f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}"
             )
         return data
 
+    def _held(self, name: str, error: Exception) -> Object:
+        """Return an object that is not in the store from the write-ahead line."""
+        held = self.redo.held(name)
+        if held is None:
+            raise _damaged(name, error) from error
+        return held
+
     def raw(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of any object."""
         try:
             kind, data = self._odb.read(pygit2.Oid(raw=name))
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise DamagedError(f"object {name.hex()[:12]} is missing or broken: {error}") from error
+        except _UNREADABLE as error:
+            held = self._held(name.hex(), error)
+            return held.type, held.data
         return _TYPES[kind], data
 
     def everything(self) -> Iterator[bytes]:
@@ -243,14 +260,14 @@ class Repository:
         walker = self._repo.walk(None)
         wanted, hidden = list(tips), list(known)
 
-        def walked() -> list[CommitId]:
+        try:
             for tip in wanted:
                 walker.push(pygit2.Oid(hex=tip))
             for tip in hidden:
                 walker.hide(pygit2.Oid(hex=tip))
             return [CommitId(str(found.id)) for found in walker]
-
-        return _guarded(wanted[0] if wanted else "", walked)
+        except _UNREADABLE as error:
+            raise _damaged(wanted[0] if wanted else "", error) from error
 
     def common(self, left: CommitId, right: CommitId) -> CommitId | None:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
@@ -309,7 +326,8 @@ class Repository:
         The caller holds the session's lock. Raises MovedError, with nothing changed,
         if the reference is elsewhere.
         """
-        if self.durable and self._has_published and written.objects and written.is_loose:
+        ahead = self._has_published and (self.durable or gc.runs(self._git))
+        if ahead and written.objects and written.is_loose:
             line = self.redo.room(_HEAD_SIZE + written.size) if written.size <= LARGEST else None
             if line is not None:
                 with line:
@@ -317,6 +335,9 @@ class Repository:
                 return
         self._publish_forced(ref, expected, new, written)
         self._has_published = True
+        # The write stands, whatever becomes of this on a disk that is full.
+        with suppress(OSError):
+            written.outlive_gc()
 
     def point(self, moves: Mapping[str, CommitId]) -> None:
         """Move references that nobody else moves, each wherever it stands, all with one barrier.
@@ -468,14 +489,11 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-def _guarded(name: str, read: Callable[[], _T]) -> _T:
-    try:
-        return read()
-    except (KeyError, ValueError, pygit2.GitError) as error:
-        raise DamagedError(
-            f"object {name[:12]} is missing or broken: {error}",
-            hint="smp check names what is affected",
-        ) from error
+def _damaged(name: str, error: Exception) -> DamagedError:
+    return DamagedError(
+        f"object {name[:12]} is missing or broken: {error}",
+        hint="smp check names what is affected",
+    )
 
 
 def _open(path: Path) -> pygit2.Repository:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from smp_git.git import disk
+from smp_git.git import disk, gc
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -29,6 +30,25 @@ _PACK_TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3}
 _LARGE_OFFSET: Final = 1 << 31
 # Takes one block of the disk, compressed or not.
 _SMALL: Final = 4_000
+# A gc with --prune=now takes what is being written for litter.
+_TRIES: Final = 20
+
+
+class _Pack(NamedTuple):
+    """The bytes of a pack and of its index."""
+
+    pack: bytes
+    idx: bytes
+
+    def put(self, folder: Path) -> None:
+        """Write it under a name of its own, whatever else holds the same, and force it out."""
+        # The index makes the pack visible, so it comes last.
+        stem = folder / "pack" / f"pack-{secrets.token_hex(20)}"
+        for suffix, data in ((".pack", self.pack), (".idx", self.idx)):
+            path = stem.with_suffix(suffix)
+            # Not in the object store, where a gc may take it for litter.
+            disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp")
+            path.chmod(0o400)
 
 
 class Written:
@@ -40,6 +60,7 @@ class Written:
         self._folders: set[str] = set()
         # What a record of the write-ahead line may stand for; a pack is more than that.
         self.objects: list[tuple[ObjectId, bytes]] = []
+        self.packs: list[tuple[Path, _Pack]] = []
         self.counters: Mapping[str, int] = {}
         self.is_loose = True
 
@@ -57,6 +78,14 @@ class Written:
         """Take over the open file of a loose object."""
         self.keep(fd, folder)
         self.objects.append((name, data))
+
+    def outlive_gc(self) -> None:
+        """See to it that no gc takes what was written before a reference named it."""
+        for index, made in self.packs:
+            if gc.runs(self._folder.parent) or not index.exists():
+                made.put(self._folder)
+        if self.objects:
+            outlive_gc(self._folder, dict(self.objects))
 
     def keep_files(self, top: Path) -> None:
         """Make the files that stand below `top` durable as well, and their names."""
@@ -156,6 +185,31 @@ def restore(folder: Path, name: ObjectId, data: bytes) -> None:
     os.close(standing[0] if standing is not None else _place(path, data, f"{folder}"))
 
 
+def outlive_gc(folder: Path, items: Mapping[ObjectId, bytes]) -> None:
+    """See to it that no gc takes loose objects that were written before a reference named them.
+
+    With --prune=now it takes what nothing named when it looked. It leaves packs alone that
+    were not there when it looked, and whatever it took stands here as it stood on the disk.
+    """
+    if gc.runs(folder.parent):
+        _packed({name: unframed(data) for name, data in items.items()}).put(folder)
+        return
+    for name, data in items.items():
+        if not os.access(f"{folder}/{name[:2]}/{name[2:]}", os.F_OK):
+            restore(folder, name, data)
+
+
+def unframed(data: bytes) -> Object:
+    """Return the object that a loose file holds."""
+    head, _, body = zlib.decompress(data).partition(b"\0")
+    return Object(head.partition(b" ")[0], body)
+
+
+def _packed(objects: dict[ObjectId, Object]) -> _Pack:
+    data, rows = _pack(objects)
+    return _Pack(data, _index(rows, data[-20:]))
+
+
 def _place(path: str, data: bytes, folder: str) -> int:
     """Write a file of the object store at `folder`; return its descriptor.
 
@@ -163,26 +217,31 @@ def _place(path: str, data: bytes, folder: str) -> int:
     place there among those given up a moment ago.
     """
     scratch = f"{folder}/tmp_obj_smp{os.getpid()}"  # noqa: S108 - in the object store, as Git has it
-    fd = disk.created(scratch)
-    try:
-        disk.write_all(fd, data)
-        disk.rename_into(scratch, path)
-    except BaseException:
-        os.close(fd)
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    return fd
+    for left in reversed(range(_TRIES)):
+        fd = disk.created(scratch)
+        try:
+            disk.write_all(fd, data)
+            disk.rename_into(scratch, path)
+        except BaseException as error:
+            os.close(fd)
+            if left and isinstance(error, FileNotFoundError) and not os.path.lexists(scratch):
+                continue
+            Path(scratch).unlink(missing_ok=True)
+            raise
+        return fd
+    raise AssertionError
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
     unique = {item.id: item for item in objects}
-    data, rows = _pack(unique)
-    names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
+    made = _packed(unique)
+    names = b"".join(bytes.fromhex(name) for name in sorted(unique))
     stem = f"{folder}/pack/pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
     # The index makes the pack visible, so it comes last.
     written.is_loose = False
-    written.keep(_place(f"{stem}.pack", data, f"{folder}"), f"{folder}/pack")
-    written.keep(_place(f"{stem}.idx", _index(rows, data[-20:]), f"{folder}"), f"{folder}/pack")
+    written.packs.append((Path(f"{stem}.idx"), made))
+    written.keep(_place(f"{stem}.pack", made.pack, f"{folder}"), f"{folder}/pack")
+    written.keep(_place(f"{stem}.idx", made.idx, f"{folder}"), f"{folder}/pack")
 
 
 def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from smp_git import Session, Store
-from smp_git.git import disk, staging
-from tests.concurrency.writers import LIBRARY, assert_clean, assert_sound, writing
+from smp_git.git import staging
+from tests.concurrency.writers import LIBRARY, assert_clean, assert_sound, beside, writing
 from tests.support import ROOT, git
 
 
@@ -158,64 +155,15 @@ def _disturb(path: Path, done: threading.Event) -> None:
             subprocess.run(["git", *command], cwd=path, check=False, capture_output=True)
 
 
-@contextmanager
-def _beside(work: Callable[[Path, threading.Event], None], path: Path) -> Iterator[None]:
-    """Let `work` go on in a thread until the block ends, however it does."""
-    done = threading.Event()
-    thread = threading.Thread(target=work, args=(path, done))
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_command")
 def test_person_commits_and_packs_while_many_write(session: Session) -> None:
     session.close()
     root = session.path.parents[1]
-    with _beside(_disturb, session.path), writing(root, 60, [LIBRARY] * 4) as writers:
+    with beside(_disturb, session.path), writing(root, 60, [LIBRARY] * 4) as writers:
         for writer in writers:
             writer.waited()
     with Store.open(root).session("busy") as again:
         assert not [one for one in again.info().problems if "without saying so" in one]
 
     assert_sound(root, [name for writer in writers for name in writer.acknowledged()])
-
-
-# What `git gc` does again and again to the folders that its packing has emptied.
-_TIDYING = """
-import os, sys
-folders = [f"{sys.argv[1]}/{number:02x}" for number in range(256)]
-print("ready", flush=True)
-while True:
-    for folder in folders:
-        try:
-            os.rmdir(folder)
-        except OSError:
-            pass
-"""
-
-
-def test_folder_that_a_gc_removes_before_its_first_object_is_made_again(session: Session) -> None:
-    command = [sys.executable, "-c", _TIDYING, f"{session.path}/.git/objects"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as tidying:
-        assert tidying.stdout is not None
-        tidying.stdout.readline()
-        try:
-            names = [session.add("finding", f"No {number}", agent="a").id for number in range(200)]
-        finally:
-            tidying.kill()
-
-    session.close()
-    assert_sound(session.path.parents[1], names)
-
-
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system in memory")
-def test_folder_that_git_packed_and_removed_does_not_fail_a_write() -> None:
-    # Names are in no journal here, so each folder is forced out.
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as name, Path(name, "ref").open("wb") as file:
-        disk.force_data([file.fileno()], [f"{name}/gone"], name)
-        disk.force_name(file.fileno(), f"{name}/gone", name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,6 +86,19 @@ def writing(store: Path, memories: int, codes: Sequence[str]) -> Iterator[list[W
     finally:
         for writer in writers:
             writer.kill()
+
+
+@contextmanager
+def beside(work: Callable[[Path, threading.Event], None], path: Path) -> Iterator[None]:
+    """Let `work` go on in a thread until the block ends, however it does."""
+    done = threading.Event()
+    thread = threading.Thread(target=work, args=(path, done))
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def assert_sound(store: Path, acknowledged: Sequence[str]) -> None:

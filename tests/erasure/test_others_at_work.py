@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from smp_git.erasure import erase as erasing
 from smp_git.erasure.erase import erase
 from smp_git.errors import LockedError
 from tests.conftest import Clock
-from tests.support import ROOT, git
+from tests.support import ROOT, gc_at_work, git
 
 WRITER = """
 import sys
@@ -86,29 +86,20 @@ def shop(store: Store) -> Iterator[Session]:
 
 
 @contextmanager
-def _at_work(place: Path, command: tuple[str, ...]) -> Iterator[int]:
-    """Let Git believe that a process of that command is at work."""
-    with subprocess.Popen(["sleep", "600"]) as process:
-        if command == ("gc",):
-            sign = place / ".git/gc.pid"
-            sign.write_text(f"{process.pid} {socket.gethostname()}")
-        else:
-            sign = place / ".git/objects/maintenance.lock"
-            sign.touch()
-        try:
-            yield process.pid
-        finally:
-            process.kill()
-            sign.unlink(missing_ok=True)
+def _maintenance_at_work(place: Path) -> Iterator[str]:
+    lock = place / ".git/objects/maintenance.lock"
+    lock.touch()
+    yield str(lock)
+    lock.unlink()
 
 
-@pytest.mark.parametrize("command", [("gc",), ("maintenance", "run")], ids=" ".join)
-def test_deletion_waits_for_a_gc_that_is_at_work(shop: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:  # fmt: skip
+@pytest.mark.parametrize("at_work", [gc_at_work, _maintenance_at_work], ids=["gc", "maintenance"])
+def test_deletion_waits_for_a_gc_that_is_at_work(shop: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, at_work: Callable[[Path], AbstractContextManager[object]]) -> None:  # fmt: skip
     monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 0.3)
-    with _at_work(shop.path, command) as process:
+    with at_work(shop.path) as named:
         with pytest.raises(LockedError, match="being packed by Git") as told:
             erase(shop._writer, ["DEC-0001"], by="a", now=clock())
-        assert (str(process) if command == ("gc",) else "maintenance.lock") in str(told.value)
+        assert str(named) in str(told.value)
         assert shop.get("DEC-0001").content == "about to go"
         monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 600)
         deleting = threading.Thread(target=erase, args=(shop._writer, ["DEC-0001"]), kwargs={"now": clock()})  # fmt: skip
@@ -118,7 +109,7 @@ def test_deletion_waits_for_a_gc_that_is_at_work(shop: Session, clock: Clock, mo
     deleting.join()
 
     assert shop.memories() == ()
-    git(shop.path, *command)
+    git(shop.path, "maintenance", "run")
 
 
 @pytest.mark.parametrize("command", [("gc",), ("maintenance", "run", "--task=gc"), ("maintenance", "run", "--task=loose-objects")], ids=" ".join)  # fmt: skip
