@@ -100,7 +100,7 @@ def _worker(git: Path | str) -> str | None:
     except OSError:
         return None
     machine, _, ours = rest.strip().partition(" ")
-    if age > _STALE_SECONDS or not process.isdigit() or not machine or ours.startswith(_OURS):
+    if age > _STALE_SECONDS or not process.isdecimal() or not machine or ours.startswith(_OURS):
         return None
     if machine == socket.gethostname() and not _lives(int(process)):
         return None

@@ -217,19 +217,21 @@ def _place(path: str, data: bytes, folder: str) -> int:
     place there among those given up a moment ago.
     """
     scratch = f"{folder}/tmp_obj_smp{os.getpid()}"  # noqa: S108 - in the object store, as Git has it
-    for left in reversed(range(_TRIES)):
+    left = _TRIES
+    while True:
+        left -= 1
         fd = disk.created(scratch)
         try:
             disk.write_all(fd, data)
             disk.rename_into(scratch, path)
         except BaseException as error:
             os.close(fd)
-            if left and isinstance(error, FileNotFoundError) and not os.path.lexists(scratch):
-                continue
-            Path(scratch).unlink(missing_ok=True)
-            raise
-        return fd
-    raise AssertionError
+            gone = isinstance(error, FileNotFoundError) and not os.path.lexists(scratch)
+            if not gone or not left:
+                Path(scratch).unlink(missing_ok=True)
+                raise
+        else:
+            return fd
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:

@@ -129,14 +129,14 @@ def test_no_gc_begins_during_a_deletion(shop: Session, clock: Clock, command: tu
     assert packs() != packed
 
 
-@pytest.mark.parametrize("left", ["dead", "stale", "torn", "ours"])
+@pytest.mark.parametrize("left", ["dead", "stale", "torn", "strange", "ours"])
 def test_what_a_gc_left_that_died_does_not_hold_a_deletion_up(shop: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, left: str) -> None:  # fmt: skip
     monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 0)
     sign = shop.path / ".git/gc.pid"
     with subprocess.Popen(["true"]) as gone:
         pass
     alive = f"{os.getpid()} {socket.gethostname()}"
-    sign.write_text({"dead": f"{gone.pid} {socket.gethostname()}", "stale": alive, "torn": "", "ours": f"{alive} smp (deleting)"}[left])  # fmt: skip
+    sign.write_text({"dead": f"{gone.pid} {socket.gethostname()}", "stale": alive, "torn": "", "strange": "² here", "ours": f"{alive} smp (deleting)"}[left])  # fmt: skip
     if left == "stale":
         os.utime(sign, (0, 0))
 
