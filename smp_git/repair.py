@@ -101,9 +101,9 @@ def repair(reader: Reader) -> list[str]:
 
 
 def _locked_by_us(git: Path) -> list[str]:
-    """Return the branches that a writer of ours had locked when it died."""
+    """Return the references that a writer of ours had locked when it died."""
     own = git / "smp" / "ref"
-    locks = (git / "refs" / "heads").rglob("*.lock") if own.exists() else ()
+    locks = (git / "refs").rglob("*.lock") if own.exists() else ()
     return [str(lock.relative_to(git).with_suffix("")) for lock in locks if own.samefile(lock)]
 
 

@@ -44,7 +44,8 @@ _LEFT: Final = "left.json"
 # What `.git/smp` keeps that holds no content; everything else there is a cache.
 _LOCAL: Final = frozenset(
     ("lock", "epoch", "counters.json", "pending.json", "replica.json", "boot", "index-tree",
-     "tombstones.json", "erasure.json", "access.log", "index-lock", "gc-lock", "ref", _LEFT)
+     "tombstones.json", "erasure.json", "access.log", "index-lock", "gc-lock",
+     "packed-lock", "ref", _LEFT)
 )  # fmt: skip
 _KEPT_LOG: Final = "refs/stash"
 _NUMBERED: Final = re.compile(

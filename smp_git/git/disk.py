@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
@@ -157,6 +158,31 @@ def created(path: str) -> int:
     except FileNotFoundError:
         Path(path).parent.mkdir(mode=0o700, exist_ok=True)
         return os.open(path, flags, 0o400)
+
+
+@contextmanager
+def linked(own: Path, lock: Path, seconds: float) -> Iterator[bool]:
+    """Hold a lock file of Git's, a link to `own`; yield False if somebody else keeps it.
+
+    The caller holds a lock of ours, so that what a dead process left can be told from
+    what a live one has. The lock file may be renamed to the place that it guards.
+    """
+    drop_own_lock(own, lock)
+    own.touch(0o600)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            try:
+                os.link(own, lock)
+                break
+            except FileExistsError:
+                if time.monotonic() > deadline:
+                    yield False
+                    return
+                time.sleep(0.01)
+        yield True
+    finally:
+        drop_own_lock(own, lock)
 
 
 def drop_own_lock(own: Path, *locks: Path) -> None:

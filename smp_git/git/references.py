@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError
+from smp_git.errors import DamagedError, LockedError
 from smp_git.git import disk
 
 _ID = re.compile(r"[0-9a-f]{40}")
@@ -17,6 +17,8 @@ _SYMBOLIC: Final = "ref: "
 _ZERO: Final = "0" * 40
 # Git needs `refs/heads` and its like, empty or not.
 _OWN_FOLDERS: Final = 2
+# As long as Git itself takes to pack very many.
+_LOCK_SECONDS: Final = 10.0
 STASH_LOG: Final = "logs/refs/stash"
 HEAD: Final = "HEAD"
 
@@ -40,20 +42,24 @@ class StashEntry(NamedTuple):
 
 def read(git: Path) -> dict[str, str]:
     """Return what every reference names; symbolic ones are left out, a detached HEAD is not."""
+    # Before the packed ones: Git packs a reference first and removes its file then.
+    loose = [(name, _value(f"{git}/{name}", name)) for name in _files(f"{git}/refs", "refs")]
     found = _packed(git)
-    for name in _files(f"{git}/refs", "refs"):
-        value = _value(f"{git}/{name}", name)
+    for name, value in loose:
         if value is None:
             found.pop(name, None)
-        else:
+        elif value:
             found[name] = value
     detached = _value(f"{git}/{HEAD}", HEAD)
     return found | ({HEAD: detached} if detached else {})
 
 
 def _files(folder: str, above: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
     for entry in found:
         name = f"{above}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
@@ -63,8 +69,12 @@ def _files(folder: str, above: str) -> Iterator[str]:
 
 
 def _value(path: str, name: str) -> str | None:
-    with open(path, "rb") as file:  # noqa: PTH123 - asked of every reference, often
-        text = file.read().decode("ascii", "replace").strip()
+    """Return what a reference's own file says: None if another reference, empty if it is gone."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - asked of every reference, often
+            text = file.read().decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
     if text.startswith(_SYMBOLIC):
         return None
     if not _ID.fullmatch(text):
@@ -83,14 +93,32 @@ def _packed(git: Path) -> dict[str, str]:
 
 def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
     """Bring `packed-refs` up to date; references it does not hold are not added."""
+    with _packing(git) as lock:
+        _rewrite(git, lock, changes)
+
+
+@contextmanager
+def _packing(git: Path) -> Iterator[Path]:
+    """Hold Git's lock of `packed-refs`, so that no reference is being packed; yield its file."""
+    lock = git / "packed-refs.lock"
+    with disk.linked(git / "smp" / "packed-lock", lock, _LOCK_SECONDS) as mine:
+        if not mine:
+            raise LockedError(
+                f"another Git process holds {lock}",
+                hint="wait for it to end; if none runs, remove that file",
+            )
+        yield lock
+
+
+def _rewrite(git: Path, lock: Path, changes: Mapping[str, str | None]) -> None:
     found = _packed(git)
     kept = {
         name: new for name, value in found.items() if (new := changes.get(name, value)) is not None
     }
     if kept != found:
         text = "".join(f"{value} {name}\n" for name, value in sorted(kept.items()))
-        scratch = git / "packed-refs.lock"
-        disk.replace_file(git / "packed-refs", text.encode("utf-8", "surrogateescape"), scratch)
+        disk.overwrite_file(lock, text.encode("utf-8", "surrogateescape"))
+        lock.replace(git / "packed-refs")
 
 
 def collisions(new: Iterable[str], there: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -110,9 +138,10 @@ def _above(ref: str) -> Iterator[str]:
 
 def drop(git: Path, name: str) -> None:
     """Remove a reference, and the folders that it leaves empty; the caller holds the session's lock."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        (git / name).unlink()
-    write_packed(git, {name: None})
+    with _packing(git) as lock:
+        _rewrite(git, lock, {name: None})
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (git / name).unlink()
     # A folder that is left stands in the way of a reference of its name.
     top = "/".join(name.split("/")[:_OWN_FOLDERS])
     disk.remove_empty_above(git / name, git / top)

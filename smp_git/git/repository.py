@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -20,7 +20,7 @@ from smp_git.errors import (
     SessionNotFoundError,
     shown,
 )
-from smp_git.git import disk, gc, storage
+from smp_git.git import disk, gc, references, storage
 from smp_git.git.objects import (
     COMMIT,
     FOLDER_MODE,
@@ -122,10 +122,8 @@ class Repository:
 
     def references(self) -> dict[str, CommitId]:
         """Return every reference and the commit (or tag) it names."""
-        names = self._repo.references
-        return {
-            name: CommitId(str(names[name].resolve().target)) for name in names if name != "HEAD"
-        }
+        found = references.read(self.git).items()
+        return {name: CommitId(tip) for name, tip in found if name != references.HEAD}
 
     def checked_out(self) -> str:
         """Return the reference whose files stand in the folder."""
@@ -356,21 +354,21 @@ class Repository:
             if self.durable:
                 written.force_data()
             for ref, place in places.items():
-                disk.rename_into(place, f"{self._git}/{ref}")
+                # Whoever repairs knows the lock of a dead process by this name.
+                os.rename(place, own := f"{self._git}/smp/ref")  # noqa: PTH104
+                with self._locked_ref(ref, own) as lock:
+                    disk.rename_into(lock, f"{self._git}/{ref}")
+                os.unlink(own)  # noqa: PTH108 - a Path costs more than the call
 
     def _publish_ahead(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written, line: Line) -> None:  # fmt: skip
         """Move `ref` after putting the whole write on the medium as one record."""
-        scratch, lock = f"{self._git}/smp/ref", f"{self._git}/{ref}.lock"
+        scratch = f"{self._git}/smp/ref"
         os.close(self._scratch(scratch, new))
         try:
-            self._lock_ref(lock, scratch)
-            try:
+            with self._locked_ref(ref, scratch) as lock:
                 stood = self._expected(ref, expected)
                 record = Record(ref, stood, new, disk.boot(), written.counters, tuple(written.objects))  # fmt: skip
                 self._put_and_move(line, record, scratch, lock)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(lock)  # noqa: PTH108 - a Path costs more than the call
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
@@ -431,15 +429,20 @@ class Repository:
         return stood._replace(commit=commit)
 
     def _move(self, ref: str, expected: CommitId | None, scratch: str) -> None:
+        with self._locked_ref(ref, scratch) as lock:
+            self._expected(ref, expected)
+            disk.rename_into(lock, f"{self._git}/{ref}")
+
+    @contextmanager
+    def _locked_ref(self, ref: str, scratch: str) -> Iterator[str]:
+        """Hold Git's own lock of a reference, a link to `scratch`; yield its file."""
         lock = f"{self._git}/{ref}.lock"
         self._lock_ref(lock, scratch)
         try:
-            self._expected(ref, expected)
-            disk.rename_into(lock, f"{self._git}/{ref}")
-        except BaseException:
+            yield lock
+        finally:
             with suppress(FileNotFoundError):
                 os.unlink(lock)  # noqa: PTH108 - a Path costs more than the call
-            raise
 
     def _lock_ref(self, lock: str, scratch: str) -> None:
         deadline = time.monotonic() + _REF_LOCK_SECONDS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -176,26 +175,9 @@ def _own_lock(git: Path) -> Path:
     return git / "smp" / "index-lock"
 
 
-@contextmanager
-def _locked(git: Path) -> Iterator[bool]:
+def _locked(git: Path) -> AbstractContextManager[bool]:
     """Hold Git's lock of its index; yield False if somebody else keeps it."""
-    drop_own_index_lock(git)
-    own, lock = _own_lock(git), git / "index.lock"
-    own.touch(0o600)
-    deadline = time.monotonic() + _LOCK_SECONDS
-    try:
-        while True:
-            try:
-                os.link(own, lock)
-                break
-            except FileExistsError:
-                if time.monotonic() > deadline:
-                    yield False
-                    return
-                time.sleep(0.01)
-        yield True
-    finally:
-        disk.drop_own_lock(own, lock)
+    return disk.linked(_own_lock(git), git / "index.lock", _LOCK_SECONDS)
 
 
 # The record: the trees that the index may agree with, one unless a writer died
