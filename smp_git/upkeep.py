@@ -143,7 +143,7 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     """Mend what a dead writer or a power cut left, unless somebody is writing now."""
     writer = keeper.writer
     reader = writer.reader
-    if (reader.local.folder / "erasure.json").exists():
+    if any((reader.local.folder / name).exists() for name in ("erasure.json", "gc-lock")):
         from smp_git.erasure.erase import resume  # noqa: PLC0415 - only after a crash
 
         with suppress(SmpError):

@@ -45,6 +45,8 @@ _MOST_PLANS: Final = 5
 # One deletion at a time; the next one waits for the proof of the one before.
 _LOCK: Final = "erasing/lock"
 _PATIENCE_SECONDS: Final = 60.0
+# What a process that was killed was about to start has its locks for a moment longer.
+_MOMENT_SECONDS: Final = 0.1
 
 Seal = Callable[[Sequence[Version]], None]
 
@@ -145,15 +147,17 @@ def resume(writer: Writer) -> str | None:
     Returns the deletion that was finished, an empty text if it was undone because
     nothing had changed yet, None if there was none.
     """
-    smp = writer.reader.local.folder
-    if not journal.exists(smp):
-        return None
+    git = writer.reader.repository.git
     try:
-        with _alone(writer, "finishing a deletion", 0):
-            return _resumed(writer)
+        if journal.exists(writer.reader.local.folder):
+            with _alone(writer, "finishing a deletion", _MOMENT_SECONDS):
+                return _resumed(writer)
+        with locked(git / _LOCK, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"):
+            gc.forget(git)
     except LockedError:
         # Whoever holds it is at work on it, or Git packs, and it is finished later.
-        return None
+        pass
+    return None
 
 
 @contextmanager

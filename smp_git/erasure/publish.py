@@ -163,6 +163,9 @@ class Publisher:
                 journal.reached("reference moved")
         changed = {name: tip.hex() for name, tip in self._new.items()}
         references.write_packed(self._git, {name: changed.get(name) for name in old} | changed)
+        if references.read(self._git) != changed:
+            # A person's command made one that nobody knew of, and would be left without objects.
+            raise MovedError(MAIN)
 
     def _move(self, name: str, old: bytes | None, new: bytes | None) -> None:
         if new is None:

@@ -252,6 +252,10 @@ def tidy(git: Path, known: Tombstones) -> None:
         for path in git.glob(pattern):
             if path.is_file():
                 path.unlink(missing_ok=True)
+    for pack in (git / "objects/pack").glob("pack-*.pack"):
+        # Whoever was to make its index died; nobody reads it, and no scan would look into it.
+        if not pack.with_suffix(".idx").exists():
+            pack.unlink()
     _drop_logs(git / "logs")
     _tidy_local(git / "smp", known)
 

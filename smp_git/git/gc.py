@@ -44,7 +44,14 @@ def kept_out(git: Path, deadline: float, doing: str) -> Iterator[None]:
                 time.sleep(_ASKED_EVERY_SECONDS)
         yield
     finally:
-        locks.drop()
+        # On a disk that is read-only by now they stay, and name a process that is gone.
+        with suppress(OSError):
+            locks.drop()
+
+
+def forget(git: Path) -> None:
+    """Remove what a process of ours left that died while it kept gc out; see `kept_out`."""
+    _Locks(git).drop()
 
 
 class _Locks:
@@ -64,7 +71,7 @@ class _Locks:
 
     def are_taken(self) -> bool:
         """Take them, if nobody else has one."""
-        # Not locked to look: a gc that begins at that moment would give up.
+        # Not linked to look: a gc that begins at that moment would give up.
         if runs(self._git) or self._maintenance.exists():
             return False
         with suppress(FileExistsError):

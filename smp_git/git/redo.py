@@ -173,11 +173,18 @@ class Redo:
 
     def _emptied(self, fd: int) -> None:
         records = _records(os.pread(fd, self._end, 0))
-        objects = {name: data for record in records for name, data in record.objects}
-        storage.outlive_gc(Path(self._git, "objects"), objects)
+        storage.outlive_gc(Path(self._git, "objects"), _stored(records))
         disk.force_files(sorted(_files(self._git, records)), f"{self._git}/smp")
         disk.write_all_at(fd, bytes(self._end), 0)
         self._frame, self._at, self._end, self._sum = b"", 0, 0, 0
+
+    def repeat(self, before: Path | None) -> Path:
+        """Put what the line has into a pack beside a gc, instead of the one `before`."""
+        made = storage.repeat(Path(self._git, "objects"), _stored(self.records()))
+        if before is not None:
+            for suffix in (".idx", ".pack"):
+                before.with_suffix(suffix).unlink(missing_ok=True)
+        return made
 
     def held(self, name: str) -> Object | None:
         """Return an object that the line holds, for one that a gc has taken meanwhile."""
@@ -339,6 +346,10 @@ def _records(data: bytes) -> list[Record]:
         found.append(_unpacked(body))
         at, before = start + length, _FRAME.unpack(frame)[2]
     return found
+
+
+def _stored(records: Iterable[Record]) -> dict[ObjectId, bytes]:
+    return {name: data for record in records for name, data in record.objects}
 
 
 def _objects(git: str, records: Iterable[Record]) -> set[str]:

@@ -96,6 +96,8 @@ class Repository:
         self.redo = Redo(self._git)
         # Whoever writes once needs no line: forcing all out costs no more than emptying it.
         self._has_published = False
+        # The pack that has what the line has, as long as a gc is at work.
+        self._repeated: Path | None = None
 
     def close(self) -> None:
         """Let go of packs and files."""
@@ -250,8 +252,11 @@ class Repository:
 
     def walk(self, start: CommitId) -> Iterator[Commit]:
         """Yield the commits reachable from `start`, newest first, none before its children."""
-        for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
-            yield self.commit(CommitId(str(found.id)))
+        try:
+            for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
+                yield self.commit(CommitId(str(found.id)))
+        except _UNREADABLE as error:
+            raise _damaged(start, error) from error
 
     def beyond(self, tips: Iterable[CommitId], known: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and `known` ones do not."""
@@ -271,10 +276,12 @@ class Repository:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
         pair = left, right
         if pair not in self._common:
-            # Its stub leaves out that there may be none.
-            found: pygit2.Oid | None = self._repo.merge_base(
-                pygit2.Oid(hex=left), pygit2.Oid(hex=right)
-            )
+            ends = pygit2.Oid(hex=left), pygit2.Oid(hex=right)
+            try:
+                # Its stub leaves out that there may be none.
+                found: pygit2.Oid | None = self._repo.merge_base(*ends)
+            except _UNREADABLE as error:
+                raise _damaged(left, error) from error
             _remember(self._common, pair, CommitId(str(found)) if found is not None else None)
         return self._common[pair]
 
@@ -330,7 +337,14 @@ class Repository:
             if line is not None:
                 with line:
                     self._publish_ahead(ref, expected, new, written, line)
+                if gc.runs(self._git):
+                    # Until then, and on a disk that is full, the line alone has it.
+                    with suppress(OSError):
+                        self._repeated = self.redo.repeat(self._repeated)
                 return
+        if gc.runs(self._git):
+            # For whoever comes after this process, if it dies before it has done it again.
+            written.outlive_gc()
         self._publish_forced(ref, expected, new, written)
         self._has_published = True
         # The write stands, whatever becomes of this on a disk that is full.

@@ -40,7 +40,7 @@ class _Pack(NamedTuple):
     pack: bytes
     idx: bytes
 
-    def put(self, folder: Path) -> None:
+    def put(self, folder: Path) -> Path:
         """Write it under a name of its own, whatever else holds the same, and force it out."""
         # The index makes the pack visible, so it comes last.
         stem = folder / "pack" / f"pack-{secrets.token_hex(20)}"
@@ -49,6 +49,7 @@ class _Pack(NamedTuple):
             # Not in the object store, where a gc may take it for litter.
             disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp")
             path.chmod(0o400)
+        return stem
 
 
 class Written:
@@ -192,11 +193,16 @@ def outlive_gc(folder: Path, items: Mapping[ObjectId, bytes]) -> None:
     were not there when it looked, and whatever it took stands here as it stood on the disk.
     """
     if gc.runs(folder.parent):
-        _packed({name: unframed(data) for name, data in items.items()}).put(folder)
+        repeat(folder, items)
         return
     for name, data in items.items():
         if not os.access(f"{folder}/{name[:2]}/{name[2:]}", os.F_OK):
             restore(folder, name, data)
+
+
+def repeat(folder: Path, items: Mapping[ObjectId, bytes]) -> Path:
+    """Put loose objects into a new pack as well; return its path without a suffix."""
+    return _packed({name: unframed(data) for name, data in items.items()}).put(folder)
 
 
 def unframed(data: bytes) -> Object:

@@ -145,6 +145,29 @@ def test_what_a_gc_left_that_died_does_not_hold_a_deletion_up(shop: Session, clo
     assert not sign.exists()
 
 
+_PLANNING = """
+import os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from smp_git import Session
+from smp_git.erasure import erase
+erase.make_plan = lambda *arguments: os._exit(73)
+session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
+erase.erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
+"""
+
+
+def test_deletion_killed_before_it_changed_anything_leaves_no_lock(shop: Session, clock: Clock) -> None:  # fmt: skip
+    with _started(_PLANNING, shop.path) as process:
+        process.communicate()
+        assert process.returncode == 73
+    assert (shop.path / ".git/objects/maintenance.lock").exists()
+    with Session(shop.path, clock):
+        pass
+
+    assert [*shop.path.glob(".git/**/*.lock"), *shop.path.glob(".git/gc.pid*"), *shop.path.glob(".git/smp/gc-lock")] == []  # fmt: skip
+
+
 _KILLED = """
 import os, sys
 from datetime import UTC, datetime
@@ -166,6 +189,16 @@ def test_killed_deletion_keeps_no_gc_out(shop: Session, clock: Clock) -> None:
     assert erase(shop._writer, ["DEC-0001"], by="a", now=clock()).proof.clean
     git(shop.path, "maintenance", "run")
     assert [*shop.path.glob(".git/**/*.lock"), *shop.path.glob(".git/smp/gc-lock")] == []
+
+
+def test_pack_without_an_index_goes_with_the_deletion(shop: Session, clock: Clock) -> None:
+    git(shop.path, "gc", "-q")
+    (index,) = shop.path.glob(".git/objects/pack/*.idx")
+    orphan = index.with_name("pack-" + "1" * 40 + ".pack")
+    orphan.write_bytes(index.with_suffix(".pack").read_bytes())
+
+    assert erase(shop._writer, ["DEC-0001"], by="a", now=clock()).proof.clean
+    assert not orphan.exists()
 
 
 @pytest.mark.slow
