@@ -13,7 +13,7 @@ from smp_git.assembly import Change
 from smp_git.checkout import check_out, is_lost, standing
 from smp_git.errors import SmpError
 from smp_git.format.ids import is_index, parse_path
-from smp_git.git import disk, staging, storage
+from smp_git.git import disk, references, staging, storage
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.redo import Record, Redo
@@ -79,6 +79,7 @@ def is_needed(reader: Reader) -> bool:
         or local.rebooted()
         or (local.folder / "ref").exists()
         or staging.is_locked_by_us(reader.repository.git)
+        or references.is_locked_by_us(reader.repository.git)
     )
 
 
@@ -89,7 +90,8 @@ def repair(reader: Reader) -> list[str]:
     git = reader.repository.git
     for ref in (*_locked_by_us(git), reader.ref):
         drop_own_ref_lock(git, ref)
-    staging.drop_own_index_lock(reader.repository.git)
+    staging.drop_own_index_lock(git)
+    references.drop_own_lock(git)
     local.sweep()
     mended: list[str] = []
     if reader.repository.checked_out() == MAIN:

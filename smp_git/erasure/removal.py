@@ -254,7 +254,7 @@ def tidy(git: Path, known: Tombstones) -> None:
                 path.unlink(missing_ok=True)
     for pack in (git / "objects/pack").glob("pack-*.pack"):
         # Whoever was to make its index died; nobody reads it, and no scan would look into it.
-        if not pack.with_suffix(".idx").exists():
+        if not any(pack.with_suffix(suffix).exists() for suffix in (".idx", ".keep")):
             pack.unlink()
     _drop_logs(git / "logs")
     _tidy_local(git / "smp", known)

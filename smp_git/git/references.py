@@ -19,6 +19,8 @@ _ZERO: Final = "0" * 40
 _OWN_FOLDERS: Final = 2
 # As long as Git itself takes to pack very many.
 _LOCK_SECONDS: Final = 10.0
+_PACKED_LOCK: Final = "packed-refs.lock"
+_OWN_LOCK: Final = "smp/packed-lock"
 STASH_LOG: Final = "logs/refs/stash"
 HEAD: Final = "HEAD"
 
@@ -100,14 +102,24 @@ def write_packed(git: Path, changes: Mapping[str, str | None]) -> None:
 @contextmanager
 def _packing(git: Path) -> Iterator[Path]:
     """Hold Git's lock of `packed-refs`, so that no reference is being packed; yield its file."""
-    lock = git / "packed-refs.lock"
-    with disk.linked(git / "smp" / "packed-lock", lock, _LOCK_SECONDS) as mine:
+    lock = git / _PACKED_LOCK
+    with disk.linked(git / _OWN_LOCK, lock, _LOCK_SECONDS) as mine:
         if not mine:
             raise LockedError(
                 f"another Git process holds {lock}",
                 hint="wait for it to end; if none runs, remove that file",
             )
         yield lock
+
+
+def is_locked_by_us(git: Path) -> bool:
+    """Whether a process of ours has not let go of `packed-refs`."""
+    return (git / _OWN_LOCK).exists()
+
+
+def drop_own_lock(git: Path) -> None:
+    """Remove the lock of `packed-refs` that a dead process of ours left."""
+    disk.drop_own_lock(git / _OWN_LOCK, git / _PACKED_LOCK)
 
 
 def _rewrite(git: Path, lock: Path, changes: Mapping[str, str | None]) -> None:
@@ -117,7 +129,7 @@ def _rewrite(git: Path, lock: Path, changes: Mapping[str, str | None]) -> None:
     }
     if kept != found:
         text = "".join(f"{value} {name}\n" for name, value in sorted(kept.items()))
-        disk.overwrite_file(lock, text.encode("utf-8", "surrogateescape"))
+        disk.overwrite_file(lock, text.encode("utf-8", "surrogateescape"), durably=True)
         lock.replace(git / "packed-refs")
 
 

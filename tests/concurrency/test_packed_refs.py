@@ -67,6 +67,18 @@ def test_lock_of_a_process_that_died_holds_nobody_up(session: Session, monkeypat
     assert not (session.path / ".git/packed-refs.lock").exists()
 
 
+def test_lock_of_a_process_that_died_is_gone_after_the_next_open(session: Session) -> None:
+    own = session.path / ".git/smp/packed-lock"
+    session.close()
+    own.touch()
+    (session.path / ".git/packed-refs.lock").hardlink_to(own)
+    with Store.open(session.path.parents[1]).session("busy"):
+        pass
+
+    git(session.path, "pack-refs", "--all")
+    assert not own.exists()
+
+
 def test_reference_that_is_being_packed_is_read(session: Session) -> None:
     session.add("finding", "No MFA", agent="a")
     git(session.path, "branch", "aside")
