@@ -18,12 +18,6 @@ from tests.concurrency.writers import COMMAND, LIBRARY, assert_sound, beside, wr
 from tests.support import gc_at_work, git, python
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """The session `busy`, on the real clock."""
-    return Store.init(tmp_path / "store").create_session("busy")
-
-
 def _assert_sound(session: Session, names: Sequence[str]) -> None:
     session.close()
     assert_sound(session.path.parents[1], names)

@@ -15,12 +15,6 @@ from tests.concurrency.writers import assert_sound, beside
 from tests.support import git
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """The session `busy`, on the real clock."""
-    return Store.init(tmp_path / "store").create_session("busy")
-
-
 def _names(session: Session) -> list[str]:
     return sorted(branch.name for branch in session.branches())
 

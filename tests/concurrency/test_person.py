@@ -17,12 +17,6 @@ from tests.support import ROOT, git
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """The session `busy`, on the real clock."""
-    return Store.init(tmp_path / "store").create_session("busy")
-
-
-@pytest.fixture
 def with_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the hooks find the command `smp` of this checkout."""
     program = tmp_path / "bin/smp"
