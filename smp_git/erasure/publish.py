@@ -16,7 +16,7 @@ from smp_git.format import messages, tombstones
 from smp_git.format.ids import INDEX, parse_id
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.tombstones import Tombstones, ids_of
-from smp_git.git import command, disk, packs, references
+from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -65,7 +65,7 @@ class Publisher:
             Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored
         ]
         if fresh:
-            removal.write_pack(self._git, packs.pack(fresh))
+            storage.write_pack(self._git / "objects", packs.pack(fresh))
             self._stored.update(made)
         journal.reached("objects written")
         return CommitId(self._new[ref].hex())

@@ -18,9 +18,8 @@ from smp_git.erasure.wording import mentions
 from smp_git.errors import InvalidError
 from smp_git.format.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
-from smp_git.git import command, disk, packs
+from smp_git.git import command, disk, packs, storage
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId
-from smp_git.git.packs import Pack
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
 
@@ -30,7 +29,7 @@ _STALE: Final = (
     "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "AUTO_MERGE", "MERGE_AUTOSTASH", "COMMIT_EDITMSG",
     "MERGE_MSG", "MERGE_RR", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION",
     "objects/info/commit-graph", "objects/info/packs", "objects/pack/multi-pack-index",
-    "gc.log", "info/refs", "objects/pack/tmp_smp",
+    "gc.log", "info/refs",
 )  # fmt: skip
 _STALE_FOLDERS: Final = (
     "rr-cache", "lost-found", "objects/info/commit-graphs", "objects/pack/multi-pack-index.d",
@@ -213,16 +212,7 @@ def _copy_living(repository: Repository, rewriter: Rewriter, old: list[Path], go
 
     made = survivors(old, gone, read, rewriter.series().get)
     if made is not None:
-        write_pack(repository.git, made)
-
-
-def write_pack(git: Path, pack: Pack) -> None:
-    """Put a pack into the object store, on the medium; its index makes it visible, so it is last."""
-    folder = git / "objects" / "pack"
-    for suffix, data in ((".pack", pack.pack), (".idx", pack.idx)):
-        path = folder / f"{pack.name}{suffix}"
-        disk.replace_durably(path, data, folder / "tmp_smp")
-        path.chmod(0o400)
+        storage.write_pack(repository.git / "objects", made)
 
 
 def _unlink_loose(folder: Path, gone: set[bytes]) -> int:

@@ -135,7 +135,7 @@ def write_durably(path: Path, data: bytes) -> None:
     force_folder(path.parent)
 
 
-def overwrite_file(path: Path | str, data: bytes, *, durably: bool = False) -> None:
+def overwrite_file(path: Path | str, data: bytes) -> None:
     """Make an existing file hold `data`, in place.
 
     A replacement by name costs more than the rest of a commit: the file system writes
@@ -146,8 +146,6 @@ def overwrite_file(path: Path | str, data: bytes, *, durably: bool = False) -> N
     try:
         write_all(fd, data)
         os.ftruncate(fd, len(data))
-        if durably:
-            force(fd)
     finally:
         os.close(fd)
 

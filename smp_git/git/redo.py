@@ -8,10 +8,11 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from smp_git.git import disk, storage
+from smp_git.git import disk, packs, storage
 from smp_git.git.objects import Object, ObjectId
 from smp_git.memory import CommitId
 
@@ -59,6 +60,8 @@ class Redo:
         self._frame = b""
         self._at = self._end = self._sum = 0
         self.is_used = False
+        # Has what the line has, beside a gc.
+        self._pack: Path | None = None
 
     # Writing
 
@@ -178,13 +181,15 @@ class Redo:
         disk.write_all_at(fd, bytes(self._end), 0)
         self._frame, self._at, self._end, self._sum = b"", 0, 0, 0
 
-    def repeat(self, before: Path | None) -> Path:
-        """Put what the line has into a pack beside a gc, instead of the one `before`."""
-        made = storage.repeat(Path(self._git, "objects"), _stored(self.records()))
-        if before is not None:
-            for suffix in (".idx", ".pack"):
-                before.with_suffix(suffix).unlink(missing_ok=True)
-        return made
+    def repeat(self) -> None:
+        """Put what the line has into a pack beside a gc, instead of the one before."""
+        objects = _stored(self.records())
+        before, self._pack = self._pack, storage.repeat(Path(self._git, "objects"), objects)
+        with suppress(FileNotFoundError):
+            # Once the line was emptied, that one may be the only place of what it has.
+            if before and {packs.text(name) for name in packs.names(before.with_suffix(".idx"))} <= objects.keys():  # fmt: skip
+                for suffix in (".idx", ".pack"):
+                    before.with_suffix(suffix).unlink()
 
     def held(self, name: str) -> Object | None:
         """Return an object that the line holds, for one that a gc has taken meanwhile."""

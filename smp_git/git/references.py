@@ -129,8 +129,7 @@ def _rewrite(git: Path, lock: Path, changes: Mapping[str, str | None]) -> None:
     }
     if kept != found:
         text = "".join(f"{value} {name}\n" for name, value in sorted(kept.items()))
-        disk.overwrite_file(lock, text.encode("utf-8", "surrogateescape"), durably=True)
-        lock.replace(git / "packed-refs")
+        disk.replace_durably(git / "packed-refs", text.encode("utf-8", "surrogateescape"), lock)
 
 
 def collisions(new: Iterable[str], there: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,6 @@ _TYPES: Final = {
 _KINDS: Final = {name: kind for kind, name in _TYPES.items()}
 _UNREADABLE: Final = (KeyError, ValueError, pygit2.GitError)
 
-_T = TypeVar("_T")
 
 if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
     raise FormatError(
@@ -96,8 +95,6 @@ class Repository:
         self.redo = Redo(self._git)
         # Whoever writes once needs no line: forcing all out costs no more than emptying it.
         self._has_published = False
-        # The pack that has what the line has, as long as a gc is at work.
-        self._repeated: Path | None = None
 
     def close(self) -> None:
         """Let go of packs and files."""
@@ -340,7 +337,7 @@ class Repository:
                 if gc.runs(self._git):
                     # Until then, and on a disk that is full, the line alone has it.
                     with suppress(OSError):
-                        self._repeated = self.redo.repeat(self._repeated)
+                        self.redo.repeat()
                 return
         if gc.runs(self._git):
             # For whoever comes after this process, if it dies before it has done it again.

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
-from smp_git.git import disk, gc
+from smp_git.git import disk, gc, packs
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -23,6 +23,7 @@ from smp_git.git.objects import (
     framed,
     stored,
 )
+from smp_git.git.packs import Pack, Packed
 
 # From here on one pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
@@ -34,24 +35,6 @@ _SMALL: Final = 4_000
 _TRIES: Final = 20
 
 
-class _Pack(NamedTuple):
-    """The bytes of a pack and of its index."""
-
-    pack: bytes
-    idx: bytes
-
-    def put(self, folder: Path) -> Path:
-        """Write it under a name of its own, whatever else holds the same, and force it out."""
-        # The index makes the pack visible, so it comes last.
-        stem = folder / "pack" / f"pack-{secrets.token_hex(20)}"
-        for suffix, data in ((".pack", self.pack), (".idx", self.idx)):
-            path = stem.with_suffix(suffix)
-            # Not in the object store, where a gc may take it for litter.
-            disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp")
-            path.chmod(0o400)
-        return stem
-
-
 class Written:
     """New objects on the disk whose data is not yet forced out; keeps them open until then."""
 
@@ -61,7 +44,7 @@ class Written:
         self._folders: set[str] = set()
         # What a record of the write-ahead line may stand for; a pack is more than that.
         self.objects: list[tuple[ObjectId, bytes]] = []
-        self.packs: list[tuple[Path, _Pack]] = []
+        self.packs: list[Pack] = []
         self.counters: Mapping[str, int] = {}
         self.is_loose = True
 
@@ -82,9 +65,12 @@ class Written:
 
     def outlive_gc(self) -> None:
         """See to it that no gc takes what was written before a reference named it."""
-        for index, made in self.packs:
-            if gc.runs(self._folder.parent) or not index.exists():
-                made.put(self._folder)
+        for made in self.packs:
+            if (
+                gc.runs(self._folder.parent)
+                or not (self._folder / f"pack/{made.name}.idx").exists()
+            ):
+                write_pack(self._folder, _renamed(made))
         if self.objects:
             outlive_gc(self._folder, dict(self.objects))
 
@@ -202,18 +188,32 @@ def outlive_gc(folder: Path, items: Mapping[ObjectId, bytes]) -> None:
 
 def repeat(folder: Path, items: Mapping[ObjectId, bytes]) -> Path:
     """Put loose objects into a new pack as well; return its path without a suffix."""
-    return _packed({name: unframed(data) for name, data in items.items()}).put(folder)
+    objects = (unframed(data) for data in items.values())
+    made = packs.pack(Packed(bytes.fromhex(each.id), each.type, each.data) for each in objects)
+    return write_pack(folder, _renamed(made))
+
+
+def _renamed(made: Pack) -> Pack:
+    """Return a pack under a name that no gc can know."""
+    return made._replace(name=f"pack-{secrets.token_hex(20)}")
+
+
+def write_pack(folder: Path, made: Pack) -> Path:
+    """Put a pack into the object store at `folder`, on the medium; return its path, no suffix."""
+    stem = folder / "pack" / made.name
+    # The index makes the pack visible, so it comes last.
+    for suffix, data in ((".pack", made.pack), (".idx", made.idx)):
+        path = stem.with_suffix(suffix)
+        # Not in the object store, where a gc may take it for litter.
+        disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp")
+        path.chmod(0o400)
+    return stem
 
 
 def unframed(data: bytes) -> Object:
     """Return the object that a loose file holds."""
     head, _, body = zlib.decompress(data).partition(b"\0")
     return Object(head.partition(b" ")[0], body)
-
-
-def _packed(objects: dict[ObjectId, Object]) -> _Pack:
-    data, rows = _pack(objects)
-    return _Pack(data, _index(rows, data[-20:]))
 
 
 def _place(path: str, data: bytes, folder: str) -> int:
@@ -241,15 +241,16 @@ def _place(path: str, data: bytes, folder: str) -> int:
 
 
 def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
-    unique = {item.id: item for item in objects}
-    made = _packed(unique)
-    names = b"".join(bytes.fromhex(name) for name in sorted(unique))
-    stem = f"{folder}/pack/pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
+    data, rows = _pack({item.id: item for item in objects})
+    names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
+    name = f"pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
+    made = Pack(name, data, _index(rows, data[-20:]))
     # The index makes the pack visible, so it comes last.
     written.is_loose = False
-    written.packs.append((Path(f"{stem}.idx"), made))
-    written.keep(_place(f"{stem}.pack", made.pack, f"{folder}"), f"{folder}/pack")
-    written.keep(_place(f"{stem}.idx", made.idx, f"{folder}"), f"{folder}/pack")
+    written.packs.append(made)
+    for suffix, part in ((".pack", made.pack), (".idx", made.idx)):
+        path = f"{folder}/pack/{name}{suffix}"
+        written.keep(_place(path, part, f"{folder}"), f"{folder}/pack")
 
 
 def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:
