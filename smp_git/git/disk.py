@@ -107,9 +107,9 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int =
     rename_into(scratch, path)
 
 
-def replace_durably(path: Path | str, data: bytes, scratch: Path | str) -> None:
+def replace_durably(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
     """Make `path` hold `data` on the medium when this returns."""
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    fd = created(str(scratch), mode)
     try:
         write_all(fd, data)
         force(fd)
@@ -150,14 +150,17 @@ def overwrite_file(path: Path | str, data: bytes) -> None:
         os.close(fd)
 
 
-def created(path: str) -> int:
-    """Return a descriptor of a new, empty, read-only file, making its folder if it is missing."""
+def created(path: str, mode: int = 0o400) -> int:
+    """Return a descriptor of a new, empty file, making its folder if it is missing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     try:
-        return os.open(path, flags, 0o400)
+        return os.open(path, flags, mode)
     except FileNotFoundError:
         Path(path).parent.mkdir(mode=0o700, exist_ok=True)
-        return os.open(path, flags, 0o400)
+    except PermissionError:
+        # Read-only, and left by a dead process.
+        os.unlink(path)  # noqa: PTH108 - a Path costs more than the call
+    return os.open(path, flags, mode)
 
 
 @contextmanager

@@ -328,7 +328,7 @@ class Repository:
         The caller holds the session's lock. Raises MovedError, with nothing changed,
         if the reference is elsewhere.
         """
-        ahead = self._has_published and (self.durable or gc.runs(self._git))
+        ahead = gc.runs(self._git) or (self._has_published and self.durable)
         if ahead and written.objects and written.is_loose:
             line = self.redo.room(_HEAD_SIZE + written.size) if written.size <= LARGEST else None
             if line is not None:

@@ -205,8 +205,7 @@ def write_pack(folder: Path, made: Pack) -> Path:
     for suffix, data in ((".pack", made.pack), (".idx", made.idx)):
         path = stem.with_suffix(suffix)
         # Not in the object store, where a gc may take it for litter.
-        disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp")
-        path.chmod(0o400)
+        disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp", 0o400)
     return stem
 
 
