@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Session, Store, upkeep
 from smp_git.git import disk
 from smp_git.git.repository import Repository
 from tests.concurrency.writers import COMMAND, LIBRARY, assert_sound, beside, writing
@@ -36,6 +36,12 @@ def _prune_now(session: Session, before: set[Path]) -> None:
     for file in _files(session) - before:
         if file.parent.name != "pack":
             file.unlink()
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody empty the write-ahead line in the background, however slow the disk is."""
+    monkeypatch.setattr(upkeep, "_QUIET_SECONDS", 60.0)
 
 
 # While a gc with --prune=now is at work that looked before, and takes what nothing named then
@@ -67,6 +73,7 @@ def test_writes_of_a_batch_outlive_a_gc(session: Session, monkeypatch: pytest.Mo
     _assert_sound(session, names)
 
 
+@pytest.mark.usefixtures("line")
 @pytest.mark.parametrize("ended", [False, True], ids=["at work at the end", "ended before"])
 def test_later_writes_outlive_a_gc(session: Session, ended: bool) -> None:
     names = [session.add("finding", "The first", agent="a").id]
@@ -82,6 +89,7 @@ def test_later_writes_outlive_a_gc(session: Session, ended: bool) -> None:
     _assert_sound(session, names)
 
 
+@pytest.mark.usefixtures("line")
 def test_another_process_reads_and_writes_before_what_a_gc_took_is_back(session: Session) -> None:
     names = [session.add("finding", "The first", agent="a").id]
     other = Store.open(session.path.parents[1]).session("busy")
