@@ -98,7 +98,8 @@ class Store(Sharing):
             if not (place / ".gitignore").exists():
                 (place / ".gitignore").write_text("*\n")
             if not (place / "config.yaml").exists():
-                disk.write_durably(place / "config.yaml", f"format: {FORMAT}\n".encode())
+                said = f"format: {FORMAT}\n".encode()
+                disk.replace_durably(place / "config.yaml", said, place / ".config.yaml.tmp")
         return cls(place, clock=clock)
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Final
 
 from smp_git import repair
 from smp_git.errors import SmpError
-from smp_git.git import staging
+from smp_git.git import gc, staging
 from smp_git.git.repository import MAIN
 from smp_git.transaction import Writer
 
@@ -143,12 +143,13 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     """Mend what a dead writer or a power cut left, unless somebody is writing now."""
     writer = keeper.writer
     reader = writer.reader
-    if any((reader.local.folder / name).exists() for name in ("erasure.json", "gc-lock")):
+    git = reader.repository.git
+    if (reader.local.folder / "erasure.json").exists() or gc.is_locked_by_us(git):
         from smp_git.erasure.erase import resume  # noqa: PLC0415 - only after a crash
 
         with suppress(SmpError):
             resume(writer)
-    behind = not staging.is_current(reader.repository.git, reader.main().tree)
+    behind = not staging.is_current(git, reader.main().tree)
     if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
         # Reading needs none of this; the next writer repairs before it writes.
         with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:

@@ -142,7 +142,7 @@ def is_interrupted(writer: Writer) -> bool:
 
 
 def resume(writer: Writer) -> str | None:
-    """Finish or undo an interrupted deletion.
+    """Finish or undo an interrupted deletion, or let go of what one left that had not begun.
 
     Returns the deletion that was finished, an empty text if it was undone because
     nothing had changed yet, None if there was none.

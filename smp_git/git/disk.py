@@ -122,19 +122,6 @@ def replace_durably(path: Path | str, data: bytes, scratch: Path | str, mode: in
     force_folder(Path(path).parent)
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Make `path` hold `data` on the medium, whole or not at all."""
-    scratch = path.with_name(f".{path.name}.tmp")
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        write_all(fd, data)
-        force(fd)
-    finally:
-        os.close(fd)
-    scratch.rename(path)
-    force_folder(path.parent)
-
-
 def overwrite_file(path: Path | str, data: bytes) -> None:
     """Make an existing file hold `data`, in place.
 

@@ -20,6 +20,7 @@ _ASKED_EVERY_SECONDS: Final = 0.02
 _MOST: Final = 512
 # Behind what Git reads there: the process and the machine.
 _OURS: Final = "smp"
+_OWN_LOCK: Final = "smp/gc-lock"
 
 
 def runs(git: Path | str) -> bool:
@@ -49,6 +50,11 @@ def kept_out(git: Path, deadline: float, doing: str) -> Iterator[None]:
             locks.drop()
 
 
+def is_locked_by_us(git: Path) -> bool:
+    """Whether a process of ours keeps gc out, or died while it did."""
+    return (git / _OWN_LOCK).exists()
+
+
 def forget(git: Path) -> None:
     """Remove what a process of ours left that died while it kept gc out; see `kept_out`."""
     _Locks(git).drop()
@@ -59,7 +65,7 @@ class _Locks:
 
     def __init__(self, git: Path) -> None:
         self._git = git
-        self._own = git / "smp" / "gc-lock"
+        self._own = git / _OWN_LOCK
         self._gc = git / "gc.pid"
         self._gc_lock = git / "gc.pid.lock"
         self._maintenance = git / "objects" / "maintenance.lock"

@@ -61,7 +61,6 @@ _TYPES: Final = {
 _KINDS: Final = {name: kind for kind, name in _TYPES.items()}
 _UNREADABLE: Final = (KeyError, ValueError, pygit2.GitError)
 
-
 if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
     raise FormatError(
         f"libgit2 {pygit2.LIBGIT2_VERSION} is older than 1.9.5, which this program needs",

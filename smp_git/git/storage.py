@@ -66,10 +66,8 @@ class Written:
     def outlive_gc(self) -> None:
         """See to it that no gc takes what was written before a reference named it."""
         for made in self.packs:
-            if (
-                gc.runs(self._folder.parent)
-                or not (self._folder / f"pack/{made.name}.idx").exists()
-            ):
+            index = self._folder / f"pack/{made.name}.idx"
+            if gc.runs(self._folder.parent) or not index.exists():
                 write_pack(self._folder, _renamed(made))
         if self.objects:
             outlive_gc(self._folder, dict(self.objects))

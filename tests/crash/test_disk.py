@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from smp_git import Memory, Store
 from smp_git.errors import SmpError, StorageError
+from smp_git.git import disk
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import assert_ready, state
 from tests.crash.disks import mounted, run
@@ -136,3 +137,27 @@ def test_user_without_a_home_writes(tmp_path: Path) -> None:
 
     assert (done.stdout, done.stderr) == ("FIND-0001\n", "")
     assert_clean(tmp_path / "store/active/shop")
+
+
+@contextmanager
+def _ordinary(folder: Path) -> Iterator[None]:
+    """Be a user who owns a folder, and whom read-only files refuse."""
+    if os.geteuid():
+        yield
+        return
+    os.chown(folder, 65534, 65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_read_only_file_of_a_dead_writer_does_not_refuse_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    with _ordinary(tmp_path):
+        Path("scratch").touch(0o400)
+        disk.replace_durably("whole", b"said", "scratch", 0o400)
+
+        assert Path("whole").read_bytes() == b"said"
+        assert not Path("scratch").exists()
