@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypedDict, Unpack, overload
 
-from smp_git.errors import InvalidError, RefusedError
+from smp_git.errors import InvalidError, RefusedError, SmpError
 from smp_git.memory import Memory, agent_name
 from smp_git.questions import Questions
 from smp_git.redact.rules import Rules
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from smp_git.recovery.trash import Deleted
 
 REPLACEMENT: Final = "[REDACTED]"
-# Ends the id of a redaction, so that opening a session need not read its records.
-REDACTING: Final = "-redact"
 
 
 class Home(NamedTuple):
@@ -126,7 +123,8 @@ class Deletions(Questions):
 
     def purge(self, ids: str | Iterable[str] | None = None, *, expired: bool = False, older_than: datetime | str | timedelta | None = None, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
         """Make deleted memories unrecoverable: some, those past their deadline, or older ones."""
-        from smp_git.recovery import purge as purging  # noqa: PLC0415 - few programs delete
+        from smp_git.recovery import copies  # noqa: PLC0415 - few programs delete
+        from smp_git.recovery import purge as purging  # noqa: PLC0415
 
         if sum((ids is not None, expired, older_than is not None)) != 1:
             raise InvalidError("a purge is of ids, of what is expired, or of what is older than a time")  # fmt: skip
@@ -140,7 +138,7 @@ class Deletions(Questions):
         if dry_run:
             due = tuple(item.id for record in records for item in record.items)
             return purging.Purged(ids=due, copies=len(records), dry_run=True)
-        purging.follow(site)
+        copies.follow(site)
         return purging.purge_due(site, records, now, by=self._by(by))
 
     def redact(self, pattern: str | re.Pattern[str], replacement: str = REPLACEMENT, *, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Redaction:  # fmt: skip
@@ -219,20 +217,12 @@ class Deletions(Questions):
         return self._home
 
     def _finish_deletions(self) -> None:
-        """Bring back the redacted texts that a process which died has left behind."""
-        if self._home is None:
-            return
-        place = self._home.store / "deleted" / self._reader.path.name
-        with suppress(OSError):
-            if any(name.endswith(REDACTING) for name in os.listdir(place)):  # noqa: PTH208 - asked at every opening
-                self._finish_redactions()
+        """Finish a deletion that was interrupted."""
+        if self._home is not None and (self._reader.local.folder / "erasure.json").exists():
+            from smp_git.recovery import resumption  # noqa: PLC0415 - only after a crash
 
-    def _finish_redactions(self) -> None:
-        from smp_git.recovery import redaction  # noqa: PLC0415 - few programs delete
-
-        site = self._site()
-        if site.trash.is_redacting():
-            redaction.finish(site)
+            with suppress(SmpError):
+                resumption.finish(self._site())
 
     def _uid(self) -> str:
         raise NotImplementedError

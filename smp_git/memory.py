@@ -76,7 +76,7 @@ COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned
 # Values that lost in a merge; only a merge adds to them.
 CONTESTED: Final = "contested"
 _STRUCTURAL: Final = frozenset(
-    ("id", "kind", "generation", "created_at", "updated_at", "agent", "tags", "links")
+    ("id", "kind", "life", "generation", "created_at", "updated_at", "agent", "tags", "links")
 )
 
 CONFIDENCE_RANKS: Final[Mapping[str, float]] = {
@@ -112,7 +112,8 @@ class Memory:
 
     `content` is the main text, `title` its short form, `fields` everything else that
     is the kind's own or the user's. `path`, `commit` and `size_bytes` say where it was
-    read; they are not part of the memory. `duplicate_of` names a recent memory that
+    read; they are not part of the memory. `life` names the restoration or redaction that
+    this is of, if any; `duplicate_of` names a recent memory that
     says the same, when an addition noticed one; `redacted` says which secrets the write
     took out, by pattern and count.
     """
@@ -127,7 +128,7 @@ class Memory:
     links: tuple[Link, ...] = ()
     fields: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     updated_at: datetime | None = None
-    generation: int = 1
+    life: str = ""
     path: str = field(default="", compare=False)
     commit: CommitId = field(default=CommitId(""), compare=False)
     size_bytes: int = field(default=0, compare=False)
@@ -157,7 +158,7 @@ class Memory:
             "content": self.content,
             "fields": deepcopy(dict(self.fields)),
             "links": [{"relation": link.relation, "target": link.target} for link in self.links],
-            "generation": self.generation,
+            "life": self.life or None,
             "size_bytes": self.size_bytes,
             "path": self.path,
             "commit": self.commit,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smp_git.errors import InvalidFileError, MemoryNotFoundError, RefusedError
-from smp_git.format import document, messages
+from smp_git.format import messages
 from smp_git.format.ids import parse_id, parse_path
+from smp_git.format.life import life_of
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.memory import MemoryId
 from smp_git.snapshot import Snapshot
@@ -102,10 +103,8 @@ def _bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], ve
 def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
     """Whether a version, or None for what is in no version any more, must not come back."""
     place = parse_path(path)
-    limit = base.tombstones.limit(place.text) if place is not None else 0
-    if blob is None or not limit:
-        return bool(limit)
-    try:
-        return document.decode(base.repository.blob(blob), path).generation <= limit
-    except InvalidFileError:
+    if place is None or not base.tombstones.names(place.text):
+        return False
+    if blob is None:
         return True
+    return base.tombstones.is_dead(place.text, life_of(base.repository.blob(blob), path))

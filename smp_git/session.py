@@ -146,8 +146,8 @@ class Session(Syncing):
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
         self._redaction = settings.redaction
         self._home = home
-        on_open(self._keeper, clock())
         self._finish_deletions()
+        on_open(self._keeper, clock())
 
     def __enter__(self) -> Self:
         return self
@@ -395,7 +395,7 @@ class Session(Syncing):
         with suppress(MemoryNotFoundError):
             return now.find(memory_id)
         # A deleted memory stands in no revision; whoever asks for it is told so later.
-        return MemoryId(memory_id) if now.tombstones.limit_of_text(memory_id.encode()) else target.find(memory_id)  # fmt: skip
+        return MemoryId(memory_id) if now.tombstones.names_text(memory_id.encode()) else target.find(memory_id)  # fmt: skip
 
     # History
 

@@ -124,9 +124,13 @@ class Snapshot:
     @cached_property
     def tombstones(self) -> Tombstones:
         """What may not come back: deleted on this branch, or known here from another."""
+        return self.said | self._cache.buried()
+
+    @cached_property
+    def said(self) -> Tombstones:
+        """The records of this commit itself."""
         blob = self.repository.find(self.tree, tombstones.PATH)
-        said = tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
-        return said | self._cache.buried()
+        return tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
 
     def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
         """Return the tree id of every page, by its path."""

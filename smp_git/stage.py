@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from smp_git.snapshot import Snapshot, Subject
 _WINDOW: Final = 50
 # Share of words that two titles have in common to count as the same.
 _ALIKE: Final = 0.9
+_TICK: Final = timedelta(microseconds=1)
 _WORDS = re.compile(r"\w+")
 
 
@@ -88,6 +89,12 @@ def draft(kind: str, text: str, *, agent: str, at: datetime | None = None, tags:
         fields=MappingProxyType(check_given(known, fields)),
         created_at=aware(at) if at else None,
     )
+
+
+def _later(now: datetime, old: Memory) -> datetime:
+    """Return when a new version is from: after the one that it replaces, whatever the clock says."""
+    before = old.updated_at or old.created_at
+    return now if now > before else before + _TICK
 
 
 class Stage:
@@ -163,7 +170,7 @@ class Stage:
             _refuse_own_link(new)
         if says_same(new, old):
             return old
-        new = replace(new, updated_at=max(self.now, old.created_at))
+        new = replace(new, updated_at=_later(self.now, old))
         return self._put(new, verb, old)
 
     def resolve(
@@ -231,7 +238,7 @@ class Stage:
             content=document.check_content(kind, content),
             title=title_of(str(content), checked) or document.default_title(place),
             fields=MappingProxyType(checked),
-            updated_at=max(self.now, old.created_at),
+            updated_at=_later(self.now, old),
         )
         return self._put(new, "resolve", old)
 
@@ -246,13 +253,13 @@ class Stage:
             id=place.text,
             kind="state",
             created_at=old.created_at if old else self.now,
-            updated_at=max(self.now, old.created_at) if old else None,
+            updated_at=_later(self.now, old) if old else None,
             agent=name,
             title=title_of("", checked) or document.default_title(place),
             tags=old.tags if old else (),
             links=old.links if old else (),
             fields=checked,
-            generation=old.generation if old else 1,
+            life=old.life if old else "",
             path=place.path,
         )
         if old and says_same(replace(new, updated_at=old.updated_at), old):

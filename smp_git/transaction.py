@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from smp_git.assembly import Assembly, assemble
+from smp_git.assembly import Change as AssembledChange
 from smp_git.checkout import check_out
 from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
-from smp_git.format import dialect, document, messages
+from smp_git.format import dialect, messages, tombstones
 from smp_git.format.ids import Id, parse_id, parse_path
+from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
 from smp_git.git.objects import COMMIT, Commit, Object, write_commit
@@ -66,6 +68,14 @@ class Change:
         if self.redacted:
             out["redacted"] = dict(self.redacted)
         return out
+
+
+class Work(NamedTuple):
+    """What one of several commits does, and by whom."""
+
+    agent: str
+    do: Callable[[Stage], None]
+    subject: str | None = None
 
 
 class Writer:
@@ -132,6 +142,45 @@ class Writer:
 
     # Writing
 
+    def run_all(self, works: Sequence[Work], reason: str | None = None) -> Change:
+        """Commit several stages one after the other, and publish them in one step."""
+        with self.holding("writing several commits") as base:
+            for _ in range(_MOST_MOVES):
+                try:
+                    return self._commit_all(base, works, reason)
+                except MovedError:
+                    base = self.reader.snapshot()
+        raise self._moved()
+
+    def _commit_all(self, base: Snapshot, works: Sequence[Work], reason: str | None) -> Change:
+        repository, below = self.reader.repository, base
+        touches: tuple[Touch, ...] = ()
+        for work in works:
+            stage = Stage(below, agent_name(work.agent), self.clock(), partial(self._next, below))
+            work.do(stage)
+            _refuse_deleted(stage)
+            made = self._with_registration(stage, assemble(below, stage.files))
+            if made.tree == below.tree:
+                continue
+            touches = tuple(stage.touches.values())
+            head = messages.BATCH if len(touches) > 1 else None
+            last = work is works[-1]
+            text = messages.write(touches, stage.agent, stage.turn(), reason if last else None, work.subject or head)  # fmt: skip
+            commit = self._made(stage, made, text)
+            with repository.store([*made.objects, commit]) as written:
+                written.force()
+            below = self.reader.at(CommitId(commit.id))
+        changes = [AssembledChange(*each) for each in repository.changes(base.tree, below.tree)]
+        shown = Assembly(below.tree, [], changes, {})
+        left = self.publish(self.reader.ref, base.id, below.id, shown, [])
+        return Change(commit=below.id, touches=touches, left=tuple(left))
+
+    def _moved(self) -> ConflictError:
+        return ConflictError(
+            f"session {self.reader.path.name} is being moved by another Git process",
+            hint="wait for it to end, then try again",
+        )
+
     def run(self, agent: str, work: Callable[[Stage], _T], *, reason: str | None = None, subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
         """Do `work` on a stage under the lock and commit what it staged.
 
@@ -147,10 +196,7 @@ class Writer:
                     return result, self._commit(stage, reason, subject)
                 except MovedError:
                     base = self.reader.snapshot()
-        raise ConflictError(
-            f"session {self.reader.path.name} is being moved by another Git process",
-            hint="wait for it to end, then try again",
-        )
+        raise self._moved()
 
     def _commit(self, stage: Stage, reason: str | None, subject: str | None) -> Change:
         base = stage.base
@@ -158,28 +204,30 @@ class Writer:
         made = assemble(base, stage.files, written=stage.written)
         if made.tree == base.tree:
             return Change(commit=base.id)
-        identity = self.identity()
-        if self._registration(identity) not in stage.files and not self._is_registered(base, identity):  # fmt: skip
-            stage.files[self._registration(identity)] = self._registered(identity, stage.now)
-            made = assemble(base, stage.files, written=stage.written)
+        made = self._with_registration(stage, made)
         touches = tuple(stage.touches.values())
         told = tuple(touch for touch in touches if not _is_buried(stage, touch))
         head = subject if told == touches else subject or messages.BATCH
-        text = messages.write(told, stage.agent, stage.turn(), reason, head)
-        commit = Object(
-            COMMIT,
-            write_commit(
-                made.tree,
-                (base.id,),
-                *identity.signs(stage.agent, stage.now),
-                text,
-            ),
+        commit = self._made(
+            stage, made, messages.write(told, stage.agent, stage.turn(), reason, head)
         )
         taken = [change._replace(taken=stage.taken.get(change.path)) for change in made.changes]
         new = CommitId(commit.id)
         shown = made._replace(changes=taken)
         left = self.publish(self.reader.ref, base.id, new, shown, [*made.objects, commit])
         return Change(commit=new, touches=touches, left=tuple(left))
+
+    def _with_registration(self, stage: Stage, made: Assembly) -> Assembly:
+        """Register this replica in its first commit."""
+        identity, base = self.identity(), stage.base
+        if self._registration(identity) in stage.files or self._is_registered(base, identity):
+            return made
+        stage.files[self._registration(identity)] = self._registered(identity, stage.now)
+        return assemble(base, stage.files, written=stage.written)
+
+    def _made(self, stage: Stage, made: Assembly, text: str) -> Object:
+        signs = self.identity().signs(stage.agent, stage.now)
+        return Object(COMMIT, write_commit(made.tree, (stage.base.id,), *signs, text))
 
     def publish(self, ref: str, expected: CommitId, new: CommitId, made: Assembly, objects: Sequence[Object]) -> list[str]:  # fmt: skip
         """Move a branch to a commit and check out what it changes; the caller holds the lock.
@@ -351,20 +399,19 @@ if hasattr(os, "register_at_fork"):
 
 def _refuse_deleted(stage: Stage) -> None:
     """Raise RefusedError if a deleted memory would come back."""
-    known = stage.base.tombstones
+    known = stage.base.tombstones | tombstones.read(stage.files.get(tombstones.PATH) or b"")
     for path, data in stage.files.items() if known else ():
         place = parse_path(path) if data is not None else None
-        limit = known.limit(place.text) if place is not None else 0
-        if place is not None and data and limit and document.decode(data, path).generation <= limit:
+        if place is not None and data and known.is_dead(place.text, life_of(data, path)):
             raise RefusedError(f"{place.text} was deleted", hint="smp restore brings it back")
 
 
 def _is_buried(stage: Stage, touch: Touch) -> bool:
-    """Whether a removed memory was deleted in an earlier generation: then no message names it.
+    """Whether a removed memory was deleted in an earlier life: then no message names it.
 
     A rewrite would take the line out, and so make another commit of this one.
     """
-    if not stage.base.tombstones.limit(touch.id) or touch.verb in messages.LASTING:
+    if not stage.base.tombstones.names(touch.id) or touch.verb in messages.LASTING:
         return False
     return stage.files.get(parse_id(touch.id).path, b"") is None
 

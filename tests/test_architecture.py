@@ -17,7 +17,7 @@ PACKAGE = ROOT / "smp_git"
 # Lowest first. A module, or a sub-package as a whole, imports only from the lines above
 # its own here. A new one is given its place by adding it.
 LAYERS = (
-    {"errors", "when", "decay", "search"},
+    {"errors", "when", "decay", "search", "lives"},
     {"memory", "redact", "relevance"},
     {"format", "git", "scales"},
     {"index", "local", "lock", "settings", "context", "origins"},
@@ -26,8 +26,8 @@ LAYERS = (
     {"reconcile", "checkout", "revert"},
     {"handmade", "repair"},
     {"check", "transaction"},
-    {"guard", "access", "erasure"},
-    {"upkeep", "query", "recovery", "merging"},
+    {"guard", "access", "erasure", "merging"},
+    {"upkeep", "query", "recovery"},
     {"briefing", "bisect", "sync"},
     {"gate"},
     {"questions"},

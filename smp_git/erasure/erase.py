@@ -6,9 +6,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from smp_git.erasure import guards, journal, proof, removal
 from smp_git.erasure.graves import effective
@@ -16,15 +15,16 @@ from smp_git.erasure.journal import Journal
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
 from smp_git.erasure.proof import Proof
-from smp_git.erasure.publish import Publisher
+from smp_git.erasure.publish import Brought, Publisher
 from smp_git.erasure.receipt import Counts, Receipt
 from smp_git.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.tombstones import Tombstones
 from smp_git.git import gc, staging
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import TAGS
 from smp_git.git.repository import Repository
+from smp_git.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.lock import locked
 from smp_git.memory import CommitId, MemoryId, agent_name
 from smp_git.transaction import Writer
@@ -49,6 +49,18 @@ _PATIENCE_SECONDS: Final = 60.0
 _MOMENT_SECONDS: Final = 0.1
 
 Seal = Callable[[Sequence[Version]], None]
+# The versions that the sealed copy of a deletion holds.
+Recall = Callable[[str], Iterable[Version]]
+
+
+class Replacement(Protocol):
+    """What stands where the deleted stood: a redaction's texts, of a life that begins."""
+
+    def records(self, plan: Plan) -> Tombstones:
+        """Return the records of what ends and what begins."""
+
+    def files(self, plan: Plan) -> Brought:
+        """Return the files that each branch gets, as its tip is now."""
 
 
 class _Order(NamedTuple):
@@ -60,8 +72,11 @@ class _Order(NamedTuple):
     now: datetime
     deletion: str
     seal: Seal | None
+    reason: str | None = None
+    deadline: datetime | None = None
     # What was deleted elsewhere: then no ids are named, and no commit of ours names them.
     arrived: Tombstones = Tombstones()
+    replacement: Replacement | None = None
 
 
 class _Done(NamedTuple):
@@ -74,20 +89,24 @@ class _Done(NamedTuple):
     commit: CommitId
 
 
-def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None) -> Receipt:  # fmt: skip
+def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None) -> Receipt:  # fmt: skip
     """Take memories out of history, physically, and prove it; return the receipt.
 
-    `seal` gets every version that is about to go and must return only when its copy is
-    durable; if it raises, nothing has changed. Raises RefusedError, with nothing
-    changed, where a deletion could not be complete.
+    `seal` gets every version that is about to go, those that were deleted before and
+    that plain Git brought back included, and must return only when its copy is durable;
+    if it raises, nothing has changed. With a `replacement` the memories go on as another
+    life. Raises RefusedError, with nothing changed, where a deletion could not be complete.
     """
     names = tuple(dict.fromkeys(parse_id(each).text for each in ids))
     if not names:
         raise RefusedError("nothing to delete was named")
-    order = _Order(names, purge, agent_name(by), now, deletion or _new_name(now), seal)
+    name = deletion or _new_name(now)
+    order = _Order(
+        names, purge, agent_name(by), now, name, seal, reason, deadline, replacement=replacement
+    )
     receipt = _erased(writer, order)
     assert receipt is not None  # noqa: S101 - what is named is there
-    return replace(receipt, reason=reason, deadline=deadline)
+    return receipt
 
 
 def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False) -> Receipt | None:  # fmt: skip
@@ -100,7 +119,8 @@ def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | 
     if known.covers(arrived) and not again:
         return None
     arrived = arrived | known if again else arrived
-    order = _Order((), False, agent_name(by), now, deletion or _new_name(now), seal, arrived)  # noqa: FBT003 - as above
+    name = deletion or _new_name(now)
+    order = _Order((), False, agent_name(by), now, name, seal, arrived=arrived)  # noqa: FBT003 - as above
     return _erased(writer, order)
 
 
@@ -120,14 +140,20 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
         found = proof.verify(writer.reader, done.known, done.versions)
         clock.lap("proof")
         journal.close(smp, order.deletion)
+    return _receipt(writer, order, done, found, clock)
+
+
+def _receipt(writer: Writer, order: _Order, done: _Done, found: Proof, clock: _Clock) -> Receipt:
+    gone = tuple(dict.fromkeys(each.id for each in done.versions))
     return Receipt(
         deletion=order.deletion,
-        ids=order.ids or tuple(dict.fromkeys(each.id for each in done.versions)),
+        ids=order.ids or gone,
+        also=tuple(name for name in gone if order.ids and name not in order.ids),
         purged=order.purge,
-        reason=None,
+        reason=order.reason,
         by=order.by,
         at=order.now,
-        deadline=None,
+        deadline=order.deadline,
         commit=done.commit,
         counts=_counts(done),
         proof=found,
@@ -141,17 +167,18 @@ def is_interrupted(writer: Writer) -> bool:
     return journal.exists(writer.reader.local.folder)
 
 
-def resume(writer: Writer) -> str | None:
+def resume(writer: Writer, recall: Recall | None = None) -> Receipt | None:
     """Finish or undo an interrupted deletion, or let go of what one left that had not begun.
 
-    Returns the deletion that was finished, an empty text if it was undone because
-    nothing had changed yet, None if there was none.
+    Returns the receipt of the deletion that was finished, None if there was none or it
+    was undone because nothing had changed yet. `recall` gives the versions that its
+    sealed copy holds, so that their texts are searched for.
     """
     git = writer.reader.repository.git
     try:
         if journal.exists(writer.reader.local.folder):
             with _alone(writer, "finishing a deletion", _MOMENT_SECONDS):
-                return _resumed(writer)
+                return _resumed(writer, recall)
         with locked(git / _LOCK, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"):
             gc.forget(git)
     except LockedError:
@@ -172,20 +199,23 @@ def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None
         yield
 
 
-def _resumed(writer: Writer) -> str | None:
+def _resumed(writer: Writer, recall: Recall | None = None) -> Receipt | None:
     smp = writer.reader.local.folder
     kept = journal.read(smp)
     if kept is None:
         return None
-    if kept.step == journal.SEALING:
+    if kept.step == journal.SEALING or (kept.redacts and kept.step == journal.SEALED):
         journal.close(smp, kept.deletion)
-        return ""
+        return None
+    clock = _Clock()
     with writer.holding("finishing a deletion"):
         guards.check(writer.reader.repository.git)
-        done = _finished(writer, kept)
-    proof.verify(writer.reader, done.known, done.versions)
+        done = _finished(writer, kept, tuple(recall(kept.deletion)) if recall else (), clock)
+    found = proof.verify(writer.reader, done.known, done.versions)
+    clock.lap("proof")
     journal.close(smp, kept.deletion)
-    return kept.deletion
+    order = _Order(kept.ids, kept.purge, kept.by, kept.at, kept.deletion, None, kept.reason, kept.deadline)  # fmt: skip
+    return _receipt(writer, order, done, found, clock)
 
 
 class _Clock:
@@ -230,9 +260,9 @@ def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
 def _check_ids(plan: Plan, order: _Order) -> None:
     there = {each.id for each in plan.versions()}
     for each in order.ids:
-        if each in there or (order.purge and plan.known.mark(each) is not None):
+        if each in there or (plan.known.names(each) and (order.purge or order.replacement)):
             continue
-        if plan.known.mark(each) is not None:
+        if plan.known.names(each):
             raise RefusedError(f"{each} is deleted already", hint="smp trash lists it")
         raise MemoryNotFoundError(f"no memory {each}, now or before")
 
@@ -243,49 +273,66 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     guards.check_index(plan.repository.git)
     plan.update()
     versions = (*plan.versions(), *plan.uncommitted(order.now))
-    # What plain Git brought back goes too; its own deletion has sealed it or said it is final.
-    asked = tuple(each for each in versions if each.id in order.ids)
-    found = order.arrived or _tombstones(asked, order, plan.known)
     entry = Journal(
         deletion=order.deletion,
         step=journal.SEALING,
         at=order.now,
         by=order.by,
         purge=order.purge,
-        tombstones=found,
+        tombstones=_records(plan, versions, order),
+        ids=order.ids,
+        reason=order.reason,
+        deadline=order.deadline,
         arrived=bool(order.arrived),
+        redacts=order.replacement is not None,
     )
     smp = writer.reader.local.folder
     journal.write(smp, entry)
     try:
         if order.seal is not None:
-            order.seal(plan.unshared(versions) if order.arrived else asked)
+            order.seal(
+                plan.unshared(versions) if order.arrived else _to_seal(plan, versions, order)
+            )
     except BaseException:
         journal.close(smp, order.deletion)
         raise
     journal.write(smp, entry.stepped(journal.SEALED))
     clock.lap("seal")
-    return _published(writer, entry, plan, versions, clock)
+    files = order.replacement.files if order.replacement else None
+    return _published(writer, entry, plan, versions, clock, files)
 
 
-def _finished(writer: Writer, entry: Journal) -> _Done:
+def _finished(
+    writer: Writer, entry: Journal, recalled: tuple[Version, ...], clock: _Clock
+) -> _Done:
     """Carry an interrupted deletion to its end; the caller holds the lock."""
     plan = make_plan(writer.reader, (), entry.tombstones)
-    return _published(writer, entry, plan, (), _Clock())
+    versions = tuple(dict.fromkeys((*plan.versions(), *recalled)))
+    return _published(writer, entry, plan, versions, clock, lambda plan: _left_by(plan, entry))
 
 
-def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Version, ...], clock: _Clock) -> _Done:  # fmt: skip
+def _left_by(plan: Plan, entry: Journal) -> Brought:
+    """Return the files that an interrupted redaction was about to bring."""
+    blob = plan.repository.blob
+    return {
+        ref: {path: blob(ObjectId(name)) for path, name in files.items()}
+        for ref, files in entry.brought.items()
+    }
+
+
+def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Version, ...], clock: _Clock, files: Callable[[Plan], Brought] | None) -> _Done:  # fmt: skip
     smp = writer.reader.local.folder
     # What has not yet been forced out stands there once more.
     writer.settle(remove=True)
     known = plan.known | entry.tombstones
-    publisher = Publisher(writer, plan, entry)
+    publisher = Publisher(writer, plan, entry, files)
     head = publisher.prepare()
     clock.lap("write")
+    # From here on it is finished, whatever happens.
+    journal.write(smp, publisher.entry(journal.PUBLISHING))
     _expel(plan.repository, publisher.tree_shown(), known)
     journal.reached("index cleaned")
     writer.reader.local.keep_tombstones(known)
-    journal.write(smp, publisher.entry(journal.PUBLISHING))
     publisher.publish()
     writer.reader.local.raise_epoch()
     clock.lap("publish")
@@ -328,20 +375,38 @@ def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tup
     return removal.remove_objects(plan.repository, plan.rewriter, gone)
 
 
-def _tombstones(versions: Sequence[Version], order: _Order, known: Tombstones) -> Tombstones:
-    """Return a tombstone for each id, up to the highest generation that was found."""
-    highest = dict.fromkeys(order.ids, 0)
+def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombstones:
+    """Return what is recorded: every life that is known of what was asked for ends."""
+    if order.arrived:
+        return order.arrived
+    if order.replacement is not None:
+        return order.replacement.records(plan)
+    found: dict[MemoryId, set[str]] = {name: set() for name in order.ids}
     for each in versions:
-        highest[each.id] = max(highest[each.id], each.generation)
-    return Tombstones(
-        tombstone(name, max(number, _generation(known, name)), purged=order.purge)
-        for name, number in highest.items()
+        if each.id in found and each.life is not None:
+            found[each.id].add(each.life)
+    return Tombstones.of(
+        {
+            name: deleted(there, purged=order.purge, before=plan.known.lives(name))
+            for name, there in found.items()
+        }
     )
 
 
-def _generation(known: Tombstones, name: str) -> int:
-    mark = known.mark(name)
-    return mark.generation if mark else 1
+def _to_seal(plan: Plan, versions: Sequence[Version], order: _Order) -> tuple[Version, ...]:
+    """Return what is sealed: what was asked for, and what plain Git brought back.
+
+    What was redacted or purged is gone for good.
+    """
+    return tuple(
+        each
+        for each in versions
+        if each.id in order.ids or not _is_final(plan.known.lives(each.id), each.life)
+    )
+
+
+def _is_final(known: Lives, life: str | None) -> bool:
+    return bool({PURGED, REDACTED} & known.ended_by(life or FIRST))
 
 
 def _counts(done: _Done) -> Counts:

@@ -1,4 +1,4 @@
-"""The journal of a deletion: ids and steps only, so that it can be finished after a crash."""
+"""The journal of a deletion: ids and steps, so that it can be finished after a crash."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Final
 from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
+from smp_git.memory import MemoryId
 from smp_git.when import format_time, parse_time
 
 _NAME: Final = "erasure.json"
@@ -35,6 +36,12 @@ class Journal:
     tombstones: Tombstones
     # Another replica has written the commit that names the deleted.
     arrived: bool = False
+    ids: tuple[MemoryId, ...] = ()
+    reason: str | None = None
+    deadline: datetime | None = None
+    # What stands in the place of what goes: the files of each branch, by path.
+    redacts: bool = False
+    brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,6 +61,11 @@ def write(smp: Path, journal: Journal) -> None:
             "purge": journal.purge,
             "tombstones": tombstones.write(journal.tombstones).decode(),
             "arrived": journal.arrived,
+            "ids": list(journal.ids),
+            "reason": journal.reason,
+            "deadline": format_time(journal.deadline) if journal.deadline else None,
+            "redacts": journal.redacts,
+            "brought": {ref: dict(files) for ref, files in journal.brought.items()},
             "old": dict(journal.old),
             "new": dict(journal.new),
         }
@@ -79,6 +91,11 @@ def read(smp: Path) -> Journal | None:
         purge=kept["purge"],
         tombstones=found,
         arrived=bool(kept.get("arrived")),
+        ids=tuple(kept.get("ids", ())),
+        reason=kept.get("reason"),
+        deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
+        redacts=bool(kept.get("redacts")),
+        brought=kept.get("brought", {}),
         old=kept["old"],
         new=kept["new"],
     )

@@ -20,12 +20,12 @@ SHORTEST: Final = 24
 _MOST_COMPARED: Final = 1_000
 # Values that every memory has of its own kind say nothing of one.
 _STRUCTURAL = re.compile(
-    rb"\s*(?:- )?[\"']?(?:id|kind|generation|created_at|updated_at|agent|turn_ref|confidence|"
+    rb"\s*(?:- )?[\"']?(?:id|kind|life|generation|created_at|updated_at|agent|turn_ref|confidence|"
     rb"importance|pinned|status|severity|resolved_at|resolved_by|conversation_id|speaker|role)[\"']?:"
 )
 _KEYED = re.compile(rb"\s*(?:- )?[\"']?[A-Za-z0-9_.-]{1,64}[\"']?:\s+(.*)", re.DOTALL)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d)?")
-_SKIPPED: Final = frozenset(("id", "kind", "generation", "created_at", "updated_at", "agent", "turn_ref", "status", "severity"))  # fmt: skip
+_SKIPPED: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "agent", "turn_ref", "status", "severity"))  # fmt: skip
 
 
 class Version(NamedTuple):
@@ -36,7 +36,7 @@ class Version(NamedTuple):
 
     id: MemoryId
     path: str
-    generation: int
+    life: str | None
     at: datetime
     agent: str
     commit: str

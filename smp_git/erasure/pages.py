@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.format.ids import INDEX, parse_id
+from smp_git.format.life import life_of
+from smp_git.format.tombstones import Tombstones
+from smp_git.lives import FIRST, of_generation
 
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()
@@ -18,16 +21,12 @@ MANY: Final = 8
 
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
-_GENERATION = re.compile(rb"^[\"']?generation[\"']?[ \t]*:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 _JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
-_JSON_GEN = re.compile(rb'"gen"\s*:\s*(\d{1,7})(?=\s*[,}])')
+_JSON_LIFE = re.compile(rb'"(?:life"\s*:\s*"([^"\\]*)"|gen"\s*:\s*(\d{1,7})(?=\s*[,}]))')
 _YAML_ID = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE)  # fmt: skip
-_YAML_GEN = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?gen[\"']?[ \t]*:[ \t]*(\d{1,7})", re.MULTILINE)
-_TOMBSTONE = re.compile(
-    rb'- \{"id":"[^"]*","generation":\d+,"purged":(?:true|false),"rule":\d+\}\s*'
-)
+_YAML_LIFE = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?(?:life[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9-]+)|gen[\"']?[ \t]*:[ \t]*(\d{1,7}))", re.MULTILINE)  # fmt: skip
+_TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","(?:first|generation|lives)":[^\n]*\}\s*')
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
-_FENCE = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
 
 class Entry(NamedTuple):
@@ -36,6 +35,15 @@ class Entry(NamedTuple):
     mode: bytes
     name: bytes
     id: bytes
+
+
+def is_dead_file(file: bytes, known: Tombstones) -> bool:
+    """Whether bytes, wherever they stand, are a version of a memory that may not stand."""
+    name = own_id(file)
+    if not name or not known.names_text(name):
+        return False
+    kind = "x.md" if file.startswith(b"---") else "x.yaml"
+    return known.lives_of_text(name).is_dead(life_of(file, kind))
 
 
 def own_id(file: bytes) -> bytes:
@@ -112,22 +120,12 @@ def joined(items: list[Entry]) -> bytes:
     return b"".join(b"%s %s\0%s" % item for item in items)
 
 
-def generation(file: bytes, *, has_front_matter: bool) -> int:
-    """Return the generation that a memory's file says, 1 if it says none."""
-    if has_front_matter:
-        fences = _FENCE.finditer(file)
-        start, end = next(fences, None), next(fences, None)
-        file = file[: end.start()] if start and end else b""
-    match = _GENERATION.search(file)
-    return max(1, int(match[1])) if match else 1
-
-
 class Item(NamedTuple):
-    """One item of an index: its bytes, whose it is, and of which generation."""
+    """One item of an index: its bytes, whose it is, and of which life."""
 
     text: bytes
     id: bytes
-    generation: int
+    life: str
 
 
 def plain_lines(index: bytes) -> list[bytes] | None:
@@ -157,23 +155,33 @@ def item(text: bytes) -> Item:
     """Return an item of an index taken apart."""
     in_json = text.startswith(b"- {")
     if in_json and _TOMBSTONE.fullmatch(text):
-        return Item(text, b"", 1)
+        return Item(text, b"", FIRST)
     name = (_JSON_ID if in_json else _YAML_ID).search(text)
-    number = (_JSON_GEN if in_json else _YAML_GEN).search(text)
-    return Item(text, name[1] if name else b"", max(1, int(number[1])) if number else 1)
+    life = (_JSON_LIFE if in_json else _YAML_LIFE).search(text)
+    return Item(text, name[1] if name else b"", _life(life))
 
 
-def without_counts(counts: bytes, limit: Callable[[bytes], int]) -> bytes:
-    """Return access counts (lines of JSON maps by id) without those of gone memories."""
-    return b"".join(_uncounted(line, limit) for line in counts.splitlines(keepends=True))
+def _life(found: re.Match[bytes] | None) -> str:
+    if found is None:
+        return FIRST
+    return (
+        found[1].decode("utf-8", "replace")
+        if found[1] is not None
+        else of_generation(int(found[2]))
+    )
 
 
-def _uncounted(line: bytes, limit: Callable[[bytes], int]) -> bytes:
+def without_counts(counts: bytes, named: Callable[[bytes], bool]) -> bytes:
+    """Return access counts (lines of JSON maps by id) without those of memories with records."""
+    return b"".join(_uncounted(line, named) for line in counts.splitlines(keepends=True))
+
+
+def _uncounted(line: bytes, named: Callable[[bytes], bool]) -> bytes:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    gone = [name for name in found if limit(name.encode("utf-8", "replace"))] if isinstance(found, dict) else []  # fmt: skip
+    gone = [name for name in found if named(name.encode("utf-8", "replace"))] if isinstance(found, dict) else []  # fmt: skip
     if not gone:
         return line
     kept = {name: value for name, value in found.items() if name not in gone}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
-from smp_git.erasure import guards, pages
+from smp_git.erasure import guards
 from smp_git.erasure.ahead import Ahead
 from smp_git.erasure.graves import named
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
 from smp_git.errors import DamagedError
 from smp_git.format.ids import parse_id, parse_path
+from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import references
 from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
 from smp_git.git.references import SEEN
 from smp_git.git.repository import Repository
+from smp_git.lives import FIRST, PURGED, Lives
 from smp_git.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader
+
+EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 
 
 class Plan:
@@ -30,8 +35,8 @@ class Plan:
         self._reader = reader
         self.history = self._read()
         self.known = self._effective() | more
-        # Every generation that is there goes: the tombstone names the highest found.
-        everything = Tombstones(tombstone(each, purged=True) for each in ids)
+        # Every life that is there goes: the record names those that were found.
+        everything = Tombstones(tombstone(each, EVERY_LIFE) for each in ids)
         ahead = Ahead(self.repository)
         self.rewriter = Rewriter(ahead.read, self.known | everything)
         self.rewriter.prepare(self.history, ahead)
@@ -86,7 +91,7 @@ class Plan:
         return Version(
             id=place.text,
             path=gone.path,
-            generation=gone.generation,
+            life=gone.life,
             at=commit.time,
             agent=commit.author,
             commit=commit.id,
@@ -105,8 +110,8 @@ class Plan:
                 continue
             data = file.read_bytes()
             if (each, data) not in known:
-                number = pages.generation(data, has_front_matter=place.path.endswith(".md"))
-                found.append(Version(each, place.path, number, now, "user", "", data))
+                life = life_of(data, place.path)
+                found.append(Version(each, place.path, life, now, "user", "", data))
         return tuple(found)
 
 
@@ -118,11 +123,10 @@ def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None =
 def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:
     """Whether an entry of Git's index is a version that must be gone."""
     place = parse_path(path)
-    limit = known.limit(place.text) if place is not None else 0
-    if not limit:
+    if place is None or not known.names(place.text):
         return False
     try:
         file = repository.blob(blob)
     except DamagedError:
         return True
-    return pages.generation(file, has_front_matter=path.endswith(".md")) <= limit
+    return known.is_dead(place.text, life_of(file, path))

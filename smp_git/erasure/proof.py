@@ -129,7 +129,7 @@ class _Scan:
         self._finder = Finder(wanted.texts)
         self._fresh_trees = _Fresh()
         self._fresh_texts = _Fresh()
-        self._limits: dict[bytes, int] = {}
+        self._named: dict[bytes, bool] = {}
         self._files_of: dict[bytes, bool] = {}
         self._chunk: list[bytes] = []
         self._size = 0
@@ -177,7 +177,7 @@ class _Scan:
     def _file(self, path: str, data: bytes) -> None:
         if self._is_gone_file(path.rpartition("/")[2].encode("utf-8", "surrogateescape")):
             place = parse_path(path)
-            if place is not None and self._limit(place.text.encode()) and self._is_version(data):
+            if place is not None and self._is_named(place.text.encode()) and self._is_version(data):
                 self._hits.add(f"the file {path}")
         if path == ".git/index" and any(map(self._is_staged_gone, set(_STAGED.findall(data)))):
             self._hits.add(f"the file {path}")
@@ -187,10 +187,10 @@ class _Scan:
         if not self._is_gone_file(path.rpartition(b"/")[2]):
             return False
         place = parse_path(path.decode("utf-8", "surrogateescape"))
-        return place is not None and bool(self._limit(place.text.encode())) and not self._stands(place.path)  # fmt: skip
+        return place is not None and self._is_named(place.text.encode()) and not self._stands(place.path)  # fmt: skip
 
     def _stands(self, path: str) -> bool:
-        """Whether a later generation of the memory at a path is checked out."""
+        """Whether a living life of the memory at a path is checked out."""
         file = self._repository.path / path
         return file.is_file() and not self._is_version(file.read_bytes())
 
@@ -209,16 +209,21 @@ class _Scan:
         if found is None:
             stem, _, suffix = name.rpartition(b".")
             found = suffix in (b"yaml", b"md") and bool(
-                self._limit(stem) or self._limit(b"state-" + stem)
+                self._is_named(stem) or self._is_named(b"state-" + stem)
             )
             self._files_of[name] = found
         return found
 
-    def _limit(self, memory_id: bytes) -> int:
-        found = self._limits.get(memory_id)
+    def _is_named(self, memory_id: bytes) -> bool:
+        found = self._named.get(memory_id)
         if found is None:
-            found = self._limits[memory_id] = self._wanted.known.limit_of_text(memory_id)
+            found = self._named[memory_id] = self._wanted.known.names_text(memory_id)
         return found
+
+    def _is_dead(self, item: pages.Item) -> bool:
+        return self._is_named(item.id) and self._wanted.known.lives_of_text(item.id).is_dead(
+            item.life
+        )
 
     def _is_gone_entry(self, tree: bytes, name: bytes) -> bool:
         for entry in pages.entries(tree):
@@ -232,17 +237,13 @@ class _Scan:
 
     def _is_version(self, data: bytes) -> bool:
         """Whether bytes are a memory's file that should be gone."""
-        name = pages.own_id(data)
-        limit = self._limit(name) if name else 0
-        if not limit:
-            return False
-        return pages.generation(data, has_front_matter=data.startswith(b"---")) <= limit
+        return pages.is_dead_file(data, self._wanted.known)
 
     def _commit(self, data: bytes) -> None:
-        if not any(map(self._limit, wording.mentions(data))):
+        if not any(map(self._is_named, wording.mentions(data))):
             return
         raw = raw_commit(data)
-        gone = [each for each in wording.mentions(raw.message) if self._limit(each) and not self._is_there(raw.tree, each)]  # fmt: skip
+        gone = [each for each in wording.mentions(raw.message) if self._is_named(each) and not self._is_there(raw.tree, each)]  # fmt: skip
         if wording.without(raw.message, gone.__contains__, touches=False) != raw.message:
             self._hits.add("a commit message")
 
@@ -266,7 +267,7 @@ class _Scan:
         """Look at lines that were not looked at before."""
         for line in _ITEM_LINES.findall(fresh) if b"\n-" in fresh or fresh[:1] == b"-" else ():
             item = pages.item(line)
-            if item.id and item.generation <= self._limit(item.id):
+            if item.id and self._is_dead(item):
                 self._hits.add(place)
         if self._finder:
             self._chunk.append(fresh)
@@ -322,7 +323,7 @@ class _Scan:
     def _place_items(self, path: str, data: bytes) -> None:
         for item in pages.items(data)[1]:
             if self._finder.is_in(item.text):
-                if item.id and item.generation > self._limit(item.id):
+                if item.id and not self._is_dead(item):
                     self._also.add(item.id.decode("utf-8", "replace"))
                 else:
                     self._hits.add(f"an index line of {path}")
@@ -331,7 +332,7 @@ class _Scan:
         for line in message.split(b"\n"):
             if self._finder.is_in(line):
                 named = wording.mentions(line)
-                if named and not self._limit(named[0]):
+                if named and not self._is_named(named[0]):
                     self._also.add(named[0].decode())
                 else:
                     self._hits.add(place)

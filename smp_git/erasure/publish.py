@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from smp_git.erasure import journal, pages, removal
+from smp_git.assembly import Assembly, assemble
+from smp_git.erasure import journal, removal
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import Made, raw_commit
@@ -14,29 +15,22 @@ from smp_git.erasure.wording import subject
 from smp_git.errors import ConflictError
 from smp_git.format import messages, tombstones
 from smp_git.format.ids import INDEX, parse_id
+from smp_git.format.life import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.tombstones import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, storage
-from smp_git.git.objects import (
-    BLOB,
-    COMMIT,
-    FILE_MODE,
-    FOLDER_MODE,
-    TREE,
-    Child,
-    Object,
-    ObjectId,
-    read_tree,
-    write_commit,
-    write_tree,
-)
+from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
 from smp_git.git.packs import Packed
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.git.survivors import orphans
 from smp_git.memory import CommitId
+from smp_git.snapshot import PageCache, Snapshot
 from smp_git.transaction import Writer
+
+# What each branch gets in the place of what goes: files by path.
+Brought = Mapping[str, Mapping[str, bytes]]
 
 # How often a person's own Git command may come between.
 _MOST_MOVES: Final = 20
@@ -45,21 +39,30 @@ _MOST_MOVES: Final = 20
 class Publisher:
     """Publishes one plan; the caller holds the lock."""
 
-    def __init__(self, writer: Writer, plan: Plan, entry: Journal) -> None:
+    def __init__(self, writer: Writer, plan: Plan, entry: Journal, files: Callable[[Plan], Brought] | None = None) -> None:  # fmt: skip
         self._writer = writer
         self._plan = plan
+        self._files = files
         self._entry = entry
         self._git = plan.repository.git
         self._stored: set[bytes] = set()
-        self._extra: dict[bytes, Made] = {}
+        self._brought: dict[str, Mapping[str, str]] = {}
         self._new: dict[str, bytes] = {}
 
     def prepare(self) -> CommitId:
-        """Put all new objects on the medium; return the commit that names the deleted."""
+        """Make all new objects durable; return the commit that names the deleted."""
         ref = self._writer.reader.ref
         self._new = dict(self._plan.result.refs)
-        self._new[ref] = self._deletion(self._new[ref])
-        made = {**self._plan.rewriter.made, **self._extra}
+        self._store(self._plan.rewriter.made)
+        brought = self._files(self._plan) if self._files else {}
+        self._brought = {}
+        for name in sorted({ref, *brought}):
+            if name in self._new:
+                self._new[name] = self._on_top(name, self._new[name], brought.get(name, {}))
+        journal.reached("objects written")
+        return CommitId(self._new[ref].hex())
+
+    def _store(self, made: Mapping[bytes, Made]) -> None:
         fresh = [] if self._stored else list(self._left_alone())
         fresh += [
             Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored
@@ -67,8 +70,6 @@ class Publisher:
         if fresh:
             storage.write_pack(self._git / "objects", packs.pack(fresh))
             self._stored.update(made)
-        journal.reached("objects written")
-        return CommitId(self._new[ref].hex())
 
     def _left_alone(self) -> Iterator[Packed]:
         """Yield what stays but is packed as a difference to something that goes."""
@@ -85,7 +86,7 @@ class Publisher:
         """Return the journal with the references before and after."""
         old = {name: tip.hex() for name, tip in self._plan.history.refs.items()}
         new = {name: tip.hex() for name, tip in self._new.items()}
-        return replace(self._entry, step=step, old=old, new=new)
+        return replace(self._entry, step=step, old=old, new=new, brought=self._brought)
 
     def tips(self) -> tuple[bytes, ...]:
         """Return the commits and tags that reach all that lives."""
@@ -93,48 +94,38 @@ class Publisher:
 
     # The commit that names the deleted
 
-    def _deletion(self, tip: bytes) -> bytes:
-        """Return the tip with the tombstones on top; the tip itself if it needs none."""
-        if self._entry.arrived:
+    def _on_top(self, ref: str, tip: bytes, brought: Mapping[str, bytes]) -> bytes:
+        """Return a tip with the records and files on top; the tip itself if it needs none."""
+        if self._entry.arrived and not brought:
             return tip
-        read = self._plan.rewriter.read
-        root = read_tree(read(raw_commit(read(tip)[1]).tree)[1])
-        file = root.get(tombstones.PATH)
-        before = tombstones.read(read(bytes.fromhex(file.id))[1]) if file else Tombstones()
-        if before.covers(self._entry.tombstones):
-            return tip
-        data = tombstones.write(before | self._entry.tombstones)
-        root[tombstones.PATH] = Child(FILE_MODE, self._add(BLOB, data))
-        self._register(root)
-        tree = self._add(TREE, write_tree(root))
-        identity = self._writer.identity()
-        by, at = self._entry.by, self._entry.at
-        author, committer = identity.signs(by, at)
-        parent = CommitId(tip.hex())
-        data = write_commit(tree, (parent,), author, committer, self._message())
-        return bytes.fromhex(self._add(COMMIT, data))
+        repository = self._plan.repository
+        base = Snapshot(PageCache(repository, self._writer.reader.local), CommitId(tip.hex()))
+        files: dict[str, bytes | None] = {
+            path: data for path, data in brought.items() if repository.find(base.tree, path) is None
+        }
+        if files or not base.said.covers(self._entry.tombstones):
+            files[tombstones.PATH] = tombstones.write(base.said | self._entry.tombstones)
+            path, data = self._writer.registration(self._entry.at)
+            if repository.find(base.tree, path) is None:
+                files[path] = data
+            made = assemble(base, files)
+            self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
+            return self._committed(made, base.id)
+        return tip
+
+    def _committed(self, made: Assembly, parent: CommitId) -> bytes:
+        signs = self._writer.identity().signs(self._entry.by, self._entry.at)
+        commit = Object(COMMIT, write_commit(made.tree, (parent,), *signs, self._message()))
+        with self._plan.repository.store([*made.objects, commit]) as written:
+            written.force()
+        return bytes.fromhex(commit.id)
 
     def _message(self) -> str:
-        verb = "purge" if self._entry.purge else "delete"
-        places = [parse_id(each) for each in ids_of(self._entry.tombstones)]
+        entry = self._entry
+        verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
+        places = [parse_id(each) for each in ids_of(entry.tombstones)]
         touches = [Touch(verb, place.kind.name, place.text) for place in places]
-        return messages.write(touches, self._entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None)  # fmt: skip
-
-    def _register(self, root: dict[str, Child]) -> None:
-        """Register this replica, if this is its first commit."""
-        read = self._plan.rewriter.read
-        path, data = self._writer.registration(self._entry.at)
-        name = path.partition("/")[2]
-        folder = root.get("replicas")
-        replicas = read_tree(read(bytes.fromhex(folder.id))[1]) if folder else {}
-        if name not in replicas:
-            replicas[name] = Child(FILE_MODE, self._add(BLOB, data))
-            root["replicas"] = Child(FOLDER_MODE, self._add(TREE, write_tree(replicas)))
-
-    def _add(self, kind: bytes, data: bytes) -> ObjectId:
-        name = Object(kind, data).id
-        self._extra[bytes.fromhex(name)] = Made(kind, data, None)
-        return name
+        return messages.write(touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None)  # fmt: skip
 
     # References
 
@@ -205,9 +196,7 @@ class Publisher:
         tip = self._new.get(shown) or self._new.get(HEAD)
         if tip is None:
             return None
-        read = self._plan.rewriter.read
-        data = self._extra[tip].data if tip in self._extra else read(tip)[1]
-        return ObjectId(raw_commit(data).tree.hex())
+        return self._plan.repository.commit(CommitId(tip.hex())).tree
 
     def check_out(self, known: Tombstones) -> None:
         """Bring the checked-out files of the deleted, and of their pages, up to date."""
@@ -228,19 +217,19 @@ class Publisher:
         self._writer.reader.local.clear_pending()
 
     def _file(self, memory_id: str, tree: ObjectId, known: Tombstones) -> dict[str, bytes | None]:
-        """Return what becomes of a checked-out file: nothing, unless it is a later generation."""
+        """Return what becomes of a checked-out file: nothing, unless it is of a life that stands."""
         path = parse_id(memory_id).path
         file = self._plan.repository.path / path
-        if file.is_file() and not file.is_symlink():
-            number = pages.generation(file.read_bytes(), has_front_matter=path.endswith(".md"))
-            if number > known.limit(memory_id):
-                return {}
+        is_there = file.is_file() and not file.is_symlink()
+        if is_there and not known.is_dead(memory_id, life_of(file.read_bytes(), path)):
+            return {}
         blob = self._plan.repository.find(tree, path)
         return {path: self._plan.repository.blob(blob) if blob else None}
 
     def _own_files(self, tree: ObjectId) -> dict[str, bytes | None]:
         """Return what the deletion's own commit wrote."""
         repository = self._plan.repository
-        paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0])
+        shown = self._brought.get(repository.checked_out(), {})
+        paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0], *shown)
         found = {path: repository.find(tree, path) for path in paths}
         return {path: repository.blob(blob) for path, blob in found.items() if blob}

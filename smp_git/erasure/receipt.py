@@ -34,10 +34,14 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a deletion removed and proved, and what it could not reach."""
+    """What a deletion removed and proved, and what it could not reach.
+
+    `also` are memories that were deleted before, and that plain Git had brought back.
+    """
 
     deletion: str
     ids: tuple[MemoryId, ...]
+    also: tuple[MemoryId, ...]
     purged: bool
     reason: str | None
     by: str
@@ -54,6 +58,7 @@ class Receipt:
         return {
             "deletion": self.deletion,
             "ids": list(self.ids),
+            "also": list(self.also),
             "purged": self.purged,
             "reason": self.reason,
             "by": self.by,

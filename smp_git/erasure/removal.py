@@ -117,7 +117,7 @@ def _strays(read: Read, strays: set[bytes], left: set[bytes], known: Tombstones,
         found.update(each for each in named if each in strays)
         if named or (kind in (BLOB, TAG) and _holds_blob(data, known)) or (kind != TREE and holds(data)):  # fmt: skip
             found.add(name)
-        if kind == COMMIT and any(known.limit_of_text(each) for each in mentions(raw_commit(data).message)):  # fmt: skip
+        if kind == COMMIT and any(known.names_text(each) for each in mentions(raw_commit(data).message)):  # fmt: skip
             found.add(name)
     while more := [n for n in strays - found if any(e in found or e in left for e in needs[n])]:
         found.update(more)
@@ -140,18 +140,16 @@ def _needed(kind: bytes, data: bytes, known: Tombstones) -> tuple[list[bytes], l
 
 def _is_gone_file(name: bytes, known: Tombstones) -> bool:
     stem, _, suffix = name.rpartition(b".")
-    return suffix in (b"yaml", b"md") and known.limit_of_text(stem) > 0
+    return suffix in (b"yaml", b"md") and known.names_text(stem)
 
 
 def _holds_blob(data: bytes, known: Tombstones) -> bool:
     """Whether a file is a version of a gone memory, or an index with its line."""
-    name = pages.own_id(data)
-    if name:
-        number = pages.generation(data, has_front_matter=data.startswith(b"---"))
-        return number <= known.limit_of_text(name)
+    if pages.own_id(data):
+        return pages.is_dead_file(data, known)
     if b'"id"' not in data and b"id:" not in data:
         return False
-    return any(item.generation <= known.limit_of_text(item.id) for item in pages.items(data)[1])
+    return any(known.lives_of_text(item.id).is_dead(item.life) for item in pages.items(data)[1])
 
 
 # Objects
@@ -272,7 +270,7 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
     log = smp / "access.log"
     if log.exists():
         data = log.read_bytes()
-        left = pages.without_counts(data, known.limit_of_text)
+        left = pages.without_counts(data, known.names_text)
         if left != data:
             disk.replace_file(log, left, smp / "access.tmp")
 
@@ -295,7 +293,7 @@ def _tidy_left(smp: Path, known: Tombstones) -> None:
 def _is_gone_path(path: str, known: Tombstones, wanted: Mapping[bytes, frozenset[bytes]]) -> bool:
     place = parse_path(path)
     if place is not None:
-        return known.limit(place.text) > 0
+        return known.names(place.text)
     folder, _, rest = path.partition("/")
     return is_index(path) and rest.rpartition("/")[0].encode() in wanted.get(folder.encode(), ())
 
@@ -318,7 +316,7 @@ def gone_there(repository: Repository, tree: ObjectId, page: str, known: Tombsto
     """Yield the gone memories with a file on a page that is checked out, or in a tree."""
     for name in sorted(_listed(repository, tree, page)):
         place = parse_path(f"{page}/{name}")
-        if place is not None and known.limit(place.text):
+        if place is not None and known.names(place.text):
             yield place
 
 
@@ -354,7 +352,7 @@ def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool
         return any(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(each)}(?![A-Za-z0-9_])", name) for each in agents)  # fmt: skip
     for match in _NUMBERED.finditer(name):
         place = _place(match[1] + (match[2] or "")) or _place(match[1])
-        if place is not None and place.page == page and known.limit(place.text):
+        if place is not None and place.page == page and known.names(place.text):
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""The rewrite: a pure function of history and tombstones (rule 1 of the format)."""
+"""The rewrite: a pure function of history and records (rule 2 of the format)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from smp_git.erasure.ahead import Ahead
 from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
 from smp_git.format.ids import PAGE_SIZE, parse_path
-from smp_git.format.tombstones import ALL_GENERATIONS, Tombstones
+from smp_git.format.life import life_of
+from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.references import ACCESS
+from smp_git.lives import NOTHING as NO_LIVES
+from smp_git.lives import Lives
 from smp_git.memory import KINDS
 
 TAG: Final = b"tag"
@@ -48,10 +51,10 @@ class Gone(NamedTuple):
 
     path: str
     id: bytes
-    generation: int
+    life: str | None
 
 
-_UNSEEN: Final = Gone("", b"", 0)
+_UNSEEN: Final = Gone("", b"", None)
 
 # What goes from a tree: versions of files, and index items with their page.
 Loss = tuple[Gone | tuple[str, bytes], ...]
@@ -128,7 +131,7 @@ class Rewriter:
         self.tags: dict[bytes, tuple[bytes, bool]] = {}
         self._trees: dict[tuple[str, bytes], Edited] = {}
         self._like: dict[str, bytes] = {}
-        self._limits: dict[bytes, int] = {}
+        self._lives: dict[bytes, Lives] = {}
         self._stash: set[bytes] = set()
         self._kept: set[bytes] = set()
         self._origins: dict[bytes, bytes] = {}
@@ -261,7 +264,7 @@ class Rewriter:
 
     def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
         message = raw.message
-        if touches or any(map(self._limit, wording.mentions(message))):
+        if touches or any(map(self._is_named, wording.mentions(message))):
             message = wording.without(message, partial(self._is_gone, tree), touches=touches)
         if not wording.is_derived(message):
             return message
@@ -272,17 +275,20 @@ class Rewriter:
         subject = wording.subject(raw_commit(self.read(step.new)[1]).message)
         return wording.renamed(message, Origin(hexlify(step.new), subject))
 
-    def _limit(self, memory_id: bytes) -> int:
-        found = self._limits.get(memory_id)
+    def _known(self, memory_id: bytes) -> Lives:
+        found = self._lives.get(memory_id)
         if found is None:
-            found = self._limits[memory_id] = self._tombstones.limit_of_text(memory_id)
+            found = self._lives[memory_id] = self._tombstones.lives_of_text(memory_id)
         return found
 
+    def _is_named(self, memory_id: bytes) -> bool:
+        return self._known(memory_id) is not NO_LIVES
+
     def _is_gone(self, root: bytes, memory_id: bytes) -> bool:
-        """Whether an id has a tombstone and its file is not in a rewritten tree."""
-        limit = self._limit(memory_id)
-        if not limit or limit == ALL_GENERATIONS:
-            return bool(limit)
+        """Whether an id has a record and its file is not in a rewritten tree."""
+        known = self._known(memory_id)
+        if known is NO_LIVES or known.is_gone:
+            return known is not NO_LIVES
         return not self._holds(root, pages.path_of(memory_id))
 
     def _holds(self, root: bytes, path: str) -> bool:
@@ -423,18 +429,15 @@ class Rewriter:
     def _gone(self, page: str, entry: Entry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
         stem = entry.name.rpartition(b".")[0]
-        if not self._limit(b"state-" + stem if page == _STATES else stem):
+        known = self._known(b"state-" + stem if page == _STATES else stem)
+        if known is NO_LIVES:
             return None
         path = f"{page}/{entry.name.decode('utf-8', 'surrogateescape')}"
-        place = parse_path(path)
-        limit = self._limit(place.text.encode()) if place is not None else 0
-        if not limit:
+        if parse_path(path) is None:
             return None
-        number = 1
-        if entry.mode.startswith(b"100"):
-            file = self.read(entry.id)[1]
-            number = pages.generation(file, has_front_matter=path.endswith(".md"))
-        return Gone(path, entry.id, number) if number <= limit else None
+        is_file = entry.mode.startswith(b"100")
+        life = life_of(self.read(entry.id)[1], path) if is_file else None
+        return Gone(path, entry.id, life) if known.is_dead(life) else None
 
     def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]]) -> None:  # fmt: skip
         """Bring the index among the entries that are kept up to date."""
@@ -463,7 +466,7 @@ class Rewriter:
                 if not line.startswith(b"-"):
                     return None
                 item = pages.item(line + b"\n")
-                seen[line] = item.generation <= self._limit(item.id)
+                seen[line] = self._known(item.id).is_dead(item.life)
         gone = [line for line in lines if seen[line]]
         if not gone:
             return index, gone
@@ -472,8 +475,9 @@ class Rewriter:
 
     def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
         head, items = pages.items(index)
-        left = [item.text for item in items if item.generation > self._limit(item.id)]
-        gone = [item.text for item in items if item.generation <= self._limit(item.id)]
+        dead = [self._known(item.id).is_dead(item.life) for item in items]
+        left = [item.text for item, is_dead in zip(items, dead, strict=True) if not is_dead]
+        gone = [item.text for item, is_dead in zip(items, dead, strict=True) if is_dead]
         return b"".join((head, *left)) if left else b"", gone
 
     def _tree(self, role: str, tree: bytes, old: list[bytes], kept: list[bytes]) -> bytes | None:
@@ -489,7 +493,7 @@ class Rewriter:
         kept: list[bytes] = []
         for piece in old:
             kind, data = self.read(piece[-_ID_SIZE:])
-            left = pages.without_counts(data, self._limit) if kind == BLOB else data
+            left = pages.without_counts(data, self._is_named) if kind == BLOB else data
             if left == data:
                 kept.append(piece)
                 continue

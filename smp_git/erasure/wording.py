@@ -13,9 +13,9 @@ _NAMED = re.compile(
     rb"([A-Za-z0-9_-]{1,64})(: .*)?\r?"
 )
 _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
-_LASTING: Final = (b"delete", b"purge")
+_LASTING: Final = (b"delete", b"purge", b"redact")
 _SUBJECTS: Final = frozenset(
-    b"batch;undo batch;rollback batch;delete batch;purge batch;edits by hand;create session;"
+    b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;edits by hand;create session;"
     b"register replica;merge;settings;mend indexes".split(b";")
 )
 _MENTION = re.compile(

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from smp_git.errors import InvalidError, InvalidFileError, shown
 from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import Id, parse_id, parse_path
+from smp_git.format.life import KEY, OLD_KEY, life_in
 from smp_git.memory import (
     COMMON_FIELDS,
     CONTESTED,
@@ -60,8 +61,8 @@ def mapping_of(memory: Memory) -> dict[str, Value]:
     known = (*kind.fields, *COMMON_FIELDS, CONTESTED)
     unknown = [name for name in fields if name not in known]
     out: dict[str, Value] = {"id": memory.id, "kind": memory.kind}
-    if memory.generation > 1:
-        out["generation"] = memory.generation
+    if memory.life:
+        out[KEY] = memory.life
     out["created_at"] = format_time(memory.created_at)
     if memory.updated_at:
         out["updated_at"] = format_time(memory.updated_at)
@@ -168,8 +169,8 @@ def split(text: str, path: str) -> tuple[str, str]:
             f"{path}:1: no front matter; the first line must be ---",
             hint="lines of YAML end in LF" if text.startswith("---\r") else None,
         )
-    end = 3 if text.startswith(_FENCE, 4) else text.find("\n" + _FENCE, 3)
-    if end < 0:
+    end = yamlfile.front_end(text)
+    if end is None:
         raise InvalidFileError(f"{path}:1: the front matter does not end; no second ---")
     return text[4 : end + 1], text[end + 1 + len(_FENCE) :].removesuffix("\n")
 
@@ -190,9 +191,9 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
     for name, expected in (("id", text), ("kind", kind.name)):
         if mapping.pop(name, expected) != expected:
             raise InvalidError(f"the {name} is not {expected}, which belongs at this path")
-    generation = mapping.pop("generation", 1)
-    if not isinstance(generation, int) or isinstance(generation, bool) or generation < 1:
-        raise InvalidError(f"generation is a whole number from 1, not {shown(generation)}")
+    life = life_in(mapping)
+    for name in (KEY, OLD_KEY):
+        mapping.pop(name, None)
     created_at = _time(mapping, "created_at")
     if created_at is None:
         raise InvalidError("created_at is missing")
@@ -214,7 +215,7 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
         tags=tags,
         links=links,
         fields=MappingProxyType(fields),
-        generation=generation,
+        life=life,
         path=place.path,
         size_bytes=size,
     )

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
 from smp_git.format.ids import sort_key
+from smp_git.lives import of_generation
 from smp_git.memory import Memory, MemoryId, Value, confidence_rank
 from smp_git.when import format_time
 
@@ -19,7 +20,7 @@ class Entry(NamedTuple):
 
     id: MemoryId
     blob: str
-    gen: int | None
+    life: str | None
     at: str
     updated: str | None
     agent: str
@@ -61,7 +62,7 @@ FIELDS: Final = frozenset(
 # What stands under each key, for lines that somebody else wrote.
 _TYPES: Final = tuple(
     {
-        "gen": (int, _NONE), "size": int, "tags": list, "links": list,
+        "size": int, "tags": list, "links": list,
         "confidence": (int, float, _NONE), "importance": (int, float, _NONE),
         "pinned": (bool, _NONE), "tokens": (int, _NONE), "reversible": (bool, _NONE),
     }.get(key, str if key in ("id", "blob", "at", "agent", "title") else (str, _NONE))
@@ -77,7 +78,7 @@ def entry_of(memory: Memory, blob: str, size: int) -> Entry:
     return Entry(
         id=memory.id,
         blob=blob,
-        gen=memory.generation if memory.generation > 1 else None,
+        life=memory.life or None,
         at=format_time(memory.created_at),
         updated=format_time(memory.updated_at) if memory.updated_at else None,
         agent=memory.agent,
@@ -184,6 +185,9 @@ def _read_one(body: str) -> Entry | None:
 def _entry(item: object) -> Entry | None:
     if not isinstance(item, dict):
         return None
+    if isinstance(number := item.get("gen"), int):
+        # A line of format 1.
+        item = {**item, "life": of_generation(number) or None}
     entry = Entry._make(map({**_ABSENT, **item}.__getitem__, KEYS))
     if not all(map(_is_a, entry, _TYPES)) or not _makes_sense(entry):
         return None

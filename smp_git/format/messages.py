@@ -15,10 +15,10 @@ MERGE: Final = "merge"
 MEND: Final = "mend indexes"
 TITLED: Final = ("", "edit")
 # These verbs outlive what they name: no trailer repeats the id.
-LASTING: Final = ("delete", "purge")
+LASTING: Final = ("delete", "purge", "redact")
 
 _LINE = re.compile(
-    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|delete|purge) )?"
+    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|delete|purge|redact) )?"
     r"(turn|decision|finding|preference|learning|state|artifact) "
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )

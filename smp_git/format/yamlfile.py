@@ -30,6 +30,21 @@ _CORE: Final = (
 _MOST_EVENTS: Final = 100_000
 
 
+_FENCE: Final = "---\n"
+
+
+def front_end(text: str | bytes) -> int | None:
+    """Return where the front matter of a file ends, None if it has none; it begins at 4."""
+    fence: Any = _FENCE if isinstance(text, str) else _FENCE.encode()
+    if not text.startswith(fence):
+        return None
+    if text.startswith(fence, len(fence)):
+        return len(fence) - 1
+    line_end: Any = "\n" if isinstance(text, str) else b"\n"
+    end = text.find(line_end + fence, len(fence) - 1)
+    return end if end >= 0 else None
+
+
 def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
     """Return the mapping that `text` holds; `what` and `first_line` place it in errors.
 

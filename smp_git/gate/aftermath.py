@@ -17,6 +17,7 @@ from smp_git.gate.gate import Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.repository import MAIN
+from smp_git.lives import FIRST
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
@@ -116,7 +117,9 @@ def _returned(reader: Reader, snapshot: Snapshot) -> list[str]:
     known = graves.effective(reader)
     if not known:
         return []
-    back = [entry.id for entry in snapshot.entries() if (entry.gen or 1) <= known.limit(entry.id)]
+    back = [
+        entry.id for entry in snapshot.entries() if known.is_dead(entry.id, entry.life or FIRST)
+    ]
     if not back:
         return []
     more = f" and {len(back) - _SHOWN} more" if len(back) > _SHOWN else ""

@@ -46,8 +46,8 @@ class Driver:
         before = memories.version(base, path)
         if left is None or right is None:
             return None
-        if left.memory.generation != right.memory.generation:
-            return max(left, right, key=lambda side: side.memory.generation).file
+        if left.memory.life != right.memory.life:
+            return None
         fields = memories.disputed(before, left, right)
         mine, others = self._origins(path, fields) if fields else ({}, {})
 

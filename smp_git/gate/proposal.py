@@ -11,8 +11,9 @@ from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import graves
 from smp_git.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
-from smp_git.format import document, lines, tombstones, yamlfile
+from smp_git.format import lines, tombstones, yamlfile
 from smp_git.format.ids import INDEX, is_index, parse_path
+from smp_git.format.life import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.tombstones import Tombstones
 from smp_git.gate.gate import METADATA, Gate
@@ -155,8 +156,7 @@ def _check_tombstones(proposal: Proposal, gate: Gate) -> None:
         known |= said
     for path, data in proposal.files.items() if known else ():
         place = parse_path(path) if data is not None else None
-        limit = known.limit(place.text) if place is not None else 0
-        if place is not None and limit and document.decode(data or b"", path).generation <= limit:
+        if place is not None and known.is_dead(place.text, life_of(data or b"", path)):
             raise RefusedError(
                 f"{path}: {place.text} was deleted",
                 hint=f"take it out with git rm -f {path}; smp restore {place.text} brings it back",

@@ -8,7 +8,7 @@ from binascii import unhexlify
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.git import disk
 
@@ -75,6 +75,41 @@ def history(git: Path, tips: Iterable[bytes], beside: Iterable[bytes]) -> list[b
     asked = [f"{tip.hex()}\n" for tip in tips] + [f"^{tip.hex()}\n" for tip in beside]
     done = _asked(git, "".join(asked).encode(), "rev-list", "--topo-order", "--reverse", "--stdin")
     return list(map(unhexlify, done.split())) if done is not None else []
+
+
+class FileChange(NamedTuple):
+    """One file that a commit has otherwise than one of its parents; None where it is not."""
+
+    commit: str
+    path: str
+    old: str | None
+    new: str | None
+
+
+def file_changes(git: Path, tips: Iterable[str], paths: Iterable[str]) -> list[FileChange]:
+    """Return how the commits that `tips` reach change some files, oldest first.
+
+    A merge is compared with each of its parents. Nothing is returned where the command
+    cannot say.
+    """
+    asked = "".join([*(f"{tip}\n" for tip in tips), "--\n", *(f"{path}\n" for path in paths)])
+    form = ("--raw", "--no-abbrev", "--no-renames", "--no-color", "--format=%x00%H")
+    walk = ("--full-history", "--topo-order", "--reverse", "-m", "--root", "--stdin")
+    done = _asked(git, asked.encode(), "log", *walk, *form)
+    found: list[FileChange] = []
+    commit = ""
+    for line in (done or b"").decode("utf-8", "replace").splitlines():
+        if line.startswith("\0"):
+            commit = line[1:]
+        elif line.startswith(":"):
+            meta, _, path = line.partition("\t")
+            _, _, old, new, _ = meta.split(" ")
+            found.append(FileChange(commit, path, _name(old), _name(new)))
+    return found
+
+
+def _name(text: str) -> str | None:
+    return text if text.strip("0") else None
 
 
 def objects(git: Path, names: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 # What has a rule of its own, so that it is never in dispute.
 _RULED: Final = frozenset(
-    ("id", "kind", "generation", "created_at", "updated_at", "tags", "links", CONTESTED)
+    ("id", "kind", "life", "created_at", "updated_at", "tags", "links", CONTESTED)
 )
 
 
@@ -107,6 +107,28 @@ def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) 
     Of two values of one field the one with the greater stamp stands and the other is
     kept as contested. The same memory comes out with left and right swapped.
     """
+    carrier, plain, held, lost, fields = _combined(base, left, right, stamps)
+    made = next(_fitting(carrier, plain, held, lost), None)
+    report = tuple(_reported(plain, lost, fields))
+    return made._replace(lost=report) if made else _taken_whole(base, left, right)
+
+
+def with_contested(memory: Memory, found: Sequence[_Entry]) -> Memory:
+    """Return a memory with the values that lost, each once, without those that stand."""
+    return _with(memory, _settled(found, memory))
+
+
+class _Combined(NamedTuple):
+    """What both sides come to: whose bytes are kept, the memory, what is contested."""
+
+    carrier: Version
+    memory: Memory
+    held: list[_Entry]
+    lost: list[_Entry]
+    fields: dict[str, Value]
+
+
+def _combined(base: Version | None, left: Version, right: Version, stamps: Stamps) -> _Combined:
     carrier, other = _ordered(base, left, right)
     fields: dict[str, Value] = {}
     lost: list[_Entry] = []
@@ -122,10 +144,7 @@ def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) 
             added = base is None and name not in carrier.fields
             fields[name] = (other if is_others or added else carrier).fields.get(name)
     plain = _rebuilt(base, carrier, other, fields)
-    held = _contested(base, left, right)
-    made = next(_fitting(carrier, plain, held, lost), None)
-    report = tuple(_reported(plain, lost, fields))
-    return made._replace(lost=report) if made else _taken_whole(base, left, right)
+    return _Combined(carrier, plain, _contested(base, left, right), lost, fields)
 
 
 def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:

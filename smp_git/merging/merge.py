@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.erasure import pages
 from smp_git.format import tombstones as graves
 from smp_git.format.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
+from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
@@ -124,9 +124,9 @@ class _Merger:
             base = _View((*base.commits, *view.commits), base.tree, {**base.over, **done.files})
         return base
 
-    def limit(self, place: Id) -> int:
-        """Return the highest generation of a memory that is gone."""
-        return self.tombstones.limit(place.text) if self.tombstones else 0
+    def living(self, place: Id, data: bytes | None) -> bytes | None:
+        """Return a memory's file unless it is of a life that may not stand."""
+        return _living(self.tombstones, place, data)
 
     def blob(self, view: _View, path: str) -> ObjectId | None:
         """Return the object id of a file in a view."""
@@ -194,9 +194,8 @@ class _Merge:
 
     def _memory(self, path: str, place: Id) -> None:
         found = self._three(path)
-        limit = self._merger.limit(place)
-        if limit:
-            found = _Three(*(_above(limit, data, path) for data in found))
+        if self._merger.tombstones.names(place.text):
+            found = _Three(*(self._merger.living(place, data) for data in found))
         if found.left == found.right:
             self._settle(path, place, found.left, None)
         elif found.base in (found.left, found.right):
@@ -216,9 +215,9 @@ class _Merge:
 
     def _both_changed_memory(self, path: str, place: Id, found: _Three) -> None:
         left, right = memories.version(found.left, path), memories.version(found.right, path)
-        if left and right and left.memory.generation == right.memory.generation:
+        if left and right and left.memory.life == right.memory.life:
             base = memories.version(found.base, path)
-            same_life = base and base.memory.generation == left.memory.generation
+            same_life = base and base.memory.life == left.memory.life
             self._hard[path] = base if same_life else None, left, right
             return
         unread = [
@@ -228,7 +227,7 @@ class _Merge:
         ]
         if unread:
             self._report(place.text)
-        later = _later(left, right)
+        later = self._later(place, left, right)
         if later is not None:
             self._settle(path, place, later.file, later)
         elif len(unread) == 1:
@@ -237,6 +236,17 @@ class _Merge:
         else:
             data = found.base if found.base is not None else self._newer(path, found)[0]
             self._settle(path, place, data, memories.version(data, path))
+
+    def _later(self, place: Id, left: Version | None, right: Version | None) -> Version | None:
+        """Return the only version there is, or that of the later life."""
+        if left is None or right is None:
+            return left or right
+        known = self._merger.tombstones.lives(place.text)
+
+        def rank(side: Version) -> tuple[int, str]:
+            return len(known.past(side.memory.life)), side.memory.life
+
+        return max(left, right, key=rank)
 
     def _report(self, name: str) -> None:
         self.done.conflicts.append(Conflict(name, FILE, None, ()))
@@ -343,7 +353,7 @@ class _Merge:
         for place in _buried(self._merger.repository, self._left.tree, tombstones):
             if place.path not in self.done.files:
                 data = self._merger.data(self._left, place.path)
-                if _above(self._merger.limit(place), data, place.path) is None:
+                if self._merger.living(place, data) is None:
                     self._settle(place.path, place, None, None)
 
     def _make_room(self) -> None:
@@ -365,7 +375,7 @@ def has_buried(repository: Repository, commit: CommitId, tombstones: Tombstones)
     for place in _buried(repository, tree, tombstones):
         blob = repository.find(tree, place.path)
         data = repository.blob(blob) if blob else None
-        if data is not None and _above(tombstones.limit(place.text), data, place.path) is None:
+        if data is not None and _living(tombstones, place, data) is None:
             return True
     return False
 
@@ -375,7 +385,7 @@ def _buried(repository: Repository, tree: ObjectId, tombstones: Tombstones) -> I
     for page, folder in _pages(repository, tree, _graves(tombstones)):
         for name in repository.tree(folder):
             place = parse_path(f"{page}/{name}")
-            if place is not None and tombstones.limit(place.text):
+            if place is not None and tombstones.names(place.text):
                 yield place
 
 
@@ -408,18 +418,11 @@ def _is_in(number: int, spans: Iterable[range]) -> bool:
     return any(number in span for span in spans)
 
 
-def _above(limit: int, data: bytes | None, path: str) -> bytes | None:
-    """Return a memory's file unless its generation is gone."""
-    if data is None or pages.generation(data, has_front_matter=path.endswith(".md")) <= limit:
+def _living(tombstones: Tombstones, place: Id, data: bytes | None) -> bytes | None:
+    """Return a memory's file unless it is of a life that may not stand."""
+    if data is None or tombstones.is_dead(place.text, life_of(data, place.path)):
         return None
     return data
-
-
-def _later(left: Version | None, right: Version | None) -> Version | None:
-    """Return the only version there is, or that of the memory's later life."""
-    if left is None or right is None:
-        return left or right
-    return left if left.memory.generation > right.memory.generation else right
 
 
 def _stamp(origin: Origin | None, side: Version) -> Stamp:

@@ -494,7 +494,7 @@ _GETTERS: Final[Mapping[str, Callable[[Row], object]]] = {
     "tags": lambda row: row.entry.tags,
     "title": lambda row: row.entry.title,
     "size_bytes": lambda row: row.entry.size,
-    "generation": lambda row: row.entry.gen or 1,
+    "life": lambda row: row.entry.life,
     "pinned": lambda row: bool(row.entry.pinned),
     "confidence": lambda row: row.entry.confidence,
     "importance": lambda row: row.entry.importance,

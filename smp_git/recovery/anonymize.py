@@ -257,7 +257,7 @@ def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
         tags=tuple(dict.fromkeys(map(mask.tag, memory.tags))),
         links=_links(memory, mask) if switches.structure else (),
         fields=MappingProxyType(checked),
-        generation=1,
+        life="",
     )
 
 

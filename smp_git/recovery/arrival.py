@@ -7,7 +7,7 @@ from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Version, erase_arrived
 from smp_git.format.tombstones import Tombstones
-from smp_git.recovery import purge, receipts
+from smp_git.recovery import copies, receipts
 from smp_git.recovery.deletion import keep
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import new_deletion
@@ -44,5 +44,5 @@ def follow(
             site.trash.confirm(deletion)
         receipts.keep(site.trash.place(deletion), receipt.as_json())
         site.note("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)
-    purge.follow(site)
+    copies.follow(site)
     return receipt

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.erase import Version
-from smp_git.erasure.pages import generation
 from smp_git.errors import NotFoundError, RefusedError
 from smp_git.format.ids import parse_path
+from smp_git.format.life import life_of
 from smp_git.git import references
 from smp_git.git.ancestry import only_in
 from smp_git.memory import CommitId, MemoryId
@@ -94,7 +94,7 @@ def _kept(site: Site, name: str, versions: list[Version], tip: CommitId, now: da
 def _copied(version: Version, present: bytes | None) -> Kept:
     return Kept(
         id=version.id,
-        generation=version.generation,
+        life=version.life,
         at=version.at,
         agent=version.agent,
         commit=version.commit,
@@ -118,6 +118,6 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[Version]:
                 continue
             seen.add((path, blob))
             data = repository.blob(blob)
-            life = generation(data, has_front_matter=path.endswith(".md"))
-            if life > known.limit(place.text) and all(repository.find(tree, path) != blob for tree in trees):  # fmt: skip
-                yield Version(id=place.text, path=path, generation=life, at=commit.time, agent=commit.author, commit=commit.id, data=data)  # fmt: skip
+            life = life_of(data, path)
+            if not known.is_dead(place.text, life) and all(repository.find(tree, path) != blob for tree in trees):  # fmt: skip
+                yield Version(id=place.text, path=path, life=life, at=commit.time, agent=commit.author, commit=commit.id, data=data)  # fmt: skip

@@ -9,6 +9,7 @@ from datetime import datetime
 from smp_git.erasure.erase import Receipt, Version, erase
 from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format import document
+from smp_git.format.ids import parse_id
 from smp_git.memory import MemoryId
 from smp_git.recovery import receipts
 from smp_git.recovery.record import Item, Record, type_of
@@ -86,7 +87,7 @@ def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, wh
     return receipt
 
 
-def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None) -> None:  # fmt: skip
+def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
     """Seal versions with their record; both are durable when this returns."""
     record = Record(
         deletion=deletion,
@@ -95,12 +96,12 @@ def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, 
         deleted_at=now,
         deleted_by=by,
         reason=reason,
-        items=tuple(items_of(versions)),
+        items=(*items_of(versions), *map(_item, more)),
         recovery_deadline=now + site.trash.retention,
         backup=BACKUP,
         key=deletion,
     )
-    site.trash.keep(record, kept(site, versions))
+    site.trash.keep(record, [*kept(site, versions), *more])
 
 
 def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:
@@ -143,7 +144,7 @@ def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
     return [
         Kept(
             id=version.id,
-            generation=version.generation,
+            life=version.life,
             at=version.at,
             agent=version.agent,
             commit=version.commit,
@@ -164,9 +165,14 @@ def items_of(versions: Sequence[Version]) -> Iterable[Item]:
             id=name,
             type=type_of(name),
             timestamp=_created_at(mine[-1]),
-            generation=max(version.generation for version in mine),
+            life=mine[-1].life,
             versions=len(mine),
         )
+
+
+def _item(version: Kept) -> Item:
+    created = document.decode(version.data, parse_id(version.id).path).created_at
+    return Item(id=version.id, type=type_of(version.id), timestamp=created, life=version.life)
 
 
 def _created_at(version: Version) -> datetime:

@@ -65,7 +65,7 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
             raise RefusedError(
                 f"{name} is not deleted", hint="delete it for good with smp delete and --purge"
             )
-        if not known.limit(name) and not copies_of(site, [name]):
+        if not known.names(name) and not copies_of(site, [name]):
             raise MemoryNotFoundError(f"no memory {name} was deleted", hint="smp trash lists them")
     return names
 
@@ -99,19 +99,8 @@ def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) 
     return Purged(ids=ids, copies=len(records))
 
 
-def follow(site: Site) -> int:
-    """Destroy the copies of what was purged elsewhere, or by a purge that did not end."""
-    known = site.tombstones()
-    held = {item.id for record in site.trash.records() for item in record.items}
-    final = [name for name in held if known.is_purged(name)]
-    copies = len(copies_of(site, final))
-    drop_copies(site, final, whatever=True)
-    site.trash.tidy()
-    return copies
-
-
 def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> None:
     known = site.tombstones()
-    left = [name for name in ids if known.limit(name) and not known.is_purged(name)]
+    left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
         erase(site.writer, left, purge=True, by=by, now=now)

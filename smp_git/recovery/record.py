@@ -10,6 +10,7 @@ from typing import Final, Self
 from smp_git.errors import DamagedError
 from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import parse_id
+from smp_git.lives import FIRST, of_generation
 from smp_git.memory import MemoryId, Value
 from smp_git.when import format_time, parse_time
 
@@ -27,7 +28,7 @@ class Item:
     id: MemoryId
     type: str
     timestamp: datetime
-    generation: int = 1
+    life: str | None = FIRST
     versions: int = 1
     restored_at: datetime | None = None
 
@@ -108,9 +109,10 @@ def _item(item: Item) -> dict[str, Value]:
         "type": item.type,
         "id": item.id,
         "timestamp": format_time(item.timestamp),
-        "generation": item.generation,
         "versions": item.versions,
     }
+    if item.life != FIRST:
+        out["life"] = item.life
     if item.restored_at:
         out["restored_at"] = format_time(item.restored_at)
     return out
@@ -149,10 +151,17 @@ def _read_item(item: Mapping[str, Value]) -> Item:
         id=MemoryId(str(item["id"])),
         type=str(item["type"]),
         timestamp=_time(item["timestamp"]),
-        generation=int(str(item.get("generation", 1))),
+        life=_life(item),
         versions=int(str(item.get("versions", 1))),
         restored_at=_time(restored) if restored else None,
     )
+
+
+def _life(item: Mapping[str, Value]) -> str | None:
+    """Return the life of an item; format 1 numbered it."""
+    if "life" not in item:
+        return of_generation(int(str(item.get("generation", 1))))
+    return str(item["life"]) if item["life"] is not None else None
 
 
 def _mapping(value: Value) -> Mapping[str, Value]:

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final
 
 from smp_git.erasure.erase import Receipt, Version, erase
 from smp_git.errors import (
-    DamagedError,
     InvalidError,
     InvalidFileError,
     InvalidRevisionError,
@@ -21,14 +19,12 @@ from smp_git.errors import (
 from smp_git.format import document
 from smp_git.format.ids import parse_id, parse_path
 from smp_git.git.objects import ObjectId
-from smp_git.memory import CommitId, Memory, MemoryId, Value, check_fields, check_text, title_of
-from smp_git.recovery import receipts
-from smp_git.recovery.deletion import check_droppable, drop_copies, items_of
-from smp_git.recovery.record import Record
-from smp_git.recovery.restore import renewed, staging
-from smp_git.recovery.seal import Kept
+from smp_git.memory import CommitId, MemoryId, Value, check_text
+from smp_git.recovery import copies, receipts
+from smp_git.recovery.deletion import check_droppable, keep
+from smp_git.recovery.rewording import Rewording
 from smp_git.recovery.site import Site
-from smp_git.recovery.trash import PLAIN, REDACTING, new_deletion
+from smp_git.recovery.trash import new_deletion
 
 _ACTION: Final = "redact"
 
@@ -77,155 +73,70 @@ def find(site: Site, regex: re.Pattern[str]) -> Redaction:
             hits[place.text] = hits.get(place.text, 0) + 1
     head = site.reader.snapshot()
     alive = tuple(name for name in hits if head.blob(name) is not None)
+    sealed = [name for name in _in_copies(site, regex) if name not in hits]
     return Redaction(
         ids=_sorted(alive),
-        gone=_sorted(name for name in hits if name not in alive),
+        gone=_sorted(name for name in (*hits, *sealed) if name not in alive),
         versions=sum(hits.values()),
-        left=_left(site, regex, set(hits)),
+        left=_left(site, regex, {*hits, *sealed}),
     )
 
 
 def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: datetime, *, by: str, reason: str | None = None) -> Redaction:  # fmt: skip
-    """Take a text out of every version; what was redacted cannot be restored.
+    """Take a text out of every version, sealed copies included; it cannot be restored.
 
-    The earlier history of each memory that held it goes. The redacted texts stand beside
-    the session until they are back, so that an interruption loses nothing.
+    The earlier history of each memory that held it goes, and the memory goes on as a
+    life of its own, so that no replica brings the text back. All or nothing: an
+    interruption before the text is gone leaves everything as it was.
     """
     regex = compiled(pattern)
     check_text(replacement, "replacement")
-    finish(site)
+    site.sweep()
     plan = find(site, regex)
-    if not plan.ids and not plan.gone:
+    ids = (*plan.ids, *plan.gone)
+    if not ids:
         return plan
-    check_droppable(site, (*plan.ids, *plan.gone))
-    deletion = new_deletion(now) + REDACTING
+    check_droppable(site, ids)
+    _check_by_hand(site, ids)
+    deletion = new_deletion(now)
+    work = Rewording(site, ids, regex, replacement, now)
+    kept: list[str] = []
+
+    def seal(versions: Sequence[Version]) -> None:
+        rest = [version for version in versions if version.id not in ids]
+        if rest or work.sealed:
+            site.trash.check()
+            keep(site, deletion, rest, now, by=by, reason=site.reason(reason), more=work.sealed)
+            kept.append(deletion)
+
     receipt = erase(
         site.writer,
-        (*plan.ids, *plan.gone),
+        ids,
         reason=site.reason(reason),
         by=by,
-        seal=_Keeper(site, regex, replacement, deletion, now, by).keep,
+        seal=seal,
         now=now,
         deletion=deletion,
+        replacement=work,
     )
-    finish(site)
-    drop_copies(site, receipt.ids)
+    copies.follow(site)
+    if kept:
+        site.trash.confirm(deletion)
     receipts.keep(site.trash.place(deletion), receipt.as_json())
     site.note(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=site.reason(reason))  # fmt: skip
     return replace(plan, receipt=receipt, left=_left(site, regex, set()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Keeper:
-    """Keeps the redacted texts while the versions that held the secret are erased."""
-
-    site: Site
-    regex: re.Pattern[str]
-    replacement: str
-    deletion: str
-    now: datetime
-    by: str
-
-    def keep(self, versions: Sequence[Version]) -> None:
-        """Keep what the memories at head say, redacted."""
-        head = self.site.reader.snapshot()
-        latest = {version.id: version for version in versions}
-        kept = []
-        for name, version in latest.items():
-            data = head.file(name)
-            if data is not None:
-                text = reworded(data, parse_id(name).path, self.regex, self.replacement)
-                kept.append(_kept(version, text))
-        trash = self.site.trash
-        trash.keep(
-            Record(
-                deletion=self.deletion,
-                session_id=trash.session_id,
-                session_uid=trash.uid,
-                deleted_at=self.now,
-                deleted_by=self.by,
-                reason=None,
-                items=tuple(items_of(versions)),
-                recovery_deadline=self.now + trash.retention,
-                backup=PLAIN,
-                action=_ACTION,
-            ),
-            kept,
-        )
-
-
-def _kept(version: Version, data: bytes) -> Kept:
-    return Kept(
-        id=version.id,
-        generation=version.generation,
-        at=version.at,
-        agent=version.agent,
-        commit=version.commit,
-        current=True,
-        data=data,
-    )
-
-
-def finish(site: Site) -> None:
-    """Bring back the redacted texts that are not back yet, and remove the copies of them."""
-    site.sweep()
-    for record in site.trash.records():
-        if record.action != _ACTION:
-            continue
-        known, head = site.tombstones(), site.reader.snapshot()
-        files = {
-            version.id: data
-            for version in site.trash.versions(record)
-            if head.blob(version.id) is None
-            and not known.is_purged(version.id)
-            and (data := renewed(version.id, version.data, known.limit(version.id) + 1)) is not None
-        }
-        if files:
-            site.writer.run(record.deleted_by, staging(files), subject="restore batch")
-        site.trash.drop(record)
-
-
-def reworded(data: bytes, path: str, regex: re.Pattern[str], replacement: str) -> bytes:
-    """Return a memory's file without what `regex` fits; raise RefusedError if it does not parse."""
-    try:
-        old = document.decode(data, path)
-    except InvalidFileError as error:
-        raise RefusedError(
-            f"a file that holds the text cannot be read: {error.message}",
-            hint="mend it by hand and run smp commit, or delete the memory",
-        ) from None
-    new = _reworded(old, regex, replacement)
-    kept = document.edited(data, old, new)
-    # A comment of a person may hold it too; then the file is written anew.
-    return document.encode(new) if regex.search(kept.decode()) else kept
-
-
-def _reworded(memory: Memory, regex: re.Pattern[str], replacement: str) -> Memory:
-    place = parse_id(memory.id)
-    fields = _cleared(dict(memory.fields), regex, replacement)
-    assert isinstance(fields, dict)  # noqa: S101 - a mapping stays one
-    content = document.check_content(place.kind, regex.sub(lambda _: replacement, memory.content))
-    checked = check_fields(place.kind, fields)
-    return replace(
-        memory,
-        content=content,
-        title=title_of(content, checked) or document.default_title(place),
-        tags=tuple(tag for tag in memory.tags if not regex.search(tag)),
-        fields=MappingProxyType(checked),
-    )
-
-
-def _cleared(value: Value, regex: re.Pattern[str], replacement: str) -> Value:
-    if isinstance(value, str):
-        return regex.sub(lambda _: replacement, value)
-    if isinstance(value, dict):
-        return {
-            regex.sub(lambda _: replacement, key): _cleared(item, regex, replacement)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_cleared(item, regex, replacement) for item in value]
-    return value
+def _check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
+    """Raise RefusedError if a person has changed one of the files: the edit would be lost."""
+    head = site.reader.main()
+    for name in ids:
+        file = site.reader.path / parse_id(name).path
+        if file.is_file() and not file.is_symlink() and file.read_bytes() != head.file(name):
+            raise RefusedError(
+                f"{file.relative_to(site.reader.path)} was changed by hand, so nothing was redacted",
+                hint="commit it with smp commit, or put it back with git checkout, then redact",
+            )
 
 
 def _versions(site: Site) -> Iterator[tuple[str, ObjectId]]:
@@ -287,25 +198,20 @@ def _left(site: Site, regex: re.Pattern[str], going: set[MemoryId]) -> tuple[str
     )
     blobs = {repository.find(commit.tree, "metadata.yaml") for commit in commits} - {None}
     metadata = any(regex.search(repository.blob(b).decode("utf-8", "replace")) for b in blobs if b)
-    copies = _in_copies(site, regex, going)
+    closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
     return (
         *(["metadata.yaml"] if metadata else []),
         *([f"messages of {messages} commits"] if messages else []),
-        *(f"the sealed copy of {name}" for name in copies),
+        *(f"the sealed copy of {name}, which does not open" for name in closed),
     )
 
 
-def _in_copies(site: Site, regex: re.Pattern[str], going: set[MemoryId]) -> list[str]:
+def _in_copies(site: Site, regex: re.Pattern[str]) -> list[MemoryId]:
     """Return which deleted memories hold the text in their copies, as far as those open."""
-    found: dict[str, None] = {}
+    found: dict[MemoryId, None] = {}
     for record in site.trash.records():
-        try:
-            versions = site.trash.versions(record) if record.action != _ACTION else []
-        except DamagedError:
-            found["a deletion that cannot be opened"] = None
-            continue
-        for version in versions:
-            if version.id not in going and _is_in(regex, version.data, parse_id(version.id).path):
+        for version in copies.opened(site, record):
+            if _is_in(regex, version.data, parse_id(version.id).path):
                 found[version.id] = None
     return list(found)
 

@@ -1,11 +1,12 @@
-"""Memories brought back under their own id, as their next generation."""
+"""Memories brought back under their own id, as a life of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from smp_git import lives
 from smp_git.errors import (
     AlreadyExistsError,
     DamagedError,
@@ -13,25 +14,34 @@ from smp_git.errors import (
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.format import document
+from smp_git.format import document, tombstones
 from smp_git.format.ids import parse_id
+from smp_git.format.tombstones import Tombstones
+from smp_git.lives import Edge, Lives
 from smp_git.memory import CommitId, MemoryId
+from smp_git.merging import memories
+from smp_git.merging.memories import Stamp
+from smp_git.origins import stamp
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.stage import Stage
-from smp_git.transaction import Change
+from smp_git.transaction import Work
 from smp_git.when import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restoration brought back: the memories, and how many earlier versions."""
+    """What a restoration brought back: the memories, and how many earlier versions.
+
+    `merged` are those that lived, into which the versions of a dropped branch were merged.
+    """
 
     ids: tuple[MemoryId, ...]
     commit: CommitId | None
     versions: int
     unreadable: int
+    merged: tuple[MemoryId, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -40,62 +50,73 @@ class Restored:
             "commit": self.commit,
             "versions": self.versions,
             "unreadable": self.unreadable,
+            "merged": list(self.merged),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Return:
-    """One memory on its way back: its record, its next generation, its versions in order."""
+    """One memory on its way back: its record, the life that begins, its versions in order."""
 
     id: MemoryId
     record: Record
-    generation: int
+    life: str
     versions: Sequence[Kept]
+
+    @property
+    def origin(self) -> str:
+        """The life that the restored version had."""
+        return _current(self).life or lives.FIRST
 
 
 def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: str | None = None, with_history: bool = False) -> Restored:  # fmt: skip
     """Bring memories back; with `with_history` their earlier versions as new commits first.
 
-    All or none: raises RefusedError after the deadline or after a purge, and
-    DamagedError if the key is lost or wrong.
+    All or none, in one step. Raises AlreadyExistsError for a memory that lives,
+    RefusedError after the deadline, a purge or a redaction, and DamagedError if the key
+    is lost or wrong.
     """
     site.sweep()
     names = tuple(dict.fromkeys(parse_id(name).text for name in ids))
     returns = _found(site, names, now)
-    unreadable = versions = 0
+    unreadable = 0
+    works: list[Work] = []
+    versions = 0
     if with_history:
-        versions, unreadable = _bring_history(site, returns)
-    change = _bring(site, by, {item.id: _latest(item) for item in returns}, site.reason(reason))
+        works, versions, unreadable = _history(site, returns)
+    works.append(Work(by, _bringing(site, returns), "restore batch"))
+    change = site.writer.run_all(works, site.reason(reason))
+    site.reader.local.keep_tombstones(_records(returns))
     _mark(site, returns, now)
     site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
-    return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable)
+    merged = tuple(item.id for item in returns if not item.life)
+    return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged)  # fmt: skip
 
 
 def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return]:
-    records = {name: _record_of(site, name, now) for name in names}
-    distinct = {record.deletion: record for record in records.values()}
-    copies = {name: site.trash.versions(record) for name, record in distinct.items()}
+    found = []
     known = site.tombstones()
-    return [
-        _Return(
-            id=name,
-            record=record,
-            generation=known.limit(name) + 1,
-            versions=[version for version in copies[record.deletion] if version.id == name],
-        )
-        for name, record in records.items()
-    ]
+    for name in names:
+        record = _record_of(site, name, now, known)
+        versions = [each for each in site.trash.versions(record) if each.id == name]
+        item = _Return(id=name, record=record, life="", versions=versions)
+        if record.action == DROPPED and not known.is_dead(name, item.origin):
+            # It was never deleted: what only the branch had is brought together with it.
+            found.append(item)
+            continue
+        _check_restorable(name, known.lives(name), item.origin)
+        found.append(replace(item, life=lives.new_life()))
+    return found
 
 
-def _record_of(site: Site, name: MemoryId, now: datetime) -> Record:
+def _record_of(site: Site, name: MemoryId, now: datetime, known: Tombstones) -> Record:
     """Return the record of a memory's latest deletion; raise the error that says why it is none."""
-    if site.tombstones().is_purged(name):
+    if known.is_purged(name):
         raise RefusedError(f"{name} was purged, which is final")
     held = [record for record in site.trash.records(readable=True) if _holds(record, name)]
-    is_there = site.reader.snapshot().blob(name) is not None
     of_a_branch = held and held[-1].action == DROPPED
-    if is_there and not of_a_branch and not _was_interrupted(site, name):
-        raise AlreadyExistsError(f"{name} is not deleted")
+    if site.reader.snapshot().blob(name) is not None and not of_a_branch:
+        raise AlreadyExistsError(f"{name} is not deleted", hint=f"smp show {name} shows it")
     if not held:
         raise MemoryNotFoundError(f"no copy of {name} is kept", hint="smp trash lists what is kept")
     record = held[-1]
@@ -106,14 +127,16 @@ def _record_of(site: Site, name: MemoryId, now: datetime) -> Record:
     return record
 
 
-def _was_interrupted(site: Site, name: MemoryId) -> bool:
-    """Whether a memory is there only because bringing back its history did not come to its end."""
-    memory = site.reader.snapshot().get(name)
-    items = (record.item(name) for record in site.trash.records(readable=True))
-    return any(
-        item is not None and item.restored_at is None and memory.generation == item.generation + 1
-        for item in items
-    )
+def _check_restorable(name: MemoryId, known: Lives, life: str) -> None:
+    """Raise RefusedError if a copy may hold what a redaction took out."""
+    ended = known.ended_by(life)
+    if lives.PURGED in ended:
+        raise RefusedError(f"{name} was purged, which is final")
+    if lives.REDACTED in ended:
+        raise RefusedError(
+            f"{name} was redacted after this copy was made, so the copy is not restored",
+            hint="restore it where it was redacted, or add it anew",
+        )
 
 
 def _holds(record: Record, name: MemoryId) -> bool:
@@ -121,60 +144,115 @@ def _holds(record: Record, name: MemoryId) -> bool:
     return item is not None and item.restored_at is None
 
 
-def _latest(item: _Return) -> bytes:
+def _current(item: _Return) -> Kept:
     current = [version for version in item.versions if version.current] or item.versions
     if not current:
         raise DamagedError(f"the copy of {item.id} holds no version of it")
-    data = renewed(item.id, current[-1].data, item.generation)
+    return current[-1]
+
+
+def _latest(item: _Return, stage: Stage) -> bytes:
+    """Return the file as it comes back."""
+    data = renewed(item.id, _current(item).data, item.life or item.origin)
     if data is None:
         raise DamagedError(f"the last version of {item.id} cannot be read, so it is not restored")
-    return data
+    head = stage.base.file(item.id)
+    if head is None:
+        return data
+    if item.life:
+        raise AlreadyExistsError(f"{item.id} is not deleted", hint=f"smp show {item.id} shows it")
+    return _merged(item, head, data)
 
 
-def _bring_history(site: Site, returns: Sequence[_Return]) -> tuple[int, int]:
-    """Commit the earlier versions, one commit for each that once held them, oldest first."""
+def _merged(item: _Return, head: bytes, data: bytes) -> bytes:
+    """Return what a memory says together with what only a dropped branch said of it."""
+    path = parse_id(item.id).path
+    left, right = memories.version(head, path), memories.version(data, path)
+    if left is None or right is None:
+        raise DamagedError(f"{path} cannot be read, so nothing is merged into it", hint="mend it by hand, then smp commit")  # fmt: skip
+    at = Stamp(stamp(left.memory), ""), Stamp(stamp(right.memory), "")
+    return memories.joined(None, left, right, lambda _: at).file
+
+
+def _bringing(site: Site, returns: Sequence[_Return]) -> Callable[[Stage], None]:
+    """Return the work of staging memories that come back, with their records."""
+
+    def work(stage: Stage) -> None:
+        for item in returns:
+            stage.put_file(parse_id(item.id).path, _latest(item, stage), "restore")
+        _record(site, returns, stage)
+
+    return work
+
+
+def _record(site: Site, returns: Sequence[_Return], stage: Stage) -> None:
+    """Stage the records of the lives that begin."""
+    found = _records(returns)
+    if found:
+        known = stage.base.said | _of(site.tombstones(), found)
+        stage.put_file(tombstones.PATH, tombstones.write(known), "")
+
+
+def _of(known: Tombstones, found: Tombstones) -> Tombstones:
+    """Return what is known of the memories that come back: where they came from has to be told."""
+    return found | Tombstones.of({name: known.lives(name) for name in tombstones.ids_of(found)})
+
+
+def _records(returns: Sequence[_Return]) -> Tombstones:
+    """Return how the lives that begin came about."""
+    found: Mapping[MemoryId, Lives] = {
+        item.id: Lives({}, {item.life: Edge(lives.RESTORE, (item.origin,))})
+        for item in returns
+        if item.life
+    }
+    return Tombstones.of(found)
+
+
+def _history(site: Site, returns: Sequence[_Return]) -> tuple[list[Work], int, int]:
+    """Return the commits of the earlier versions, one for each that once held them, oldest first.
+
+    With them, how many versions they bring and how many cannot be read.
+    """
     groups: dict[tuple[datetime, str], dict[MemoryId, bytes]] = {}
     agents: dict[tuple[datetime, str], str] = {}
-    unreadable = count = 0
+    unreadable = 0
     for item in returns:
         for version in _earlier(item):
-            data = renewed(item.id, version.data, item.generation)
+            data = renewed(item.id, version.data, item.life or item.origin)
             if data is None:
                 unreadable += 1
                 continue
             groups.setdefault((version.at, version.commit), {})[item.id] = data
             agents[version.at, version.commit] = version.agent
-            count += 1
-    for moment in sorted(groups):
-        _bring(site, agents[moment], groups[moment], None)
-    return count, unreadable
+    works = [
+        Work(agents[at], _staging(site, returns, groups[at]), "restore batch")
+        for at in sorted(groups)
+    ]
+    return works, sum(map(len, groups.values())), unreadable
 
 
 def _earlier(item: _Return) -> Sequence[Kept]:
+    if not item.life:
+        return ()
     last = [place for place, version in enumerate(item.versions) if version.current]
     end = last[-1] if last else len(item.versions) - 1
     return [version for place, version in enumerate(item.versions) if place != end]
 
 
-def renewed(memory_id: MemoryId, data: bytes, generation: int) -> bytes | None:
-    """Return a version's file as the given generation, or None if it cannot be read."""
+def renewed(memory_id: MemoryId, data: bytes, life: str) -> bytes | None:
+    """Return a version's file as of another life, or None if it cannot be read."""
     try:
         memory = document.decode(data, parse_id(memory_id).path)
     except InvalidFileError:
         return None
-    return document.edited(data, memory, replace(memory, generation=generation))
+    return document.edited(data, memory, replace(memory, life=life))
 
 
-def _bring(site: Site, by: str, files: dict[MemoryId, bytes], reason: str | None) -> Change:
-    return site.writer.run(by, staging(files), reason=reason, subject="restore batch")[1]
-
-
-def staging(files: dict[MemoryId, bytes]) -> Callable[[Stage], None]:
-    """Return the work of staging memories that come back."""
-
+def _staging(site: Site, returns: Sequence[_Return], files: dict[MemoryId, bytes]) -> Callable[[Stage], None]:  # fmt: skip
     def work(stage: Stage) -> None:
         for name, data in files.items():
             stage.put_file(parse_id(name).path, data, "restore")
+        _record(site, returns, stage)
 
     return work
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.errors import DamagedError, RefusedError
+from smp_git.lives import of_generation
 from smp_git.memory import MemoryId
 from smp_git.when import format_time, parse_time
 
@@ -26,7 +27,7 @@ class Kept:
     """One version of a memory's file in a copy; `current` if it stood at the session's head."""
 
     id: MemoryId
-    generation: int
+    life: str | None
     at: datetime
     agent: str
     commit: str
@@ -103,7 +104,7 @@ def _bound(deletion: str, uid: str) -> bytes:
 def _row(version: Kept) -> dict[str, object]:
     return {
         "id": version.id,
-        "generation": version.generation,
+        "life": version.life,
         "at": format_time(version.at),
         "agent": version.agent,
         "commit": version.commit,
@@ -115,13 +116,20 @@ def _kept(row: dict[str, object], data: bytes) -> Kept:
     at = str(row["at"])
     return Kept(
         id=MemoryId(str(row["id"])),
-        generation=int(str(row["generation"])),
+        life=_life(row),
         at=parse_time(at, datetime.fromisoformat(at)),
         agent=str(row["agent"]),
         commit=str(row["commit"]),
         current=bool(row["current"]),
         data=data,
     )
+
+
+def _life(row: dict[str, object]) -> str | None:
+    """Return the life of a version; format 1 numbered it."""
+    if "life" not in row:
+        return of_generation(int(str(row["generation"])))
+    return str(row["life"]) if row["life"] is not None else None
 
 
 def _put(archive: tarfile.TarFile, name: str, data: bytes) -> None:

@@ -50,7 +50,7 @@ class Site:
         with self.writer.holding("settling deletions"):
             if not self._is_erasing():
                 known = self.tombstones()
-                self.trash.sweep(lambda name, generation: known.limit(name) >= generation)
+                self.trash.sweep(known.is_dead)
 
     def _is_erasing(self) -> bool:
         return (self.reader.local.folder / "erasure.json").exists()

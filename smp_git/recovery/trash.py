@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,10 +24,7 @@ from smp_git.recovery.seal import Kept
 from smp_git.when import format_time
 
 DELETED: Final = "deleted"
-# Ends the id of a redaction, so that opening a session need not read its records.
-REDACTING: Final = "-redact"
 BACKUP: Final = "backup.tar.gz.sealed"
-PLAIN: Final = "redacted.tar.gz"
 # A copy that is being written, and one that is whole while its deletion is under way.
 _NEW: Final = ".new-"
 _KEPT: Final = ".kept-"
@@ -39,7 +37,7 @@ class Deleted:
     id: MemoryId
     type: str
     created_at: datetime
-    generation: int
+    life: str | None
     versions: int
     deletion: str
     deleted_at: datetime
@@ -53,7 +51,7 @@ class Deleted:
             "id": self.id,
             "type": self.type,
             "created_at": format_time(self.created_at),
-            "generation": self.generation,
+            "life": self.life or None,
             "versions": self.versions,
             "deletion": self.deletion,
             "deleted_at": format_time(self.deleted_at),
@@ -69,7 +67,7 @@ def deleted(item: Item, record: Record) -> Deleted:
         id=item.id,
         type=item.type,
         created_at=item.timestamp,
-        generation=item.generation,
+        life=item.life,
         versions=item.versions,
         deletion=record.deletion,
         deleted_at=record.deleted_at,
@@ -132,13 +130,6 @@ class Trash:
         """Whether a copy is being made, or was left by a process that died."""
         return bool(_folders(self.folder, _NEW) or _folders(self.folder, _KEPT))
 
-    def is_redacting(self) -> bool:
-        """Whether a redaction has left texts that may not be back yet."""
-        places = (*_folders(self.folder), *_folders(self.folder, _KEPT))
-        return any(
-            place.name.endswith(REDACTING) and (place / records.FILE).exists() for place in places
-        )
-
     # Keeping
 
     def check(self, *, encrypted: bool = True) -> None:
@@ -178,7 +169,10 @@ class Trash:
 
     def versions(self, record: Record) -> list[Kept]:
         """Return the versions of a copy; raise DamagedError if it cannot be opened."""
-        path = self.place(record.deletion) / record.backup
+        return self._opened(record, self.place(record.deletion))
+
+    def _opened(self, record: Record, place: Path) -> list[Kept]:
+        path = place / record.backup
         try:
             data = path.read_bytes()
         except OSError:
@@ -186,6 +180,15 @@ class Trash:
         if record.key:
             data = seal.opened(data, self._keys.read(record.key), record.deletion, self.uid)
         return seal.unpacked(data)
+
+    def recalled(self, deletion: str) -> list[Kept]:
+        """Return the versions of a deletion that may still be under way, none if they cannot be had."""
+        for place in (self.place(deletion), self.folder / (_KEPT + deletion)):
+            data = disk.content(place / records.FILE)
+            if data is not None:
+                with suppress(SmpError):
+                    return self._opened(records.read(data, str(place)), place)
+        return []
 
     def update(self, record: Record) -> None:
         """Write a record anew."""
@@ -239,17 +242,17 @@ class Trash:
         (place / record.backup).unlink(missing_ok=True)
         disk.force_folder(place)
 
-    def sweep(self, is_deleted: Callable[[str, int], bool]) -> None:
+    def sweep(self, is_deleted: Callable[[str, str | None], bool]) -> None:
         """Remove what interrupted deletions left: half-made copies, copies of what lives on.
 
-        `is_deleted` says whether a generation of a memory is gone; the caller makes sure
+        `is_deleted` says whether a life of a memory is gone; the caller makes sure
         that no deletion is under way.
         """
         for aside in _folders(self.folder, _NEW):
             self._forget(aside, aside.name.removeprefix(_NEW))
         for place in _folders(self.folder, _KEPT):
             record = records.read((place / records.FILE).read_bytes(), str(place))
-            if any(is_deleted(item.id, item.generation) for item in record.items):
+            if any(is_deleted(item.id, item.life) for item in record.items):
                 self.confirm(record.deletion)
             else:
                 self._forget(place, record.deletion)

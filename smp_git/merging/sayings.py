@@ -1,0 +1,258 @@
+"""What the versions of a memory said, life by life: the source of stamps and of known words."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from smp_git.errors import InvalidFileError
+from smp_git.format import document, messages
+from smp_git.format.life import life_of
+from smp_git.git import command
+from smp_git.git.command import FileChange
+from smp_git.git.objects import Commit, ObjectId
+from smp_git.git.repository import Repository
+from smp_git.lives import Lives
+from smp_git.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
+from smp_git.merging.masking import NONE, Words, words_of, words_of_memory, words_of_value
+from smp_git.origins import replica_of, stamp
+
+# Where a stamp has no field of its own.
+ANY: Final = "*"
+# What these commits write was not typed by anybody then.
+_GIVEN: Final = ("restore", "redact", "carry", "join", "merge")
+# No fields: they say when and by whom, not what.
+_BESIDE: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", CONTESTED))
+
+
+_OWN_NAMES: Final = frozenset(
+    (
+        *COMMON_FIELDS,
+        "agent",
+        "tags",
+        "links",
+        *(n for k in KINDS.values() for n in (k.main, *k.fields)),
+    )
+)
+
+
+def stamp_text(at: datetime, replica: str) -> str:
+    """Return when a value was written and by which replica, as a text that sorts."""
+    return f"{at:%Y-%m-%dT%H:%M:%S.%f}Z/{replica}"
+
+
+class Saying(NamedTuple):
+    """A value that a version gave a field, None for a field that it took away.
+
+    `typed` is what somebody wrote then; all else came from another life or a merge.
+    """
+
+    life: str
+    name: str
+    value: Value
+    stamp: str
+    typed: bool
+
+
+class Said:
+    """Everything that the versions of one memory said, oldest first."""
+
+    def __init__(self, sayings: Iterable[Saying], firsts: Iterable[Memory], unread: Words) -> None:
+        self.sayings = tuple(sayings)
+        self._firsts = tuple(firsts)
+        # The words of versions that cannot be read.
+        self.unread = unread
+
+    @cached_property
+    def lives(self) -> frozenset[str]:
+        """The lives of which there is a version."""
+        return frozenset(each.life for each in self.sayings)
+
+    def first(self, life: str) -> Memory | None:
+        """Return the first version of a life."""
+        return next((each for each in self._firsts if each.life == life), None)
+
+    def shown(self, life: str) -> Words | None:
+        """Return the words that all first versions of a life show, None if there is none."""
+        found = [words_of_memory(each) for each in self._firsts if each.life == life]
+        if not found:
+            return None
+        out = found[0]
+        for each in found[1:]:
+            out &= each
+        return out
+
+    def inherited(self, life: str) -> Words:
+        """Return the words of a life that nobody typed in it."""
+        out = self.unread
+        for each in self._firsts:
+            if each.life == life:
+                out |= words_of_memory(each)
+        for saying in self.sayings:
+            if saying.life == life and not saying.typed:
+                out |= words_of_value(saying.value)
+        return out
+
+    def known_to(self, horizons: Iterable[Mapping[str, str]], past: frozenset[str]) -> Words:
+        """Return the words in lives of a past that redactions with these horizons knew.
+
+        A redaction without a horizon may have known everything.
+        """
+        bounds = list(horizons)
+        out = self.unread
+        for saying in self.sayings:
+            if saying.life not in past:
+                continue
+            if any(is_known(saying, each) for each in bounds) or not saying.typed:
+                out |= words_of_value(saying.value)
+                out |= NONE if saying.name in _OWN_NAMES else words_of(saying.name)
+        return out
+
+    def saying(self, past: Container[str], name: str, value: Value) -> Saying | None:
+        """Return what last gave a field this value, in one of some lives."""
+        found = None
+        for each in self.sayings:
+            if each.name == name and each.life in past and is_same(each.value, value):
+                found = each
+        return found
+
+    def since(self, life: str, name: str, value: Value, known: Lives) -> str:
+        """Return since when a field has its value in a life.
+
+        What a redaction left as it was has the stamp that it had before.
+        """
+        last = self.saying((life,), name, value)
+        edge = known.edges.get(life)
+        if last is None:
+            return bound(edge.horizon, name) if edge is not None else ""
+        if not last.typed and edge is not None and edge.horizon:
+            return bound(edge.horizon, name)
+        return last.stamp
+
+    def horizon(self) -> dict[str, str]:
+        """Return the youngest stamp of each field, those that are gone included.
+
+        Fields that a person named are taken together: their names may be content.
+        """
+        found: dict[str, str] = {}
+        for saying in self.sayings:
+            name = saying.name if saying.name in _OWN_NAMES else ANY
+            found[name] = max(found.get(name, ""), saying.stamp)
+        return found
+
+
+def bound(horizon: Mapping[str, str], name: str) -> str:
+    """Return the youngest stamp of a field that a redaction knew."""
+    return horizon.get(name, horizon.get(ANY, ""))
+
+
+def is_known(saying: Saying, horizon: Mapping[str, str]) -> bool:
+    """Whether a redaction with this horizon may have known a saying."""
+    return not horizon or saying.stamp <= bound(horizon, saying.name)
+
+
+def fields(memory: Memory) -> dict[str, Value]:
+    """Return what a memory says, by field; tags and links as lists."""
+    said: dict[str, Value] = {
+        name: value for name, value in document.fields_of(memory).items() if name not in _BESIDE
+    }
+    return said
+
+
+class _Version(NamedTuple):
+    memory: Memory | None
+    data: bytes
+
+
+class History:
+    """Reads what versions said out of the commits that some tips reach."""
+
+    def __init__(self, repository: Repository, tips: Iterable[CommitId], paths: Iterable[str]) -> None:  # fmt: skip
+        self._repository = repository
+        self._versions: dict[tuple[str, str], _Version] = {}
+        self._changes: dict[str, list[FileChange]] = {}
+        for change in command.file_changes(repository.git, tips, sorted(paths)):
+            self._changes.setdefault(change.path, []).append(change)
+
+    def said(self, path: str) -> Said:
+        """Return everything that the versions of the memory at `path` said."""
+        sayings: list[Saying] = []
+        firsts: list[Memory] = []
+        unread = NONE
+        for commit, changes in self._by_commit(path):
+            after = self._introduced(path, commit, changes)
+            if after is None:
+                continue
+            if after.memory is None:
+                unread |= words_of(after.data.decode("utf-8", "replace"))
+                continue
+            before = [self._version(path, each.old).memory for each in changes if each.old]
+            same = [each for each in before if each is not None and each.life == after.memory.life]
+            if not same:
+                firsts.append(after.memory)
+            sayings += _sayings(commit, after.memory, same)
+        return Said(sayings, firsts, unread)
+
+    def blobs(self, path: str) -> set[str]:
+        """Return the object ids that the file at `path` ever had."""
+        return {change.new for change in self._changes.get(path, ()) if change.new}
+
+    def living(self, path: str, known: Lives) -> Memory | None:
+        """Return the latest version of a life that stands, of the newest such life."""
+        found: Memory | None = None
+        for commit, changes in self._by_commit(path):
+            after = self._introduced(path, commit, changes)
+            memory = after.memory if after else None
+            if memory is None or known.is_dead(memory.life):
+                continue
+            if found is None or found.life in known.past(memory.life):
+                found = memory
+        return found
+
+    def _by_commit(self, path: str) -> Iterator[tuple[Commit, list[FileChange]]]:
+        found: dict[str, list[FileChange]] = {}
+        for change in self._changes.get(path, ()):
+            found.setdefault(change.commit, []).append(change)
+        for name, changes in found.items():
+            yield self._repository.commit(CommitId(name)), changes
+
+    def _introduced(self, path: str, commit: Commit, changes: list[FileChange]) -> _Version | None:
+        """Return the version that a commit made, None if a parent had it or it is gone."""
+        new = changes[0].new
+        if new is None or len(changes) < len(commit.parents):
+            return None
+        return self._version(path, new)
+
+    def _version(self, path: str, blob: str | None) -> _Version:
+        found = self._versions.get((path, blob or ""))
+        if found is None:
+            data = self._repository.blob(ObjectId(blob or ""))
+            found = self._versions[path, blob or ""] = _Version(_decoded(data, path), data)
+        return found
+
+
+def _decoded(data: bytes, path: str) -> Memory | None:
+    if life_of(data, path) is None:
+        return None
+    try:
+        return document.decode(data, path)
+    except InvalidFileError:
+        return None
+
+
+def _sayings(commit: Commit, after: Memory, before: list[Memory]) -> Iterator[Saying]:
+    """Yield what a version says that none of those before it in its life said."""
+    verb = messages.read(commit.message).touches
+    given = not before or len(commit.parents) > 1 or any(each.verb in _GIVEN for each in verb) or commit.message.startswith(_GIVEN)  # fmt: skip
+    at = stamp(after)
+    if any(stamp(each) == at for each in before):
+        # Written by hand, which leaves the time as it was.
+        at = max(at, commit.time)
+    text = stamp_text(at, replica_of(commit))
+    now, then = fields(after), [fields(each) for each in before]
+    for name in dict.fromkeys((*now, *(name for each in then for name in each))):
+        value = now.get(name)
+        if not any(is_same(each.get(name), value) for each in then):
+            yield Saying(after.life, name, value, text, typed=not given)

@@ -1,0 +1,43 @@
+"""Sealed copies that follow the records: what was redacted or purged is destroyed there too."""
+
+from __future__ import annotations
+
+from smp_git.errors import DamagedError
+from smp_git.lives import FIRST, PURGED, REDACTED
+from smp_git.recovery.record import Record
+from smp_git.recovery.seal import Kept
+from smp_git.recovery.site import Site
+
+
+def opened(site: Site, record: Record) -> list[Kept]:
+    """Return the versions of a copy, none if it cannot be opened."""
+    try:
+        return site.trash.versions(record)
+    except DamagedError:
+        return []
+
+
+def opens(site: Site, record: Record) -> bool:
+    """Whether a copy can be opened."""
+    try:
+        site.trash.versions(record)
+    except DamagedError:
+        return False
+    return True
+
+
+def follow(site: Site) -> int:
+    """Destroy the copies of what was purged or redacted, here or elsewhere; return how many."""
+    known = site.tombstones()
+    count = 0
+    for record in site.trash.records():
+        ended = {
+            item.id
+            for item in record.items
+            if {PURGED, REDACTED} & known.lives(item.id).ended_by(item.life or FIRST)
+        }
+        if ended:
+            count += 1
+            site.trash.drop_items(record, ended, whatever=True)
+    site.trash.tidy()
+    return count
