@@ -26,6 +26,8 @@ _MACHINE_ID: Final = Path("/etc/machine-id")
 
 # Ends the address of whoever commits by this program.
 OURS: Final = "@smp"
+# Signs what follows from its parents, and so is nobody's own: the same on every replica.
+_PRODUCT: Final = "smp-git"
 
 
 class Identity(NamedTuple):
@@ -46,6 +48,17 @@ class Identity(NamedTuple):
     def signature(self, at: datetime) -> Signature:
         """Return how this replica signs for itself."""
         return Signature(f"smp-{self.tag}", f"{self.tag}{OURS}", at)
+
+
+def product_signs(at: datetime) -> tuple[Signature, Signature]:
+    """Return author and committer of a commit that any replica would make alike."""
+    signed = Signature(_PRODUCT, f"{_PRODUCT}{OURS}", at)
+    return signed, signed
+
+
+def is_products(email: str) -> bool:
+    """Whether a commit is signed by no replica of its own."""
+    return email == f"{_PRODUCT}{OURS}"
 
 
 def new_tag() -> str:

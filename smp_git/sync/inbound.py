@@ -63,7 +63,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
         for _ in range(_MOST_TRIES):
             arrived, gone = _cleaned(site, held, there, inspected.tombstones, by)
             deleted += gone
-            came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
+            came = _taken(site, remote, held, arrived, inspected, merge=merge, accept=accept)
             if came is not None:
                 return came._replace(deleted=tuple(dict.fromkeys(deleted)))
     raise rewritten(site)
@@ -148,7 +148,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     return receipt.ids if receipt else ()
 
 
-def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, by: str, merge: bool, accept: bool) -> Came | None:  # fmt: skip
+def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, merge: bool, accept: bool) -> Came | None:  # fmt: skip
     """Take over what is clean; None if a deletion came between."""
     reader, writer = site.reader, site.writer
     with writer.holding(f"syncing with {remote.name}"):
@@ -163,7 +163,7 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         count = inspected.came
         if count is None or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, _own(site)))
-        done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
+        done = integrate(writer, remote.name, arrived.clean, inspected, merge=merge)
     return Came(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
     )
