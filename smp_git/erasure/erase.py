@@ -96,10 +96,10 @@ def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
     what was deleted here before is looked for too: plain Git may have brought it back.
     """
-    known = effective(writer.reader)
-    if known.covers(arrived) and not again:
+    # A branch may name what this replica has not acted on yet: plain Git can merge one.
+    if writer.reader.local.tombstones().covers(arrived) and not again:
         return None
-    arrived = arrived | known if again else arrived
+    arrived = arrived | effective(writer.reader) if again else arrived
     order = _Order((), False, agent_name(by), now, deletion or _new_name(now), seal, arrived)  # noqa: FBT003 - as above
     return _erased(writer, order)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from smp_git.erasure import guards, pages
 from smp_git.erasure.ahead import Ahead
-from smp_git.erasure.graves import named
+from smp_git.erasure.graves import is_proof, named
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
 from smp_git.errors import DamagedError
@@ -50,7 +50,8 @@ class Plan:
 
     def _effective(self) -> Tombstones:
         local = self._reader.local.tombstones()
-        return local | named(self.repository.raw, self.history.refs.values())
+        tips = (tip for ref, tip in self.history.refs.items() if is_proof(ref))
+        return local | named(self.repository.raw, tips)
 
     def update(self) -> None:
         """Take in what was written since; the caller holds the lock."""

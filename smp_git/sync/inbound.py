@@ -120,11 +120,16 @@ def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], told: Tombs
     site.reader.snapshot()
     known = effective(site.reader)
     trusted = frozenset[str]()
-    if known and known.covers(told):
+    if known and _is_done(site, known | told):
         trusted = boundary(held.repository, there.values(), _own(site))
     arrived = cleaned(held.repository, there, known | told, trusted)
     receipt = arrival.follow(site, told, site.writer.clock(), by=by) if told else None
     return arrived, receipt.ids if receipt else ()
+
+
+def _is_done(site: Site, known: Tombstones) -> bool:
+    """Whether everything that is deleted was taken out of what was here then."""
+    return site.reader.local.tombstones().covers(known)
 
 
 def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
@@ -140,8 +145,10 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     repository = reader.repository
     refs = references.read(repository.git)
     own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS, REMOTES))}
-    seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
-    trusted = boundary(repository, own.values(), seen)
+    trusted = frozenset[str]()
+    if _is_done(site, known):
+        seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
+        trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
         return ()
     receipt = arrival.follow(site, known, site.writer.clock(), by=by, again=True)

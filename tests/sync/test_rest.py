@@ -18,6 +18,7 @@ from smp_git.git.ancestry import merge_bases
 from smp_git.local import Identity
 from smp_git.memory import CommitId
 from smp_git.merging.commit import join
+from smp_git.merging.memories import entries
 from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
 from tests.conftest import Clock
@@ -116,7 +117,8 @@ def test_two_replicas_that_merge_the_same_make_the_same_commit(history: History)
     assert commit.time == max(history.repository.commit(each).time for each in (left, right))
     assert (commit.author, commit.committer_email) == ("smp-git", "smp-git@smp")
     assert commit.message == "merge\n\nAgent: smp-git\n"
-    assert [each["value"] for each in history.get(made, "DEC-0001").fields["contested"]] == ["low"]
+    (lost,) = entries(history.get(made, "DEC-0001"))
+    assert lost["value"] == "low"
 
 
 def test_merges_with_several_bases_and_hand_edits_are_the_same_on_either_side(
