@@ -9,6 +9,7 @@ from typing import Unpack
 
 from smp_git.errors import DamagedError, InvalidRevisionError, RefusedError
 from smp_git.format.ids import parse_path, sort_key
+from smp_git.git.ancestry import is_ancestor
 from smp_git.history import version_of
 from smp_git.memory import CommitId, Memory, MemoryId
 from smp_git.query.answer import Answer
@@ -121,12 +122,14 @@ def first_failing(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 def _way(bad: Snapshot, good: Snapshot | None) -> Sequence[CommitId]:
     """Return the commits from `good`, or the first, to `bad`, oldest first."""
-    way = [bad.id]
+    repository, way = bad.repository, [bad.id]
     while way[-1] != (good.id if good else None):
-        parents = bad.repository.commit(way[-1]).parents
+        parents = repository.commit(way[-1]).parents
         if not parents:
             break
-        way.append(parents[0])
+        # The parents of a merge are in no order of their own.
+        leading = [each for each in parents if good and is_ancestor(repository, good.id, each)] if len(parents) > 1 else []  # fmt: skip
+        way.append(leading[0] if leading else parents[0])
     if good is not None and way[-1] != good.id:
         raise InvalidRevisionError(
             f"{good.id[:12]} is not among the writes that led to {bad.id[:12]}",

@@ -111,6 +111,7 @@ class Branching(Deletions):
     def branch(self, name: str) -> Self:
         """Make a branch where this handle stands, and return a handle that works on it."""
         ref = HEADS + checked_name(name, "branch")
+        self._writer.ready()
         with self._writer.holding(f"making branch {name}") as now:
             self._point(ref, now.id)
         made = self._again()
@@ -155,6 +156,7 @@ class Branching(Deletions):
         from smp_git.merging.commit import join  # noqa: PLC0415 - few programs merge
 
         by = agent_name(agent) if agent else self._default_agent()
+        self._writer.ready()
         with self._writer.holding(f"merging branch {name}"):
             theirs = self._reader.repository.head(self._branch_ref(name))
             assert theirs is not None  # noqa: S101 - just found
@@ -187,6 +189,7 @@ class Branching(Deletions):
         """Name a commit for good, the newest one unless another is given."""
         ref = TAGS + checked_name(name, "tag")
         commit = self._at(revision).id
+        self._writer.ready()
         with self._writer.holding(f"making tag {name}"):
             self._point(ref, commit)
         return Tag(name=name, commit=commit)

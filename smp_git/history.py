@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -11,8 +11,10 @@ from smp_git.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.format import document, messages
 from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.messages import Touch
+from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
+from smp_git.local import is_products
 from smp_git.memory import CommitId, MemoryId, Value, is_same
 from smp_git.origins import origins
 from smp_git.snapshot import Snapshot
@@ -194,9 +196,14 @@ def blame(snapshot: Snapshot, memory_id: MemoryId) -> tuple[BlamedField, ...]:
 
 
 def at_time(snapshot: Snapshot, moment: datetime) -> CommitId | None:
-    """Return the newest commit that is not younger than `moment`, or None."""
-    repository = snapshot.repository
-    commit: Commit | None = snapshot.commit
-    while commit is not None and commit.time > moment:
-        commit = repository.commit(commit.parents[0]) if commit.parents else None
-    return commit.id if commit else None
+    """Return the newest commit that is not younger than `moment`, or None.
+
+    Of a merge that an agent or a person made it is the branch that took the other in; the
+    parents of a merge that a sync made are alike.
+    """
+
+    def follow(commit: Commit) -> Sequence[CommitId]:
+        return commit.parents if is_products(commit.committer_email) else commit.parents[:1]
+
+    found = newest_first(snapshot.repository, snapshot.id, follow)
+    return next((commit.id for commit in found if commit.time <= moment), None)

@@ -8,7 +8,9 @@ import secrets
 import string
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from smp_git.format import tombstones
@@ -24,8 +26,55 @@ _NOTHING: Final = b"{}"
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
+class Use(StrEnum):
+    """What a local file is for, and so what becomes of it with a deletion."""
+
+    KEPT = "kept"  # Holds no content; stays as it is.
+    TRIMMED = "trimmed"  # Names memories; stays without those that are gone.
+    CACHE = "cache"  # Can be made again; goes.
+    CONTENT = "content"  # Holds text of memories; goes, and nothing of it may be left.
+
+
+# Every file of `.git/smp`, by name. What is not here is removed with the next deletion.
+FILES: Final[Mapping[str, Use]] = MappingProxyType(
+    {
+        "boot": Use.KEPT,  # the start of the machine at which this was last in use
+        "counters.json": Use.KEPT,  # the highest numbers given
+        "epoch": Use.KEPT,  # how often history was rewritten
+        "erasure.json": Use.KEPT,  # a deletion under way: ids only
+        "gc-lock": Use.KEPT,  # our link to a lock of Git's, as are the next three
+        "index-lock": Use.KEPT,
+        "packed-lock": Use.KEPT,
+        "ref": Use.KEPT,
+        "index-tree": Use.KEPT,  # the tree that Git's index was last brought up to
+        "lock": Use.KEPT,  # who writes
+        "remotes.json": Use.KEPT,  # what was last seen of each remote
+        "replica.json": Use.KEPT,  # who this replica is
+        "tombstones.json": Use.KEPT,  # what was deleted, whatever branch says so
+        "access.log": Use.TRIMMED,  # which memories were read
+        "left.json": Use.TRIMMED,  # checked-out files that a person had changed
+        "pending.json": Use.TRIMMED,  # checked-out files that a write is about to change
+        "vetted.json": Use.CACHE,  # up to where others' commits were looked through
+        "redo": Use.CONTENT,  # the write-ahead line
+        "search-catalogue": Use.CONTENT,
+        "search.db": Use.CONTENT,
+        "search.db-journal": Use.CONTENT,
+        "search.db-shm": Use.CONTENT,
+        "search.db-wal": Use.CONTENT,
+    }
+)
+
+
+def use_of(name: str) -> Use | None:
+    """Return what a file of `.git/smp` is for, None if nobody knows it."""
+    # Half-made files are content until they have their own name.
+    return Use.CONTENT if name.endswith((".tmp", ".tmp.lock")) else FILES.get(name)
+
+
 # Ends the address of whoever commits by this program.
 OURS: Final = "@smp"
+# Signs what follows from its parents, and so is nobody's own: the same on every replica.
+_PRODUCT: Final = "smp-git"
 
 
 class Identity(NamedTuple):
@@ -46,6 +95,17 @@ class Identity(NamedTuple):
     def signature(self, at: datetime) -> Signature:
         """Return how this replica signs for itself."""
         return Signature(f"smp-{self.tag}", f"{self.tag}{OURS}", at)
+
+
+def product_signs(at: datetime) -> tuple[Signature, Signature]:
+    """Return author and committer of a commit that any replica would make alike."""
+    signed = Signature(_PRODUCT, f"{_PRODUCT}{OURS}", at)
+    return signed, signed
+
+
+def is_products(email: str) -> bool:
+    """Whether a commit is signed by no replica of its own."""
+    return email == f"{_PRODUCT}{OURS}"
 
 
 def new_tag() -> str:

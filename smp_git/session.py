@@ -24,6 +24,7 @@ from smp_git.errors import (
 )
 from smp_git.format import dialect, yamlfile
 from smp_git.format.ids import parse_id, short_id
+from smp_git.format.tombstones import FORMAT, RULE
 from smp_git.git.repository import MAIN
 from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.memory import (
@@ -38,7 +39,7 @@ from smp_git.memory import (
     check_text,
 )
 from smp_git.redact.rules import Cleaned, Report, merged
-from smp_git.settings import FORMAT, Settings
+from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
 from smp_git.transaction import Change, Transaction, Writer
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 from smp_git.deletions import Home
 from smp_git.syncing import Syncing
 
-RULE: Final = 1
 METADATA: Final = "metadata.yaml"
 
 _DEFAULTS: Final = Settings()
@@ -146,8 +146,16 @@ class Session(Syncing):
         self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
         self._redaction = settings.redaction
         self._home = home
+        if min(self.metadata.format, self.metadata.rule) < FORMAT:
+            self._writer.before_writing = self._upgrade
         self._finish_deletions()
         on_open(self._keeper, clock())
+
+    def _upgrade(self) -> None:
+        from smp_git.erasure.erase import upgrade  # noqa: PLC0415 - once in the life of a session
+
+        upgrade(self._writer, self._clock())
+        self._look_anew()
 
     def __enter__(self) -> Self:
         return self
@@ -561,8 +569,8 @@ def _metadata(snapshot: Snapshot) -> Metadata:
         agents=tuple(str(name) for name in agents) if isinstance(agents, list) else (),
         context=MappingProxyType(context if isinstance(context, dict) else {}),
         overrides=MappingProxyType(overrides if isinstance(overrides, dict) else {}),
-        format=FORMAT,
-        rule=RULE,
+        format=int(str(found["format"])),
+        rule=int(str(found["rule"])),
     )
 
 

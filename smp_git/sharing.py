@@ -46,7 +46,7 @@ class Sharing(Removals):
             return self._free_place(id or said, given=id is not None)
 
         (self.path / "active").mkdir(mode=0o700, exist_ok=True)
-        place = cloning.clone(self.path / "active", remote, way, remotes.limits(self.settings), choose, self.clock())  # fmt: skip
+        place = cloning.clone(self.path / "active", remote, way, remotes.limits(self.settings), choose)  # fmt: skip
         return self.session(place.name)
 
     def sync(self, remote: str | None = None, *, agent: str | None = None, ask: bool = False) -> Synced:  # fmt: skip

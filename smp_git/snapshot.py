@@ -26,12 +26,17 @@ from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import Page
+from smp_git.lives import FIRST
 from smp_git.local import Local
 from smp_git.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
 
 _CACHED = 4096
 
 _T = TypeVar("_T")
+
+
+def _key(tree_id: ObjectId, dead: frozenset[MemoryId]) -> str:
+    return f"{tree_id} {' '.join(sorted(dead))}" if dead else tree_id
 
 
 class Subject(NamedTuple):
@@ -48,8 +53,32 @@ class PageCache:
         self.repository = repository
         self.buried = local.tombstones
         self._pages: dict[tuple[str, ObjectId], Page] = {}
+        self._known: tuple[tuple[ObjectId | None, Tombstones], Tombstones, Tombstones] | None = None
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
         self._subjects: dict[tuple[str, ObjectId], dict[Subject, list[MemoryId]]] = {}
+
+    def records(self, blob: ObjectId | None) -> Tombstones:
+        """Return what a commit's records and this replica's own say together."""
+        key = blob, self.buried()
+        if self._known is None or self._known[0] != key:
+            said = tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
+            self._known = key, said, said | key[1]
+        return self._known[2]
+
+    def said(self, blob: ObjectId | None) -> Tombstones:
+        """Return the records of a commit."""
+        self.records(blob)
+        assert self._known is not None  # noqa: S101 - just made
+        return self._known[1]
+
+    def dead(self, path: str, tree_id: ObjectId, known: Tombstones) -> frozenset[MemoryId]:
+        """Return the memories of a page that are of a life that may not stand."""
+        names = known.on_page(path) if known else ()
+        if not names:
+            return frozenset()
+        entries = self.page(path, tree_id).entries
+        there = (entry for name in names if (entry := entries.get(name)) is not None)
+        return frozenset(each.id for each in there if known.is_dead(each.id, each.life or FIRST))
 
     def page(self, path: str, tree_id: ObjectId) -> Page:
         """Return the page at `path` whose tree is `tree_id`."""
@@ -124,13 +153,32 @@ class Snapshot:
     @cached_property
     def tombstones(self) -> Tombstones:
         """What may not come back: deleted on this branch, or known here from another."""
-        return self.said | self._cache.buried()
+        return self._cache.records(self.repository.find(self.tree, tombstones.PATH))
 
     @cached_property
     def said(self) -> Tombstones:
         """The records of this commit itself."""
-        blob = self.repository.find(self.tree, tombstones.PATH)
-        return tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
+        return self._cache.said(self.repository.find(self.tree, tombstones.PATH))
+
+    def dead(self, path: str) -> frozenset[MemoryId]:
+        """Return the memories of a page that were deleted, and that plain Git brought back."""
+        tree_id = self.repository.folder(self.tree, path) if self.tombstones else None
+        return self._cache.dead(path, tree_id, self.tombstones) if tree_id else frozenset()
+
+    def shown_pages(self, kind: str | None = None) -> dict[str, str]:
+        """Return what stands for each page as it is shown: it changes when what is shown does."""
+        pages = self.page_ids(kind)
+        if not self.tombstones:
+            return dict(pages)
+        return {path: _key(tree, self._cache.dead(path, tree, self.tombstones)) for path, tree in pages.items()}  # fmt: skip
+
+    def shown_page(self, path: str) -> Page | None:
+        """Return the page at `path` without what was deleted, or None."""
+        page, dead = self.page(path), self.dead(path)
+        if page is None or not dead:
+            return page
+        entries = {name: entry for name, entry in page.entries.items() if name not in dead}
+        return replace(page, entries=entries)
 
     def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
         """Return the tree id of every page, by its path."""
@@ -181,13 +229,18 @@ class Snapshot:
 
     def entries(self, kind: str | None = None) -> list[Entry]:
         """Return the index entries, sorted like ids."""
-        found = [entry for page in self.pages(kind) for entry in page.entries.values()]
+        found = [
+            entry
+            for path in self.page_ids(kind)
+            if (page := self.shown_page(path)) is not None
+            for entry in page.entries.values()
+        ]
         return sorted(found, key=lambda entry: sort_key(entry.id))
 
     def entry(self, memory_id: str) -> Entry | None:
         """Return the index entry of a full id, or None."""
         place = parse_id(memory_id)
-        page = self.page(place.page)
+        page = self.shown_page(place.page)
         return page.entries.get(place.text) if page else None
 
     def blob(self, memory_id: str) -> ObjectId | None:
@@ -205,6 +258,11 @@ class Snapshot:
         if blob is None:
             raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
         found = self._cache.memory(parse_id(memory_id).path, blob)
+        if self.tombstones.is_dead(memory_id, found.life):
+            raise MemoryNotFoundError(
+                f"{memory_id} was deleted, and plain Git brought a version of it back",
+                hint=f"smp delete {memory_id} takes it out; smp trash lists what can be restored",
+            )
         return replace(found, commit=self.id)
 
     def memories(self, kind: str | None = None) -> list[Memory]:

@@ -25,7 +25,7 @@ from smp_git.errors import (
     SmpError,
     shown,
 )
-from smp_git.format import dialect, messages
+from smp_git.format import dialect, messages, tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
@@ -33,7 +33,7 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.session import RULE, Session
+from smp_git.session import Session
 from smp_git.settings import FORMAT
 from smp_git.sharing import GLOBAL, Sharing
 from smp_git.when import format_time
@@ -240,8 +240,8 @@ class Store(Sharing):
         metadata: dict[str, Value] = {
             "id": name,
             "uid": secrets.token_hex(16),
-            "format": FORMAT,
-            "rule": RULE,
+            "format": tombstones.FORMAT,
+            "rule": tombstones.RULE,
             "created_at": format_time(now),
             "replica": identity.tag,
         }

@@ -98,7 +98,20 @@ class Writer:
         self._reserved: dict[str, int] = {}
         # The counters as they are on the disk, once looked at under the lock.
         self._counters: dict[str, int] | None = None
+        # What has to be done before the first write, for a session of an older format.
+        self.before_writing: Callable[[], None] | None = None
         _writers.add(self)
+
+    def ready(self) -> None:
+        """Bring the session to the present format, if it is older; before the lock is taken."""
+        before, self.before_writing = self.before_writing, None
+        if before is None:
+            return
+        try:
+            before()
+        except BaseException:
+            self.before_writing = before
+            raise
 
     def forget_threads(self) -> None:
         """Wait no longer for threads that a forked child has not got."""
@@ -144,6 +157,7 @@ class Writer:
 
     def run_all(self, works: Sequence[Work], reason: str | None = None) -> Change:
         """Commit several stages one after the other, and publish them in one step."""
+        self.ready()
         with self.holding("writing several commits") as base:
             for _ in range(_MOST_MOVES):
                 try:
@@ -188,6 +202,7 @@ class Writer:
         between.
         """
         name = agent_name(agent)
+        self.ready()
         with self.holding(f"writing for {name}") as base:
             for _ in range(_MOST_MOVES):
                 stage = Stage(base, name, self.clock(), partial(self._next, base))
@@ -362,6 +377,7 @@ class Writer:
 
     def reserve(self, kind: Kind, count: int) -> range:
         """Return numbers that nobody else will give; those left over are gaps."""
+        self.ready()
         with self.holding("reserving ids") as base:
             first = self._highest(kind, base) + 1
             self._reserved[kind.prefix] = first + count - 1

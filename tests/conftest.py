@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from smp_git import Session, Store
+from tests.support import unlisted
 
 settings.register_profile("dev", max_examples=50, derandomize=True, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None)
@@ -59,6 +60,7 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[Store]:
     store = Store.init(tmp_path / "store", clock=clock)
     yield store
     assert store.check() == ()
+    assert unlisted(store.path) == []
 
 
 @pytest.fixture

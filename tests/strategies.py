@@ -106,7 +106,17 @@ _KNOWN: dict[str, st.SearchStrategy[Any]] = {
          "name", "media_type"), texts,
     ),
 }  # fmt: skip
-_STRUCTURAL = ("id", "kind", "generation", "created_at", "updated_at", "agent", "tags", "links")
+_STRUCTURAL = (
+    "id",
+    "kind",
+    "life",
+    "generation",
+    "created_at",
+    "updated_at",
+    "agent",
+    "tags",
+    "links",
+)
 
 
 @st.composite
@@ -157,6 +167,6 @@ def memories(draw: st.DrawFn, kind: Kind | None = None) -> Memory:
         tags=tuple(draw(tags)),
         links=check_links(draw(links)),
         fields=MappingProxyType(checked),
-        generation=draw(st.sampled_from((1, 1, 2, 17))),
+        life=draw(st.sampled_from(("", "", "brightly", "j0123456789ab", "g2", "g17-01234567"))),
         path=place.path,
     )

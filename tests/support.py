@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from smp_git.local import use_of
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -32,6 +34,12 @@ def gc_at_work(place: Path) -> Iterator[int]:
         finally:
             sign.unlink(missing_ok=True)
             process.kill()
+
+
+def unlisted(folder: Path) -> list[str]:
+    """Return the local files of sessions below a folder that are not on the one list of them."""
+    found = folder.rglob(".git/smp/**/*")
+    return sorted(str(path) for path in found if path.is_file() and use_of(path.name) is None)
 
 
 def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:

@@ -52,7 +52,7 @@ def test_unknown_kind_is_refused_with_the_choices(session: Session, kind: Any) -
 
 @pytest.mark.parametrize(
     "name",
-    ["id", "generation", "created_at", "updated_at", "decision", "..", "../x", "a/b", "",
+    ["id", "life", "generation", "created_at", "updated_at", "decision", "..", "../x", "a/b", "",
      " ", "1a", "a b", "é", "-x", ".x", "x" * 65, "a\n", "a:", "\ud800"],
 )  # fmt: skip
 def test_name_that_is_no_field_is_refused(session: Session, name: str) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from smp_git.erasure import guards, journal, proof, removal
+from smp_git.erasure import carry, guards, journal, proof, removal
+from smp_git.erasure.generations import METADATA, raised
 from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.needles import Version, needles
@@ -20,10 +21,10 @@ from smp_git.erasure.receipt import Counts, Receipt
 from smp_git.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones
-from smp_git.git import gc, staging
+from smp_git.git import gc, references, staging
 from smp_git.git.objects import ObjectId
-from smp_git.git.references import TAGS
-from smp_git.git.repository import Repository
+from smp_git.git.references import HEADS, TAGS
+from smp_git.git.repository import MAIN, Repository
 from smp_git.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.lock import locked
 from smp_git.memory import CommitId, MemoryId, agent_name
@@ -77,6 +78,7 @@ class _Order(NamedTuple):
     # What was deleted elsewhere: then no ids are named, and no commit of ours names them.
     arrived: Tombstones = Tombstones()
     replacement: Replacement | None = None
+    upgrades: bool = False
 
 
 class _Done(NamedTuple):
@@ -109,19 +111,81 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
     return receipt
 
 
-def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False) -> Receipt | None:  # fmt: skip
+def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False, replacement: Replacement | None = None) -> Receipt | None:  # fmt: skip
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
     what was deleted here before is looked for too: plain Git may have brought it back.
+    The `replacement` is what stands in the place of what goes, on top of each branch.
     """
-    known = effective(writer.reader)
-    if known.covers(arrived) and not again:
+    # A branch may name what this replica has not acted on yet: plain Git can merge one.
+    is_done = writer.reader.local.tombstones().covers(arrived)
+    if is_done and not again and replacement is None:
         return None
-    arrived = arrived | known if again else arrived
+    arrived = arrived | effective(writer.reader) if again else arrived
     name = deletion or _new_name(now)
-    order = _Order((), False, agent_name(by), now, name, seal, arrived=arrived)  # noqa: FBT003 - as above
+    order = _Order(
+        ids=(),
+        purge=False,
+        by=agent_name(by),
+        now=now,
+        deletion=name,
+        seal=seal,
+        arrived=arrived,
+        replacement=replacement,
+    )
     return _erased(writer, order)
+
+
+def upgrade(writer: Writer, now: datetime) -> None:
+    """Bring a session of format 1 to the present one, on every branch, in one rewrite."""
+    if not effective(writer.reader):
+        _raise_format(writer)
+        return
+    order = _Order(
+        ids=(),
+        purge=False,
+        by="user",
+        now=now,
+        deletion=_new_name(now),
+        seal=None,
+        replacement=Upgrade(),
+        upgrades=True,
+    )
+    try:
+        _erased(writer, order)
+    except RefusedError as error:
+        session = writer.reader.path.name
+        raise RefusedError(f"session {session} is of format 1, and its first write brings it to format 2: {error.message}", hint=error.hint) from error  # fmt: skip
+
+
+def _raise_format(writer: Writer) -> None:
+    """Give each branch the present format; nothing was ever deleted, so history stays."""
+    reader = writer.reader
+    with writer.holding("bringing a session to format 2"):
+        repository = reader.repository
+        for ref, tip in references.read(repository.git).items():
+            data = raised(repository, tip) if ref.startswith(HEADS) else None
+            if data is not None and (ref == MAIN or repository.checked_out() != ref):
+                made = carry.made(reader.at(CommitId(tip)), {METADATA: data})
+                writer.publish(ref, CommitId(tip), made.id, made.tree, made.objects)
+
+
+class Upgrade:
+    """Gives each branch the metadata and the records of the present format."""
+
+    def records(self, plan: Plan) -> Tombstones:
+        """Return everything that is known, with the lives that were generations."""
+        return plan.known
+
+    def files(self, plan: Plan) -> Brought:
+        """Return the metadata of each branch."""
+        found: dict[str, dict[str, bytes]] = {}
+        for ref, tip in plan.history.refs.items():
+            data = raised(plan.repository, tip.hex()) if ref.startswith(HEADS) else None
+            if data is not None:
+                found[ref] = {METADATA: data}
+        return found
 
 
 def _new_name(now: datetime) -> str:
@@ -129,6 +193,8 @@ def _new_name(now: datetime) -> str:
 
 
 def _erased(writer: Writer, order: _Order) -> Receipt | None:
+    if not order.upgrades:
+        writer.ready()
     clock = _Clock()
     smp = writer.reader.local.folder
     with _alone(writer, "deleting", _PATIENCE_SECONDS):
@@ -240,8 +306,8 @@ def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
     for _ in range(_MOST_PLANS):
         epoch = writer.reader.local.epoch()
         guards.check(writer.reader.repository.git)
-        plan = make_plan(writer.reader, order.ids, order.arrived)
-        if order.arrived and not plan.is_concerned():
+        plan = make_plan(writer.reader, order.ids, order.arrived, upgrades=order.upgrades)
+        if order.arrived and order.replacement is None and not plan.is_concerned():
             plan.close()
             return None
         _check_ids(plan, order)
@@ -283,8 +349,9 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
         ids=order.ids,
         reason=order.reason,
         deadline=order.deadline,
-        arrived=bool(order.arrived),
-        redacts=order.replacement is not None,
+        arrived=bool(order.arrived) or order.upgrades,
+        upgrades=order.upgrades,
+        redacts=order.replacement is not None and not order.arrived and not order.upgrades,
     )
     smp = writer.reader.local.folder
     journal.write(smp, entry)
@@ -306,7 +373,7 @@ def _finished(
     writer: Writer, entry: Journal, recalled: tuple[Version, ...], clock: _Clock
 ) -> _Done:
     """Carry an interrupted deletion to its end; the caller holds the lock."""
-    plan = make_plan(writer.reader, (), entry.tombstones)
+    plan = make_plan(writer.reader, (), entry.tombstones, upgrades=entry.upgrades)
     versions = tuple(dict.fromkeys((*plan.versions(), *recalled)))
     return _published(writer, entry, plan, versions, clock, lambda plan: _left_by(plan, entry))
 
@@ -377,10 +444,10 @@ def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tup
 
 def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombstones:
     """Return what is recorded: every life that is known of what was asked for ends."""
+    if order.replacement is not None:
+        return order.arrived | order.replacement.records(plan)
     if order.arrived:
         return order.arrived
-    if order.replacement is not None:
-        return order.replacement.records(plan)
     found: dict[MemoryId, set[str]] = {name: set() for name in order.ids}
     for each in versions:
         if each.id in found and each.life is not None:
@@ -401,11 +468,12 @@ def _to_seal(plan: Plan, versions: Sequence[Version], order: _Order) -> tuple[Ve
     return tuple(
         each
         for each in versions
-        if each.id in order.ids or not _is_final(plan.known.lives(each.id), each.life)
+        if each.id in order.ids or not is_final(plan.known.lives(each.id), each.life)
     )
 
 
-def _is_final(known: Lives, life: str | None) -> bool:
+def is_final(known: Lives, life: str | None) -> bool:
+    """Whether a version is gone for good: purged, or overtaken by a redaction."""
     return bool({PURGED, REDACTED} & known.ended_by(life or FIRST))
 
 

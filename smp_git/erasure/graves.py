@@ -9,13 +9,20 @@ from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, read_tree
+from smp_git.git.references import REMOTES
 from smp_git.snapshot import Reader
 
 
 def effective(reader: Reader) -> Tombstones:
     """Return the union of all tombstones that this replica knows."""
-    tips = references.read(reader.repository.git).values()
-    return reader.local.tombstones() | named(reader.repository.raw, map(bytes.fromhex, tips))
+    refs = references.read(reader.repository.git).items()
+    tips = (bytes.fromhex(tip) for ref, tip in refs if is_proof(ref))
+    return reader.local.tombstones() | named(reader.repository.raw, tips)
+
+
+def is_proof(ref: str) -> bool:
+    """Whether what a reference says was deleted counts: not what plain Git fetched past every check."""
+    return not ref.startswith(REMOTES)
 
 
 def named(read: Read, tips: Iterable[bytes]) -> Tombstones:

@@ -41,6 +41,7 @@ class Journal:
     deadline: datetime | None = None
     # What stands in the place of what goes: the files of each branch, by path.
     redacts: bool = False
+    upgrades: bool = False
     brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +66,7 @@ def write(smp: Path, journal: Journal) -> None:
             "reason": journal.reason,
             "deadline": format_time(journal.deadline) if journal.deadline else None,
             "redacts": journal.redacts,
+            "upgrades": journal.upgrades,
             "brought": {ref: dict(files) for ref, files in journal.brought.items()},
             "old": dict(journal.old),
             "new": dict(journal.new),
@@ -95,6 +97,7 @@ def read(smp: Path) -> Journal | None:
         reason=kept.get("reason"),
         deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
         redacts=bool(kept.get("redacts")),
+        upgrades=bool(kept.get("upgrades")),
         brought=kept.get("brought", {}),
         old=kept["old"],
         new=kept["new"],

@@ -8,7 +8,8 @@ from typing import Final
 
 from smp_git.erasure import guards
 from smp_git.erasure.ahead import Ahead
-from smp_git.erasure.graves import named
+from smp_git.erasure.generations import Renames, renames
+from smp_git.erasure.graves import is_proof, named
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
 from smp_git.errors import DamagedError
@@ -29,18 +30,29 @@ EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 class Plan:
     """A rewrite, made without the lock and brought up to date under it."""
 
-    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones) -> None:
+    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones, *, upgrades: bool = False) -> None:  # fmt: skip
         self.repository = Repository(reader.path)
         self._ids = ids
         self._reader = reader
+        self._more = more
+        self._upgrades = upgrades
+        self._make()
+
+    def _make(self) -> None:
         self.history = self._read()
-        self.known = self._effective() | more
+        self.known = self._effective() | self._more
+        self.renames = self._renames() if self._upgrades else Renames()
+        self.known |= self.renames.records()
         # Every life that is there goes: the record names those that were found.
-        everything = Tombstones(tombstone(each, EVERY_LIFE) for each in ids)
+        everything = Tombstones(tombstone(each, EVERY_LIFE) for each in self._ids)
         ahead = Ahead(self.repository)
-        self.rewriter = Rewriter(ahead.read, self.known | everything)
+        self.rewriter = Rewriter(ahead.read, self.known | everything, self.renames)
         self.rewriter.prepare(self.history, ahead)
         self.result = self.rewriter.rewritten(self.history)
+
+    def _renames(self) -> Renames:
+        tips = [tip.hex() for tip in (*self.history.refs.values(), *self.history.stashed)]
+        return renames(self.repository, tips, self.known)
 
     def close(self) -> None:
         """Let go of the repository."""
@@ -55,12 +67,17 @@ class Plan:
 
     def _effective(self) -> Tombstones:
         local = self._reader.local.tombstones()
-        return local | named(self.repository.raw, self.history.refs.values())
+        tips = (tip for ref, tip in self.history.refs.items() if is_proof(ref))
+        return local | named(self.repository.raw, tips)
 
     def update(self) -> None:
         """Take in what was written since; the caller holds the lock."""
         history = self._read()
-        if history != self.history:
+        if history == self.history:
+            return
+        if self._upgrades:
+            self._make()
+        else:
             self.history = history
             self.result = self.rewriter.rewritten(history)
 
@@ -115,9 +132,9 @@ class Plan:
         return tuple(found)
 
 
-def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None) -> Plan:
+def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None, *, upgrades: bool = False) -> Plan:  # fmt: skip
     """Return the plan of a deletion; raise RefusedError if it could not be complete."""
-    return Plan(reader, tuple(ids), more or Tombstones())
+    return Plan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades)
 
 
 def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from smp_git.assembly import Assembly, assemble
-from smp_git.erasure import journal, removal
+from smp_git.assembly import assemble
+from smp_git.erasure import carry, journal, removal
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import Made, raw_commit
 from smp_git.erasure.wording import subject
 from smp_git.errors import ConflictError
 from smp_git.format import messages, tombstones
-from smp_git.format.ids import INDEX, parse_id
+from smp_git.format.ids import INDEX, parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.tombstones import Tombstones, ids_of
@@ -101,24 +101,35 @@ class Publisher:
         repository = self._plan.repository
         base = Snapshot(PageCache(repository, self._writer.reader.local), CommitId(tip.hex()))
         files: dict[str, bytes | None] = {
-            path: data for path, data in brought.items() if repository.find(base.tree, path) is None
+            path: data for path, data in brought.items() if not _is_there(base, path, data)
         }
-        if files or not base.said.covers(self._entry.tombstones):
-            files[tombstones.PATH] = tombstones.write(base.said | self._entry.tombstones)
-            path, data = self._writer.registration(self._entry.at)
-            if repository.find(base.tree, path) is None:
-                files[path] = data
-            made = assemble(base, files)
+        said = self._said(base, brought)
+        if files or (said != base.said and not self._entry.arrived):
+            files[tombstones.PATH] = tombstones.write(said)
             self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
-            return self._committed(made, base.id)
+            return self._committed(base, files)
         return tip
 
-    def _committed(self, made: Assembly, parent: CommitId) -> bytes:
-        signs = self._writer.identity().signs(self._entry.by, self._entry.at)
-        commit = Object(COMMIT, write_commit(made.tree, (parent,), *signs, self._message()))
-        with self._plan.repository.store([*made.objects, commit]) as written:
+    def _said(self, base: Snapshot, brought: Mapping[str, bytes]) -> Tombstones:
+        """Return the records that the commit on top holds."""
+        if self._entry.arrived and not self._entry.upgrades:
+            return carry.records(base.said, brought, self._entry.tombstones)
+        return base.said | self._entry.tombstones
+
+    def _committed(self, base: Snapshot, files: dict[str, bytes | None]) -> bytes:
+        if self._entry.arrived:
+            objects = carry.made(base, files).objects
+        else:
+            path, data = self._writer.registration(self._entry.at)
+            if base.repository.find(base.tree, path) is None:
+                files[path] = data
+            made = assemble(base, files)
+            signs = self._writer.identity().signs(self._entry.by, self._entry.at)
+            commit = Object(COMMIT, write_commit(made.tree, (base.id,), *signs, self._message()))
+            objects = [*made.objects, commit]
+        with self._plan.repository.store(objects) as written:
             written.force()
-        return bytes.fromhex(commit.id)
+        return bytes.fromhex(objects[-1].id)
 
     def _message(self) -> str:
         entry = self._entry
@@ -233,3 +244,11 @@ class Publisher:
         paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0], *shown)
         found = {path: repository.find(tree, path) for path in paths}
         return {path: repository.blob(blob) for path, blob in found.items() if blob}
+
+
+def _is_there(base: Snapshot, path: str, data: bytes) -> bool:
+    """Whether a version of the same life stands already, which may have been edited since."""
+    blob = base.repository.find(base.tree, path)
+    if parse_path(path) is None:
+        return blob is not None and base.repository.blob(blob) == data
+    return blob is not None and life_of(base.repository.blob(blob), path) == life_of(data, path)

@@ -22,6 +22,7 @@ from smp_git.git import command, disk, packs, storage
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
+from smp_git.local import Use, use_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -40,12 +41,6 @@ _STALE_PATTERNS: Final = (
     "objects/*/tmp_obj*", "objects/tmp_*", "*.stash.*", "*~", ".*.sw?",
 )  # fmt: skip
 _LEFT: Final = "left.json"
-# What `.git/smp` keeps that holds no content; everything else there is a cache.
-_LOCAL: Final = frozenset(
-    ("lock", "epoch", "counters.json", "pending.json", "replica.json", "boot", "index-tree",
-     "tombstones.json", "erasure.json", "access.log", "index-lock", "gc-lock",
-     "packed-lock", "ref", _LEFT)
-)  # fmt: skip
 _KEPT_LOG: Final = "refs/stash"
 _NUMBERED: Final = re.compile(
     r"(?<![A-Za-z0-9_-])([A-Za-z]+-[0-9]{4,18})(?![A-Za-z0-9_])(-[a-z][a-z0-9]{3}(?=\.))?"
@@ -258,7 +253,7 @@ def _drop_logs(logs: Path) -> None:
 
 def _tidy_local(smp: Path, known: Tombstones) -> None:
     for path in smp.iterdir():
-        if path.name in _LOCAL:
+        if use_of(path.name) in (Use.KEPT, Use.TRIMMED):
             continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.erasure import pages, wording
 from smp_git.erasure.ahead import Ahead
+from smp_git.erasure.generations import Renames
 from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
 from smp_git.format.ids import PAGE_SIZE, parse_path
@@ -121,9 +122,10 @@ class Rewriter:
     history at the place they had.
     """
 
-    def __init__(self, read: Read, tombstones: Tombstones) -> None:
+    def __init__(self, read: Read, tombstones: Tombstones, renames: Renames | None = None) -> None:
         self._source = read
         self._tombstones = tombstones
+        self._renames = renames or Renames()
         self._wanted = pages_of(tombstones)
         self.made: dict[bytes, Made] = {}
         self.steps: dict[bytes, Step] = {}
@@ -418,13 +420,21 @@ class Rewriter:
                 else:
                     gone = seen[piece] = self._gone(page, entry)
             if gone is None:
-                kept.append(piece)
+                kept.append(self._renamed(piece))
             else:
                 loss.append(gone)
                 self.replaced.add(gone.id)
         if index >= 0:
             self._edit_index(page, kept, index, loss)
         return Edited(self._tree(page, tree, old, kept), tuple(loss))
+
+    def _renamed(self, piece: bytes) -> bytes:
+        """Return an entry of a page with the file that names its life."""
+        data = self._renames.files.get(piece[-_ID_SIZE:])
+        if data is None:
+            return piece
+        self.replaced.add(piece[-_ID_SIZE:])
+        return piece[:-_ID_SIZE] + self._make(BLOB, data, None)
 
     def _gone(self, page: str, entry: Entry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
@@ -436,17 +446,19 @@ class Rewriter:
         if parse_path(path) is None:
             return None
         is_file = entry.mode.startswith(b"100")
-        life = life_of(self.read(entry.id)[1], path) if is_file else None
+        file = self._renames.files.get(entry.id) or (self.read(entry.id)[1] if is_file else b"")
+        life = life_of(file, path) if is_file else None
         return Gone(path, entry.id, life) if known.is_dead(life) else None
 
     def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]]) -> None:  # fmt: skip
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
         self._indexes[name] = f"{page}/"
-        data = self.read(name)[1]
+        old = self.read(name)[1]
+        data = self._renames.index(old) if self._renames else old
         found = self._lines_without(data)
         left, gone = found if found is not None else self._items_without(data)
-        if not gone and (left or not loss):
+        if not gone and left == old and (left or not loss):
             return
         loss += sorted((page, text) for text in gone)
         self.replaced.add(name)

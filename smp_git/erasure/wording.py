@@ -15,7 +15,7 @@ _NAMED = re.compile(
 _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
 _LASTING: Final = (b"delete", b"purge", b"redact")
 _SUBJECTS: Final = frozenset(
-    b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;edits by hand;create session;"
+    b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;carry batch;upgrade to format 2;edits by hand;create session;"
     b"register replica;merge;settings;mend indexes".split(b";")
 )
 _MENTION = re.compile(

@@ -18,7 +18,7 @@ TITLED: Final = ("", "edit")
 LASTING: Final = ("delete", "purge", "redact")
 
 _LINE = re.compile(
-    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|delete|purge|redact) )?"
+    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|carry|delete|purge|redact) )?"
     r"(turn|decision|finding|preference|learning|state|artifact) "
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )

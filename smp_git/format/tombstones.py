@@ -10,11 +10,13 @@ from typing import Final, NamedTuple
 
 from smp_git import lives
 from smp_git.errors import InvalidError, InvalidFileError
-from smp_git.format.ids import Id, parse_id
+from smp_git.format.ids import PAGE_SIZE, Id, parse_id
 from smp_git.lives import FIRST, Edge, Lives
 from smp_git.memory import KIND_ORDER, MemoryId
 
 PATH: Final = "tombstones.yaml"
+# What a session says of itself in metadata.yaml: how its files read, and how they are rewritten.
+FORMAT: Final = 2
 RULE: Final = 2
 
 _LINE = re.compile(r"- (\{.*\})")
@@ -61,6 +63,7 @@ class Tombstones:
             t.first.text: t.lives for t in self.items if t.first == t.last
         }
         self._ranges = [t for t in self.items if t.first != t.last]
+        self._pages: dict[str, list[Tombstone]] | None = None
 
     @classmethod
     def of(cls, found: Mapping[MemoryId, Lives]) -> Tombstones:
@@ -117,6 +120,18 @@ class Tombstones:
         """Whether no life of an id may come back."""
         return self.lives(memory_id).is_purged
 
+    def on_page(self, page: str) -> list[MemoryId]:
+        """Return the ids of a page that are named."""
+        if self._pages is None:
+            self._pages = {}
+            for each in self.items:
+                for number in range(
+                    each.first.number // PAGE_SIZE, each.last.number // PAGE_SIZE + 1
+                ):
+                    place = each.first if each.first.name else each.first._replace(number=number * PAGE_SIZE)  # fmt: skip
+                    self._pages.setdefault(place.page, []).append(each)
+        return [name for each in self._pages.get(page, ()) for name in _within(each, page)]
+
     def highest(self, prefix: str, tag: str) -> int:
         """Return the highest number of a prefix and tag that is named; 0 if there is none."""
         numbers = (
@@ -129,6 +144,17 @@ class Tombstones:
     def covers(self, other: Tombstones) -> bool:
         """Whether everything `other` says is said here too."""
         return self | other == self
+
+
+def _within(each: Tombstone, page: str) -> Iterator[MemoryId]:
+    """Yield the ids of a range that are on a page."""
+    if each.first == each.last:
+        yield each.first.text
+        return
+    start = int(page.rpartition("/")[2]) * PAGE_SIZE
+    first = max(each.first.number, start)
+    for number in range(first, min(each.last.number, start + PAGE_SIZE - 1) + 1):
+        yield each.first._replace(number=number).text
 
 
 def _is_in(place: Id, each: Tombstone) -> bool:

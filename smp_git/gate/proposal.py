@@ -15,14 +15,14 @@ from smp_git.format import lines, tombstones, yamlfile
 from smp_git.format.ids import INDEX, is_index, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.lines import Entry
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.tombstones import FORMAT, Tombstones
 from smp_git.gate.gate import METADATA, Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
 from smp_git.handmade import Handmade
 from smp_git.index import Page, changed, row_of
-from smp_git.memory import MAX_FILE_BYTES, CommitId, MemoryId
+from smp_git.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
 from smp_git.snapshot import Snapshot
 from smp_git.sync.structure import check_path
 
@@ -177,10 +177,15 @@ def _check_metadata(proposal: Proposal, gate: Gate) -> None:
     blob = repository.find(base, METADATA)
     old = yamlfile.read(repository.blob(blob).decode("utf-8", "replace"), METADATA) if blob else {}
     for name in _FIXED if old else ():
-        if new.get(name) != old.get(name):
+        if new.get(name) != old.get(name) and not _is_raised(name, old.get(name), new.get(name)):
             raise RefusedError(f"{METADATA}: {name} never changes", hint=f"git checkout HEAD -- {METADATA} brings it back")  # fmt: skip
     overrides = new.get("overrides")
     gate.rules.overridden(overrides if isinstance(overrides, dict) else {}, METADATA)
+
+
+def _is_raised(name: str, old: Value, new: Value) -> bool:
+    """Whether a merge brings the session to a newer format that this program knows."""
+    return name in ("format", "rule") and isinstance(old, int) and isinstance(new, int) and old < new <= FORMAT  # fmt: skip
 
 
 # Making it whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final
@@ -69,6 +69,18 @@ def _common(repository: Repository, left: CommitId, right: CommitId) -> list[Com
                 seen[parent] = known | sides
                 add(parent)
     return [name for name in found if not seen[name] & _BELOW]
+
+
+def newest_first(repository: Repository, tip: CommitId, follow: Callable[[Commit], Iterable[CommitId]]) -> Iterator[Commit]:  # fmt: skip
+    """Yield a commit and what `follow` leads to from each, reading no further than asked."""
+    seen = {tip}
+    queue = [(-repository.commit(tip).time.timestamp(), tip)]
+    while queue:
+        commit = repository.commit(heappop(queue)[1])
+        yield commit
+        for parent in set(follow(commit)) - seen:
+            seen.add(parent)
+            heappush(queue, (-repository.commit(parent).time.timestamp(), parent))
 
 
 def only_in(repository: Repository, tip: CommitId, others: Iterable[CommitId]) -> list[Commit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from pygit2.enums import FileMode
 
 from smp_git.errors import FormatError
 from smp_git.git import disk
+from smp_git.git.ancestry import newest_first
 from smp_git.git.indexfile import PlainIndex, is_whole, plain
 from smp_git.git.objects import BLOB, Child, ObjectId, object_id
 from smp_git.git.repository import Repository
@@ -322,14 +324,10 @@ def _changed_since(repository: Repository, bases: list[ObjectId], head: ObjectId
 
 
 def _latest(repository: Repository) -> list[ObjectId]:
-    """Return the trees of the latest commits."""
-    found: list[ObjectId] = []
-    name = repository.head()
-    while name is not None and len(found) < _LATEST:
-        commit = repository.commit(name)
-        found.append(commit.tree)
-        name = commit.parents[0] if commit.parents else None
-    return found
+    """Return the trees of the latest commits, of all sides of a merge."""
+    head = repository.head()
+    found = newest_first(repository, head, lambda commit: commit.parents) if head else ()
+    return [commit.tree for commit in islice(found, _LATEST)]
 
 
 def _standing(path: Path) -> ObjectId | None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from smp_git.assembly import Assembly, Change, assemble
 from smp_git.errors import ConflictError, RefusedError
 from smp_git.format import messages
-from smp_git.format.ids import parse_path
+from smp_git.format.ids import parse_path, sort_key
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
-from smp_git.git.objects import COMMIT, Object, write_commit
-from smp_git.git.repository import MovedError
+from smp_git.git.objects import COMMIT, Object, ObjectId, Signature, write_commit
+from smp_git.git.repository import MovedError, Repository
+from smp_git.local import is_products, product_signs
 from smp_git.memory import CommitId, agent_name
 from smp_git.merging.memories import Conflict
 from smp_git.merging.merge import has_buried, merge
-from smp_git.snapshot import Snapshot
+from smp_git.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 
 AtHand = Callable[[bytes], tuple[bytes, bytes] | None]
@@ -59,16 +61,18 @@ def _nothing(_name: bytes) -> None:
     """Have no object at hand."""
 
 
-def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "the other branch", at_hand: AtHand = _nothing) -> MergeResult:  # fmt: skip
+def join(writer: Writer, ref: str, theirs: CommitId, *, by: str | None = None, source: str = "the other branch", at_hand: AtHand = _nothing) -> MergeResult:  # fmt: skip
     """Bring `theirs` into a branch, which is made if it is not there; the caller holds the lock.
 
-    `by` is the agent of a merge commit; `at_hand` gives the type and bytes of objects
-    that need not be looked for. Raises RefusedError if the two have no commit in
-    common; `source` names the other one then.
+    `by` is the agent who asked for the merge, and signs it. Without one the merge commit
+    is a function of its two parents: replicas that merge the same make the same commit.
+    `at_hand` gives the type and bytes of objects that need not be looked for. Raises
+    RefusedError if the two have no commit in common; `source` names the other one then.
     """
+    agent = agent_name(by) if by is not None else None
     for _ in range(_MOST_MOVES):
         try:
-            return _joined(writer, ref, theirs, agent_name(by), source, at_hand)
+            return _joined(writer, ref, theirs, agent, source, at_hand)
         except MovedError:
             continue
     raise ConflictError(
@@ -77,7 +81,7 @@ def join(writer: Writer, ref: str, theirs: CommitId, *, by: str, source: str = "
     )
 
 
-def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str, source: str, at_hand: AtHand) -> MergeResult:  # fmt: skip
+def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str | None, source: str, at_hand: AtHand) -> MergeResult:  # fmt: skip
     repository = writer.reader.repository
     ours = repository.head(ref)
     if ours is None:
@@ -93,7 +97,28 @@ def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str, source: str,
     base = writer.reader.at(ours)
     if bases == [ours] and not has_buried(repository, theirs, base.tombstones):
         return _forwarded(writer, ref, base, theirs, at_hand)
-    return _merged(writer, ref, base, theirs, agent)
+    if agent is not None:
+        return _published(writer, ref, base, _commit_by(writer, agent, base, theirs))
+    if _gives_way(repository, base, theirs):
+        return _forwarded(writer, ref, base, theirs, at_hand)
+    return _published(writer, ref, base, _commit_of(writer.reader, base, theirs))
+
+
+def _gives_way(repository: Repository, base: Snapshot, theirs: CommitId) -> bool:
+    """Whether our head says nothing that theirs does not, and is the one to be left behind.
+
+    Two that differ in nothing but merges of syncs would be merged again and again, each
+    time by somebody who has not seen the last one. Of the merges that only one of them
+    has, the greatest id decides: a bigger history never gives way to a part of it.
+    """
+    if repository.commit(theirs).tree != base.tree:
+        return False
+    ours = repository.beyond([base.id], [theirs])
+    others = repository.beyond([theirs], [base.id])
+    if max(ours) > max(others) or has_buried(repository, theirs, base.tombstones):
+        return False
+    commits = map(repository.commit, (*ours, *others))
+    return all(len(each.parents) > 1 and is_products(each.committer_email) for each in commits)
 
 
 def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_hand: AtHand) -> MergeResult:  # fmt: skip
@@ -123,29 +148,62 @@ def _touches(changes: Iterable[Change]) -> Iterable[Touch]:
             yield Touch(verb, place.kind.name, place.text)
 
 
-def _merged(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, agent: str) -> MergeResult:
-    repository, now = writer.reader.repository, writer.clock()
-    found = merge(repository, base.id, theirs, base.tombstones)
+class _Made(NamedTuple):
+    """A merge commit that is not written yet; `changes` are those that our side sees."""
+
+    commit: Object
+    tree: Assembly
+    changes: list[Change]
+    contested: tuple[Conflict, ...]
+
+
+def _commit_by(writer: Writer, agent: str, base: Snapshot, theirs: CommitId) -> _Made:
+    """Make the merge that an agent asked for: ours first, signed by agent and replica."""
+    now = writer.clock()
+    found = merge(base.repository, base.id, theirs, base.tombstones)
     files = dict(found.files)
     path, registration = writer.registration(now)
-    if path not in files and repository.find(base.tree, path) is None:
+    if path not in files and base.repository.find(base.tree, path) is None:
         files[path] = registration
-    made = assemble(base, files, found.unread)
-    commit = Object(
-        COMMIT,
-        write_commit(
-            made.tree,
-            (base.id, theirs),
-            *writer.identity().signs(agent, now),
-            messages.write((), agent, subject=MERGE),
-        ),
-    )
-    new = CommitId(commit.id)
-    left = writer.publish(ref, base.id, new, made, [*made.objects, commit])
+    tree = assemble(base, files, found.unread)
+    signs = writer.identity().signs(agent, now)
+    return _Made(_commit(tree, (base.id, theirs), signs), tree, tree.changes, found.contested)
+
+
+def _commit_of(reader: Reader, base: Snapshot, theirs: CommitId) -> _Made:
+    """Make the merge that follows from its parents alone, whoever makes it, and when."""
+    first, second = sorted((base.id, theirs))
+    repository, left = reader.repository, base if first == base.id else reader.at(first)
+    found = merge(repository, first, second, base.tombstones)
+    tree = assemble(left, found.files, found.unread)
+    at = max(repository.commit(name).time for name in (first, second))
+    commit = _commit(tree, (first, second), product_signs(at))
+    return _Made(commit, tree, _changes(repository, base.tree, left.tree, tree), found.contested)
+
+
+def _commit(made: Assembly, parents: tuple[CommitId, CommitId], signs: tuple[Signature, Signature]) -> Object:  # fmt: skip
+    message = messages.write((), signs[0].name, subject=MERGE)
+    return Object(COMMIT, write_commit(made.tree, parents, *signs, message))
+
+
+def _changes(repository: Repository, ours: ObjectId, left: ObjectId, made: Assembly) -> list[Change]:  # fmt: skip
+    """Return what our tree sees of a tree that was made on top of another."""
+    if ours == left:
+        return made.changes
+    after = {path: new for path, _, new in repository.changes(ours, left)}
+    after |= {change.path: change.new for change in made.changes}
+    before = {path: repository.find(ours, path) for path in after}
+    return [Change(path, before[path], new) for path, new in sorted(after.items(), key=itemgetter(0)) if before[path] != new]  # fmt: skip
+
+
+def _published(writer: Writer, ref: str, base: Snapshot, made: _Made) -> MergeResult:
+    new = CommitId(made.commit.id)
+    seen = made.tree._replace(changes=made.changes)
+    left = writer.publish(ref, base.id, new, seen, [*made.tree.objects, made.commit])
     return MergeResult(
         commit=new,
         is_merge=True,
-        contested=found.contested,
-        touches=found.touches,
+        contested=made.contested,
+        touches=tuple(sorted(_touches(made.changes), key=lambda touch: sort_key(touch.id))),
         left=tuple(left),
     )

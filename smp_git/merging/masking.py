@@ -32,7 +32,7 @@ from smp_git.memory import (
 MASK: Final = "[REDACTED]"
 
 # Runs of letters and digits; what stands between white space; nothing of a placeholder.
-_PART: Final = re.compile(r"[^\W_]+")
+_PART: Final = re.compile(r"[^\W_]+|\ufffc")
 _CHUNK: Final = re.compile(r"\S+")
 _PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_:-]{2,40}\]")
 # Scripts that set no spaces between words are compared by pairs of characters.
@@ -40,6 +40,8 @@ _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
+# Stands for a placeholder: nothing is a neighbour of anything across one.
+_BREAK: Final = "\ufffc"
 # Shorter words stand in many others by chance.
 _TELLING: Final = 4
 _LONG: Final = 32
@@ -77,8 +79,8 @@ def _folded(text: str) -> str:
 
 
 def _blanked(text: str) -> str:
-    """Return a text with spaces where placeholders stand."""
-    return _PLACEHOLDER.sub(lambda match: " " * len(match[0]), text)
+    """Return a text of the same length with a mark that is no word where placeholders stand."""
+    return _PLACEHOLDER.sub(lambda match: f" {_BREAK}".ljust(len(match[0])), text)
 
 
 def _parts(text: str) -> Iterator[_Token]:
@@ -103,8 +105,10 @@ def words_of(text: str) -> Words:
     """Return the words of a text."""
     plain = _blanked(text)
     parts = [token.word for token in _parts(plain)]
-    found = {*parts, *(token.word for token in _chunks(plain))}
-    return Words(frozenset(found), frozenset(pairwise(parts)))
+    found = {*parts, *(token.word for token in _chunks(plain))} - {_BREAK}
+    return Words(
+        frozenset(found), frozenset(pair for pair in pairwise(parts) if _BREAK not in pair)
+    )
 
 
 def words_of_value(value: Value) -> Words:
@@ -157,7 +161,10 @@ class Hidden:
 
     def __init__(self, known: Words, visible: Words) -> None:
         self._words = (known - visible).words
-        self._pairs = (known - visible).pairs
+        # Of a pair with a hidden word that word alone is taken out.
+        self._pairs = frozenset(
+            pair for pair in (known - visible).pairs if self._words.isdisjoint(pair)
+        )
         self._visible = visible.words
 
     def __bool__(self) -> bool:
@@ -214,7 +221,7 @@ class Hidden:
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         parts = list(_parts(text))
         for token in parts:
-            if self.is_hidden(token.word):
+            if token.word != _BREAK and self.is_hidden(token.word):
                 yield token.start, token.end
         for token in _chunks(text):
             if token.word in self._words:

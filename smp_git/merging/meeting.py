@@ -19,7 +19,7 @@ from smp_git.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_sa
 from smp_git.merging import memories
 from smp_git.merging.masking import MASK, Hidden, Words, remade
 from smp_git.merging.memories import Stamp, Version
-from smp_git.merging.sayings import Said, bound, fields
+from smp_git.merging.sayings import Said, bound, fields, written
 from smp_git.origins import stamp
 
 _SETS: Final = ("tags", "links")
@@ -54,8 +54,6 @@ def met(known: Lives, left: Version, right: Version, said: Said) -> Met | None:
     for old, new in ((left, right), (right, left)):
         if old.memory.life in known.past(new.memory.life):
             return _in_a_row(known, old, new, said)
-    if any(ended):
-        return None
     mine, others = left.memory.life, right.memory.life
     if known.missing(mine, others) or known.missing(others, mine):
         return joined(known, left.memory, right.memory, said)
@@ -64,11 +62,11 @@ def met(known: Lives, left: Version, right: Version, said: Said) -> Met | None:
 
 def _in_a_row(known: Lives, old: Version, new: Version, said: Said) -> Met | None:
     """Return what a life and one that came from it come to."""
-    if is_ended(known, new.memory.life) or is_ended(known, old.memory.life):
+    if known.missing(old.memory.life, new.memory.life):
+        return None if known.is_dead(new.memory.life) else carried(known, old.memory, new, said)
+    if known.is_dead(old.memory.life) or known.is_dead(new.memory.life):
         return None
-    if not known.missing(old.memory.life, new.memory.life):
-        return _by_field(new.memory.life, old, new, said, known)
-    return None if known.is_dead(new.memory.life) else carried(known, old.memory, new, said)
+    return _by_field(new.memory.life, old, new, said, known)
 
 
 def _beside(known: Lives, left: Version, right: Version, said: Said) -> Met:
@@ -115,7 +113,7 @@ def carried(known: Lives, old: Memory, new: Version, said: Said) -> Met:
     past = known.past(old.life)
     heard = said.known_to(horizons, past) | said.inherited(old.life)
     hidden = Hidden(heard, _shown(redactions, after, said))
-    side = _Older(said, past, horizons, old)
+    side = _Older(known, said, horizons, old)
     out, masked, lost = fields(after), list[str](), list[dict[str, Value]]()
     for name in side.unknown_fields(out):
         value = hidden.value(side.values.get(name))
@@ -148,9 +146,10 @@ def _shown(redactions: Iterable[str], new: Memory, said: Said) -> Words:
 class _Older:
     """The older side, seen from redactions that it lacks."""
 
-    def __init__(self, said: Said, past: frozenset[str], horizons: list[Mapping[str, str]], memory: Memory) -> None:  # fmt: skip
+    def __init__(self, known: Lives, said: Said, horizons: list[Mapping[str, str]], memory: Memory) -> None:  # fmt: skip
+        self._known = known
         self._said = said
-        self._past = past
+        self._past = known.past(memory.life)
         self._horizons = horizons
         self._memory = memory
         self.values = fields(memory)
@@ -158,7 +157,7 @@ class _Older:
     def since(self, name: str) -> str:
         """Return the stamp of the present value of a field."""
         found = self._said.saying(self._past, name, self.values.get(name))
-        return found.stamp if found is not None else ""
+        return written(found, self._known) if found is not None else ""
 
     def is_known(self, name: str) -> bool:
         """Whether a redaction may have known the present value of a field."""

@@ -16,7 +16,9 @@ from smp_git.git.objects import Commit, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.lives import Lives
 from smp_git.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
+from smp_git.merging import memories
 from smp_git.merging.masking import NONE, Words, words_of, words_of_memory, words_of_value
+from smp_git.merging.memories import Version
 from smp_git.origins import replica_of, stamp
 
 # Where a stamp has no field of its own.
@@ -127,9 +129,7 @@ class Said:
         edge = known.edges.get(life)
         if last is None:
             return bound(edge.horizon, name) if edge is not None else ""
-        if not last.typed and edge is not None and edge.horizon:
-            return bound(edge.horizon, name)
-        return last.stamp
+        return written(last, known)
 
     def horizon(self) -> dict[str, str]:
         """Return the youngest stamp of each field, those that are gone included.
@@ -141,6 +141,13 @@ class Said:
             name = saying.name if saying.name in _OWN_NAMES else ANY
             found[name] = max(found.get(name, ""), saying.stamp)
         return found
+
+
+def written(saying: Saying, known: Lives) -> str:
+    """Return when a value was written: before the redaction, if that left it as it was."""
+    edge = known.edges.get(saying.life)
+    is_left = not saying.typed and edge is not None and edge.horizon
+    return bound(edge.horizon, saying.name) if edge is not None and is_left else saying.stamp
 
 
 def bound(horizon: Mapping[str, str], name: str) -> str:
@@ -199,17 +206,21 @@ class History:
         """Return the object ids that the file at `path` ever had."""
         return {change.new for change in self._changes.get(path, ()) if change.new}
 
-    def living(self, path: str, known: Lives) -> Memory | None:
+    def living(self, path: str, known: Lives) -> Version | None:
         """Return the latest version of a life that stands, of the newest such life."""
-        found: Memory | None = None
+        found: _Version | None = None
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
             memory = after.memory if after else None
             if memory is None or known.is_dead(memory.life):
                 continue
-            if found is None or found.life in known.past(memory.life):
-                found = memory
-        return found
+            if (
+                found is None
+                or found.memory is None
+                or found.memory.life in known.past(memory.life)
+            ):
+                found = after
+        return memories.version(found.data, path) if found is not None else None
 
     def _by_commit(self, path: str) -> Iterator[tuple[Commit, list[FileChange]]]:
         found: dict[str, list[FileChange]] = {}

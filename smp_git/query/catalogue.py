@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, Self
 from smp_git.errors import InvalidError
 from smp_git.format.ids import parse_id
 from smp_git.format.lines import Entry, read_lines
-from smp_git.git.objects import ObjectId
 from smp_git.memory import KINDS, MemoryId
 from smp_git.snapshot import Snapshot
 
@@ -100,7 +99,7 @@ class Catalogue:
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
-        self._pages: dict[str, tuple[ObjectId, list[int]]] = {}
+        self._pages: dict[str, tuple[str, list[int]]] = {}
         self._free: list[int] = []
         self._lines: list[str | None] = []
         self._rows: dict[int, Row] = {}
@@ -142,7 +141,7 @@ class Catalogue:
                 self._seen[kind] = snapshot.id
 
     def _follow(self, snapshot: Snapshot, kind: str) -> None:
-        present = snapshot.page_ids(kind)
+        present = snapshot.shown_pages(kind)
         folder = KINDS[kind].folder
         known = [path for path in self._pages if path.partition("/")[0] == folder]
         stale = [path for path in known if present.get(path) != self._pages[path][0]]
@@ -173,8 +172,8 @@ class Catalogue:
             self._rows.pop(slot, None)
             self._free.append(slot)
 
-    def _load(self, snapshot: Snapshot, path: str, tree_id: ObjectId, kind: str) -> None:
-        page = snapshot.page(path)
+    def _load(self, snapshot: Snapshot, path: str, tree_id: str, kind: str) -> None:
+        page = snapshot.shown_page(path)
         slots = []
         arrived: dict[Group, list[Place]] = {}
         if page is None:

@@ -75,7 +75,7 @@ class Finder:
 
     def _follow(self, snapshot: Snapshot) -> None:
         if snapshot.id != self._followed or self._cache.missing_vectors:
-            self._cache.follow(snapshot.page_ids(), lambda path: _documents(snapshot, path))
+            self._cache.follow(snapshot.shown_pages(), lambda path: _documents(snapshot, path))
             self._followed = snapshot.id
             self._known_places.clear()
 
@@ -94,7 +94,7 @@ class Finder:
 
 
 def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:
-    page = snapshot.page(path)
+    page = snapshot.shown_page(path)
     for entry in page.entries.values() if page else ():
         try:
             memory = snapshot.get(entry.id)

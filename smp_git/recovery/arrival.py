@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from smp_git.erasure.erase import Receipt, Version, erase_arrived
+from smp_git.erasure.erase import Receipt, Replacement, Version, erase_arrived, is_final
 from smp_git.format.tombstones import Tombstones
 from smp_git.recovery import copies, receipts
 from smp_git.recovery.deletion import keep
@@ -15,13 +15,12 @@ from smp_git.recovery.trash import new_deletion
 REASON = "deleted on another replica"
 
 
-def follow(
-    site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bool = False
-) -> Receipt | None:
+def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bool = False, replacement: Replacement | None = None) -> Receipt | None:  # fmt: skip
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
-    copy; nothing that was purged can be, and its copies are destroyed.
+    copy; nothing that was purged or redacted can be, and its copies are destroyed. The
+    `replacement` brings what a redaction elsewhere left.
     """
     site.sweep()
     deletion = new_deletion(now)
@@ -29,7 +28,9 @@ def follow(
     final = site.tombstones() | arrived
 
     def seal(versions: Sequence[Version]) -> None:
-        own = [version for version in versions if not final.is_purged(version.id)]
+        own = [
+            version for version in versions if not is_final(final.lives(version.id), version.life)
+        ]
         if not own:
             return
         site.trash.check()
@@ -37,7 +38,14 @@ def follow(
         sealed.append(deletion)
 
     receipt = erase_arrived(
-        site.writer, arrived, by=by, seal=seal, now=now, deletion=deletion, again=again
+        site.writer,
+        arrived,
+        by=by,
+        seal=seal,
+        now=now,
+        deletion=deletion,
+        again=again,
+        replacement=replacement,
     )
     if receipt is not None:
         if sealed:

@@ -44,6 +44,7 @@ def drop(site: Site, ref: str, now: datetime, *, by: str, discard: bool) -> Drop
 
     Raises RefusedError, with nothing changed, if they cannot be.
     """
+    site.writer.ready()
     site.sweep()
     name = ref.removeprefix("refs/heads/")
     repository = site.reader.repository

@@ -7,15 +7,12 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.address import parse
-from smp_git.git.objects import Signature
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
@@ -30,9 +27,6 @@ from smp_git.sync.names import ACCESS, HEADS, shown, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
 
-# Who mends what a clone finds; nobody has said who works here.
-_AGENT: Final = "user"
-_Signs = tuple[Signature, Signature]
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -43,7 +37,7 @@ def addressed(text: str, pattern: str | None, base: Path) -> Remote:
     return Remote(ORIGIN, parse(text, Path().absolute()))
 
 
-def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path], now: datetime) -> Path:  # fmt: skip
+def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]) -> Path:  # fmt: skip
     """Make a session from a remote and return its path; until it is whole it stands in `folder`.
 
     `choose` returns the place of the new session, given the name that the remote says; it
@@ -54,7 +48,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         with disk.reporting(f"a session to {folder}"):
             layout.create(aside)
             identity = Identity(new_tag(), creator=False)
-            named_there, said = _filled(aside, remote, way, limits, identity.signs(_AGENT, now))
+            named_there, said = _filled(aside, remote, way, limits)
             place = choose(said)
             local = Local(aside / ".git")
             local.identify(aside, identity, place)
@@ -70,7 +64,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, signs: _Signs) -> tuple[Mapping[str, str], str]:  # fmt: skip
+def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:  # fmt: skip
     """Bring everything in; return what the remote named, and the id of its session."""
     git = aside / ".git"
     with Quarantine(git) as held:
@@ -91,11 +85,11 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits, signs: _Signs
         else:
             held.adopt()
     repository.close()
-    _placed(aside, remote.name, arrived, told, inspected.lying, signs)
+    _placed(aside, remote.name, arrived, told, inspected.lying)
     return there, inspected.session
 
 
-def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]], signs: _Signs) -> None:  # fmt: skip
+def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]]) -> None:  # fmt: skip
     """Point the references at what came, its indexes mended, and write the files of main."""
     reader = Reader(aside)
     repository = reader.repository
@@ -104,7 +98,7 @@ def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying:
         names = [] if ref.startswith(ACCESS) else [tracking(remote, ref)]
         names += [shown(remote, ref)] if ref.startswith(HEADS) else []
         moves |= dict.fromkeys(names, CommitId(tip))
-        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()), *signs)
+        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()))
     repository.point(moves)
     Local(repository.git).keep_tombstones(told)
     tree = repository.commit(moves[MAIN]).tree

@@ -17,6 +17,15 @@ from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
 from smp_git.sync import lineage
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
+from smp_git.sync.bringing import (
+    Bringing,
+    MovedHeadsError,
+    heads_of,
+    of_this_format,
+    returned,
+    topped,
+)
+from smp_git.sync.heads import meet
 from smp_git.sync.inspection import Inspected, Inspection
 from smp_git.sync.integration import integrate
 from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS
@@ -59,13 +68,24 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
             return Came(there)
         inspected = inspection.finish(there, held.objects)
         _check_same_session(site, remote, inspected)
+        named = there
+        if inspected.is_old:
+            there = of_this_format(held, there, inspected.tombstones | effective(site.reader))
         deleted: list[MemoryId] = []
+        notes: list[str] = []
         for _ in range(_MOST_TRIES):
-            arrived, gone = _cleaned(site, held, there, inspected.tombstones, by)
-            deleted += gone
-            came = _taken(site, remote, held, arrived, inspected, by=by, merge=merge, accept=accept)
+            try:
+                cleaning = _cleaned(site, held, named, there, inspected.tombstones, by)
+            except MovedHeadsError:
+                continue
+            deleted += cleaning.deleted
+            notes += cleaning.notes
+            came = _taken(
+                site, remote, held, cleaning.arrived, inspected, merge=merge, accept=accept
+            )
             if came is not None:
-                return came._replace(deleted=tuple(dict.fromkeys(deleted)))
+                told = tuple(dict.fromkeys((*notes, *came.notes)))
+                return came._replace(named=named, deleted=tuple(dict.fromkeys(deleted)), notes=told)
     raise rewritten(site)
 
 
@@ -114,17 +134,44 @@ def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> Non
         )
 
 
-def _cleaned(site: Site, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str) -> tuple[Arrived, tuple[MemoryId, ...]]:  # fmt: skip
-    """Take what was deleted there, as `told`, or here out of what came."""
+class _Cleaning(NamedTuple):
+    """What came without what was deleted, and what went here because it was deleted there."""
+
+    arrived: Arrived
+    deleted: tuple[MemoryId, ...]
+    notes: tuple[str, ...]
+
+
+def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapping[str, str], told: Tombstones, by: str) -> _Cleaning:  # fmt: skip
+    """Take what was deleted there, as `told`, or here out of both sides.
+
+    What a redaction left, and edits that met one, are brought to the branches that need
+    them, before anything of the old is let go.
+    """
     # A rewrite by others may have come between: then this opens the repository anew.
     site.reader.snapshot()
-    known = effective(site.reader)
+    before = effective(site.reader)
+    known = before | told
+    ours = heads_of(site.reader)
+    meeting = meet(held.repository, ours, there, known)
+    known |= meeting.records
     trusted = frozenset[str]()
-    if known and known.covers(told):
+    if known and _is_done(site, known):
         trusted = boundary(held.repository, there.values(), _own(site))
-    arrived = cleaned(held.repository, there, known | told, trusted)
-    receipt = arrival.follow(site, told, site.writer.clock(), by=by) if told else None
-    return arrived, receipt.ids if receipt else ()
+    arrived = cleaned(held.repository, there, known, trusted)._replace(named=named)
+    if meeting.theirs:
+        arrived = topped(site.reader, held, arrived, meeting.theirs)
+    brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
+    receipt = None
+    if told or brought:
+        receipt = arrival.follow(site, known, site.writer.clock(), by=by, replacement=brought)
+    notes = (*meeting.notes, *returned(before, known, there, held.repository))
+    return _Cleaning(arrived, receipt.ids if receipt else (), notes)
+
+
+def _is_done(site: Site, known: Tombstones) -> bool:
+    """Whether everything that is deleted was taken out of what was here then."""
+    return site.reader.local.tombstones().covers(known)
 
 
 def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
@@ -140,15 +187,17 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     repository = reader.repository
     refs = references.read(repository.git)
     own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS, REMOTES))}
-    seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
-    trusted = boundary(repository, own.values(), seen)
+    trusted = frozenset[str]()
+    if _is_done(site, known):
+        seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
+        trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
         return ()
     receipt = arrival.follow(site, known, site.writer.clock(), by=by, again=True)
     return receipt.ids if receipt else ()
 
 
-def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, by: str, merge: bool, accept: bool) -> Came | None:  # fmt: skip
+def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, merge: bool, accept: bool) -> Came | None:  # fmt: skip
     """Take over what is clean; None if a deletion came between."""
     reader, writer = site.reader, site.writer
     with writer.holding(f"syncing with {remote.name}"):
@@ -163,7 +212,7 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
         count = inspected.came
         if count is None or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, _own(site)))
-        done = integrate(writer, remote.name, arrived.clean, inspected, by=by, merge=merge)
+        done = integrate(writer, remote.name, arrived.clean, inspected, merge=merge)
     return Came(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
     )

@@ -32,7 +32,8 @@ class Inspected(NamedTuple):
 
     `commits` is how many are new, `came` how many of the branches, None if that has to be
     counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
-    `lying` are the pages, by branch, whose index does not say what their files say.
+    `lying` are the pages, by branch, whose index does not say what their files say; `is_old`
+    tells that a branch is of format 1.
     """
 
     uid: str
@@ -43,6 +44,7 @@ class Inspected(NamedTuple):
     objects: Objects
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
+    is_old: bool
 
 
 def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
@@ -125,7 +127,7 @@ class Inspection:
         below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(
             tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
-            tips.tombstones, dict(tips.lying),
+            tips.tombstones, dict(tips.lying), tips.is_old,
         )  # fmt: skip
 
     def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:

@@ -11,9 +11,10 @@ from smp_git.format import messages
 from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
 from smp_git.git import references
-from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import rebuilt
+from smp_git.local import product_signs
 from smp_git.memory import CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
@@ -32,7 +33,7 @@ class Integrated(NamedTuple):
     left: tuple[str, ...]
 
 
-def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, by: str, merge: bool) -> Integrated:  # fmt: skip
+def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, merge: bool) -> Integrated:  # fmt: skip
     """Note where a remote's references stand and, with `merge`, join them with ours.
 
     The caller holds the lock, and every object is here.
@@ -50,12 +51,11 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     noted = _noted(writer, remote, clean, left)
     # Waits for little now, and for all checked-out files if it comes behind them.
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
-    signs = writer.identity().signs(by, writer.clock())
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
         if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
-            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()), *signs)  # fmt: skip
-            joined = join(writer, ref, whole, by=by, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
+            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
+            joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
             contested += joined.contested
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
@@ -103,8 +103,11 @@ def _noted(writer: Writer, remote: str, clean: Mapping[str, str], left: Collecti
     return moves
 
 
-def mended(reader: Reader, tip: CommitId, pages: Collection[str], author: Signature, committer: Signature) -> CommitId:  # fmt: skip
-    """Return a commit on top of another that puts right what its page indexes say wrongly."""
+def mended(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
+    """Return a commit on top of another that puts right what its page indexes say wrongly.
+
+    Replicas that repair the same make the same commit.
+    """
     if not pages:
         return tip
     base, repository = reader.at(tip), reader.repository
@@ -114,9 +117,9 @@ def mended(reader: Reader, tip: CommitId, pages: Collection[str], author: Signat
         tree = trees.get(page)
         files[f"{page}/{INDEX}"] = (rebuilt(repository, page, tree).encode() or None) if tree else None  # fmt: skip
     made = assemble(base, files)
+    author, committer = product_signs(repository.commit(tip).time)
     told = messages.write((), author.name, subject=MEND)
-    data = write_commit(made.tree, (tip,), author, committer, told)
-    commit = Object(COMMIT, data)
+    commit = Object(COMMIT, write_commit(made.tree, (tip,), author, committer, told))
     with repository.store([*made.objects, commit]) as written:
         written.force()
     return CommitId(commit.id)

@@ -10,12 +10,11 @@ from typing import Final
 from smp_git.errors import InvalidFileError, UntrustedError, shown
 from smp_git.format import lines, tombstones, yamlfile
 from smp_git.format.ids import INDEX, Id, parse_path
-from smp_git.format.tombstones import RULE, Tombstones
+from smp_git.format.tombstones import FORMAT, RULE, Tombstones
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.index import line_of
 from smp_git.memory import KINDS, MemoryId, Value
-from smp_git.settings import FORMAT
 from smp_git.sync.structure import (
     FOLDER,
     METADATA,
@@ -49,6 +48,7 @@ class Tips:
         self._files: set[tuple[str, bytes]] = set()
         self.uid = ""
         self.session = ""
+        self.is_old = False
         self.tombstones = Tombstones()
         self.lying: dict[str, tuple[str, ...]] = {}
 
@@ -102,11 +102,13 @@ class Tips:
             return
         found = _mapping(self._blob(name), METADATA)
         for key, known in (("format", FORMAT), ("rule", RULE)):
-            if type(found.get(key)) is not int or found[key] != known:
+            number = found.get(key)
+            if type(number) is not int or not 1 <= number <= known:
                 raise UntrustedError(
                     f"{METADATA}: {key} {shown(found.get(key))}; this program knows {known}",
                     hint=_NEWER,
                 )
+            self.is_old |= number < known
         uid = _matching(found, "uid", _UID)
         if self.uid not in ("", uid):
             raise UntrustedError("it holds another session than the other branches")

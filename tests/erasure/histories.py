@@ -1,4 +1,4 @@
-"""Random histories in memory: merges, tags, notes, a stash, memories of two generations."""
+"""Random histories in memory: merges, tags, notes, a stash, memories of many lives."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from smp_git.erasure import pages
 from smp_git.erasure.pages import Entry
 from smp_git.erasure.rewrite import History, raw_commit, rewrite
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.tombstones import Tombstones
+from smp_git.lives import FIRST, Edge, Lives, generation
+from smp_git.memory import MemoryId
+from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")
 PATHS = {
@@ -24,8 +28,10 @@ PATHS = {
 }
 KINDS = {"DEC": "decision", "turn": "turn", "state": "state"}
 
-# A memory at one commit: its generation and its text.
-State = dict[str, tuple[int, str]]
+# A memory at one commit: its life (None: it cannot be told) and its text.
+State = dict[str, tuple[str | None, str]]
+# How the lives of each memory came about.
+Stories = Mapping[str, Mapping[str, Edge]]
 
 
 @dataclass
@@ -33,6 +39,9 @@ class Objects:
     """An object store in memory."""
 
     kept: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
+    # What the life of each version is, and whose each line of an index is, of which life.
+    lives: dict[bytes, str | None] = field(default_factory=dict)
+    lines: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         return self.kept[name]
@@ -65,11 +74,22 @@ class Objects:
         return out
 
 
-def memory_file(name: str, generation: int, text: str) -> bytes:
-    head = f"id: {name}\n" + (f"generation: {generation}\n" if generation > 1 else "")
+def memory_file(name: str, life: str | None, text: str) -> bytes:
+    """A memory's file; how its life is spelt hangs on the text."""
+    said = "life: [\n" if life is None else spelt(life, text)
+    usual = f'kind: {kind(name)}\n{said}created_at: "2026-01-11T14:30:00Z"\n'
+    head = f"id: {name}\n{said if text == 'green' else usual}"
     if name.startswith("turn"):
-        return f"---\n{head}---\n{text}\ngeneration: 9\n".encode()
-    return f"{head}decision: {text}\n".encode()
+        return f"---\n{head}---\n{text}\nlife: seashore\ngeneration: 9\n".encode()
+    return f"{head}decision: {text}\nnote: |\n  life: seashore\n".encode()
+
+
+def spelt(life: str, text: str) -> str:
+    if life == FIRST:
+        return ""
+    number = generation(life) if "-" not in life else 0
+    key, value = ("generation", str(number)) if number else ("life", life)
+    return f"'{key}' : {value}  # life: seashore\n" if text == "blue" else f"{key}: {value}\n"
 
 
 def session_tree(objects: Objects, state: State, extra: str) -> bytes:
@@ -78,14 +98,26 @@ def session_tree(objects: Objects, state: State, extra: str) -> bytes:
         files["notes.txt"] = objects.add(b"blob", extra.encode())
     lines: dict[str, list[str]] = {}
     for name in sorted(state):
-        generation, text = state[name]
-        blob = files[PATHS[name]] = objects.add(b"blob", memory_file(name, generation, text))
-        line = {"id": name, "blob": blob.hex()} | ({"gen": generation} if generation > 1 else {}) | {"title": text}  # fmt: skip
+        life, text = state[name]
+        blob = files[PATHS[name]] = objects.add(b"blob", memory_file(name, life, text))
+        objects.lives[blob] = life
+        if life is None:
+            # What cannot be read has no line.
+            continue
+        line = {"id": name, "blob": blob.hex(), **_life_key(life), "title": text}
         page = PATHS[name].rpartition("/")[0]
-        lines.setdefault(page, []).append(f"- {json.dumps(line, separators=(',', ':'))}\n")
+        written = f"- {json.dumps(line, separators=(',', ':'))}\n"
+        objects.lines[written] = name, life
+        lines.setdefault(page, []).append(written)
     for page, found in lines.items():
         files[f"{page}/index.yaml"] = objects.add(b"blob", "".join(found).encode())
     return objects.tree(files)
+
+
+def _life_key(life: str) -> dict[str, object]:
+    if generation(life) > 1 and "-" not in life:
+        return {"gen": generation(life)}
+    return {"life": life} if life else {}
 
 
 def commit(objects: Objects, tree: bytes, parents: list[bytes], message: str, at: int, *, signed: bool = False) -> bytes:  # fmt: skip
@@ -104,19 +136,23 @@ _texts = st.sampled_from(["red", "green", "blue"])
 _lines = st.one_of(
     st.builds(
         lambda verb, name, title: f"{verb}{kind(name)} {name}{title}",
-        st.sampled_from(["", "edit ", "undo ", "delete "]),
+        st.sampled_from(["", "edit ", "undo ", "delete ", "restore ", "redact ", "join "]),
         st.sampled_from(IDS),
         st.sampled_from(["", ": red"]),
     ),
-    st.sampled_from(["", "", "free words", "settings", "batch", "Agent: a", "Reason: red", "Turn: turn-0001"]),
+    st.sampled_from(["", "", "free words", "settings", "batch", "redact batch", "Agent: a", "Reason: red", "Turn: turn-0001"]),
     st.sampled_from([f"Memory: {name}" for name in IDS]),
 )  # fmt: skip
 messages = st.lists(_lines, min_size=1, max_size=7).map(lambda lines: "\n".join(lines) + "\n")
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Objects, History]:
-    """A session's history with several branches, tags, notes and stash entries."""
+def histories(draw: st.DrawFn, stories: Stories, *, unread: bool) -> tuple[Objects, History]:
+    """A session's history with several branches, tags, notes and stash entries.
+
+    Its memories are of the lives that `stories` tell of, some of none that could be told.
+    """
+    lives = {name: st.sampled_from((FIRST, *stories[name], *([None] if unread else []))) for name in IDS}  # fmt: skip
     objects = Objects()
     made: list[bytes] = []
     states: dict[bytes, tuple[State, str]] = {}
@@ -131,7 +167,7 @@ def histories(draw: st.DrawFn) -> tuple[Objects, History]:
             if name in state and draw(st.booleans()):
                 del state[name]
             else:
-                state[name] = draw(st.integers(1, 2)), draw(_texts)
+                state[name] = draw(lives[name]), draw(_texts)
         extra = draw(st.sampled_from([extra, extra, "x", "y"]))
         tree = session_tree(objects, state, extra)
         at = draw(st.integers(1, 3))
@@ -143,7 +179,7 @@ def histories(draw: st.DrawFn) -> tuple[Objects, History]:
         refs[f"refs/heads/b{number}"] = tip
     tagged = _tags(draw, objects, made, refs)
     _notes(draw, objects, made + tagged, refs)
-    stashed = _stash(draw, objects, made, states, refs)
+    stashed = _stash(draw, objects, made, states, refs, lives)
     return objects, History(refs, tuple(stashed))
 
 
@@ -171,19 +207,22 @@ def _notes(draw: st.DrawFn, objects: Objects, things: list[bytes], refs: dict[st
         refs["refs/notes/commits"] = tip[0]
 
 
-def _stash(draw: st.DrawFn, objects: Objects, made: list[bytes], states: dict[bytes, tuple[State, str]], refs: dict[str, bytes]) -> list[bytes]:  # fmt: skip
+def _stash(draw: st.DrawFn, objects: Objects, made: list[bytes], states: dict[bytes, tuple[State, str]], refs: dict[str, bytes], lives: Mapping[str, st.SearchStrategy[str | None]]) -> list[bytes]:  # fmt: skip
     stashed = []
     for _ in range(draw(st.integers(0, 2))):
         base = draw(st.sampled_from(made))
         state, extra = states[base]
         first = raw_commit(objects.read(base)[1]).message.split(b"\n")[0].decode()
         about = f"main: {base.hex()[:7]} {first}"
-        edited = {**state, draw(st.sampled_from(IDS)): (1, draw(_texts))}
+        name = draw(st.sampled_from(IDS))
+        edited = {**state, name: (draw(lives[name]), draw(_texts))}
         staged = draw(st.sampled_from([state, edited]))
         index = commit(objects, session_tree(objects, staged, extra), [base], f"index on {about}\n", 5)  # fmt: skip
         parents = [base, index]
         if draw(st.booleans()):
-            files = {PATHS["DEC-0101"]: objects.add(b"blob", memory_file("DEC-0101", 1, "blue"))}
+            blob = objects.add(b"blob", memory_file("DEC-0101", FIRST, "blue"))
+            objects.lives[blob] = FIRST
+            files = {PATHS["DEC-0101"]: blob}
             parents.append(commit(objects, objects.tree(files), [], f"untracked files on {about}\n", 5))  # fmt: skip
         tree = session_tree(objects, edited, extra)
         own = draw(st.sampled_from([f"WIP on {about}\n", "On main: free words\n"]))
@@ -197,7 +236,7 @@ def rewritten(objects: Objects, history: History, gone: Tombstones) -> tuple[Obj
     """Rewrite; the objects left behind are not to be had any more."""
     new, made = rewrite(objects.read, history, gone)
     everything = Objects({**objects.kept, **{n: (m.type, m.data) for n, m in made.items()}})
-    return Objects(reachable(everything, new)), new
+    return Objects(reachable(everything, new), objects.lives, objects.lines), new
 
 
 def reachable(objects: Objects, history: History) -> dict[bytes, tuple[bytes, bytes]]:
@@ -218,12 +257,37 @@ def reachable(objects: Objects, history: History) -> dict[bytes, tuple[bytes, by
     return found
 
 
-graves = st.lists(
-    st.builds(
-        lambda name, generation, purged: tombstone(name, generation, purged=purged),
-        st.sampled_from(IDS),
-        st.integers(1, 2),
-        st.booleans(),
-    ),
-    max_size=3,
-).map(Tombstones)
+@st.composite
+def graves(draw: st.DrawFn, stories: Stories, *, elsewhere: bool) -> Tombstones:
+    """What one replica knows: how the lives of the history came about, and how some ended.
+
+    With `elsewhere` it also knows of lives that stand only on another replica.
+    """
+    found: dict[MemoryId, Lives] = {}
+    for name in draw(st.lists(st.sampled_from(IDS), max_size=4, unique=True)):
+        story = stories[name]
+        others = draw(some_lives.stories(("oceanica", "waterway"), (FIRST, *story))) if elsewhere else {}  # fmt: skip
+        flags = draw(some_lives.flagged((FIRST, *story, *others)))
+        found[MemoryId(name)] = Lives(flags, {**story, **others}, draw(some_lives.counts))
+    return Tombstones.of(found)
+
+
+class Case(NamedTuple):
+    """A history, and what two replicas know of its memories."""
+
+    objects: Objects
+    history: History
+    left: Tombstones
+    right: Tombstones
+
+
+@st.composite
+def _cases(draw: st.DrawFn, *, unread: bool) -> Case:
+    stories = {name: draw(some_lives.stories()) for name in IDS}
+    objects, history = draw(histories(stories, unread=unread))
+    known = graves(stories, elsewhere=not unread)
+    return Case(objects, history, draw(known), draw(known))
+
+
+# What cannot be read stands as long as any life may: there both know of the same lives.
+cases = st.one_of(_cases(unread=False), _cases(unread=True))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, incoming
+from smp_git import Session, incoming, lives
 from smp_git.erasure.erase import Version, erase
 from smp_git.erasure.proof import verify
 from smp_git.errors import LockedError, RefusedError
 from smp_git.format.ids import parse_id
-from smp_git.format.tombstones import Mark, Tombstone, Tombstones
+from smp_git.format.tombstones import Tombstone, Tombstones
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
@@ -169,7 +169,7 @@ def test_ranges_of_a_million_cost_no_million_steps(session: Session, clock: Cloc
     folder = filled(session)
     with Session(folder, clock) as opened:
         first, last = parse_id("turn-0001"), parse_id("turn-1000000")
-        elsewhere = Tombstones([Tombstone(first, last, Mark(1, purged=True, rule=1))])
+        elsewhere = Tombstones([Tombstone(first, last, lives.deleted(purged=True))])
         opened._reader.local.keep_tombstones(elsewhere)
 
         receipt = deleted(opened, clock, "DEC-0002")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Session, Store, lives
 from smp_git.erasure.erase import erase
 from smp_git.erasure.proof import verify
 from smp_git.errors import MemoryNotFoundError, RefusedError
@@ -219,13 +219,15 @@ def test_unknown_id_and_second_deletion_are_refused(session: Session, clock: Clo
         deleted(session, clock, "DEC-0001")
 
 
-def test_purge_of_the_deleted_raises_the_tombstone(session: Session, clock: Clock) -> None:
+def test_purge_of_the_deleted_raises_its_record(session: Session, clock: Clock) -> None:
     session.add("decision", "one that goes away", agent="a")
     deleted(session, clock, "DEC-0001")
     deleted(session, clock, "DEC-0001", purge=True)
 
     assert session.log()[0].subject == "purge decision DEC-0001"
-    assert session._reader.snapshot().tombstones == Tombstones([tombstone("DEC-0001", purged=True)])
+    assert session._reader.snapshot().tombstones == Tombstones(
+        [tombstone("DEC-0001", lives.deleted(purged=True))]
+    )
 
 
 def test_numbers_are_not_given_again_even_without_counters(session: Session, clock: Clock) -> None:

@@ -1,29 +1,31 @@
-"""The rewrite is a pure function of history and tombstones: its laws."""
+"""The rewrite is a pure function of history and records: its laws."""
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 
-from smp_git.erasure.pages import generation
 from smp_git.erasure.rewrite import History, raw_commit, rewrite
 from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
+from tests import some_lives
 from tests.erasure.histories import (
     PATHS,
+    Case,
     Objects,
+    State,
+    cases,
     commit,
-    graves,
-    histories,
     reachable,
     rewritten,
     session_tree,
 )
 
 
-@given(made=histories(), left=graves, right=graves)
-def test_rewriting_twice_is_rewriting_once_by_the_union(
-    made: tuple[Objects, History], left: Tombstones, right: Tombstones
-) -> None:
-    objects, history = made
+@settings(max_examples=max(150, (settings.default or settings()).max_examples))
+@given(cases)
+def test_rewriting_twice_is_rewriting_once_by_the_union(case: Case) -> None:
+    objects, history, left, right = case
     _, one = rewritten(*rewritten(objects, history, left), right)
     _, other = rewritten(*rewritten(objects, history, right), left)
     _, both = rewritten(objects, history, left | right)
@@ -32,24 +34,34 @@ def test_rewriting_twice_is_rewriting_once_by_the_union(
     assert other == both
 
 
-@given(made=histories(), gone=graves)
-def test_rewriting_again_changes_nothing(made: tuple[Objects, History], gone: Tombstones) -> None:
-    once = rewritten(*made, gone)
+@given(cases)
+def test_rewriting_again_changes_nothing(case: Case) -> None:
+    once = rewritten(case.objects, case.history, case.left)
 
-    assert rewrite(once[0].read, once[1], gone) == (once[1], {})
+    assert rewrite(once[0].read, once[1], case.left) == (once[1], {})
 
 
-@given(made=histories())
-def test_rewriting_by_nothing_changes_nothing(made: tuple[Objects, History]) -> None:
-    objects, history = made
+@given(cases)
+def test_the_same_history_and_records_give_the_same_commits(case: Case) -> None:
+    """Whoever rewrites it, and in whatever order the records came to be known."""
+    objects, history, left, right = case
+
+    found = [rewrite(objects.read, history, known) for known in (left | right, right | left | right)]  # fmt: skip
+
+    assert found[0] == found[1]
+
+
+@given(cases)
+def test_rewriting_by_nothing_changes_nothing(case: Case) -> None:
+    objects, history, *_ = case
 
     assert rewrite(objects.read, history, Tombstones()) == (history, {})
 
 
-@given(made=histories(), gone=graves)
-def test_what_remains_is_what_the_model_says(made: tuple[Objects, History], gone: Tombstones) -> None:  # fmt: skip
+@given(cases)
+def test_what_remains_is_what_the_model_says(case: Case) -> None:
     """Trees of the rewritten history are the old ones without the gone, byte for byte."""
-    objects, history = made
+    objects, history, gone, _ = case
     after, new = rewritten(objects, history, gone)
 
     expected = {_without(objects, tree, gone) for tree in _trees(objects, history)}
@@ -73,13 +85,11 @@ def _without(objects: Objects, tree: bytes, gone: Tombstones) -> frozenset[tuple
     kept: dict[str, bytes] = {}
     for path, blob in files.items():
         data = objects.read(blob)[1]
-        if path in ids:
-            number = generation(data, has_front_matter=path.endswith(".md"))
-            if number <= gone.limit(ids[path]):
-                continue
+        if path in ids and _is_dead(gone, ids[path], objects.lives[blob]):
+            continue
         if path.endswith("index.yaml"):
             lines = data.decode().splitlines(keepends=True)
-            left = [line for line in lines if not _is_gone(line, gone)]
+            left = [line for line in lines if not _is_dead(gone, *objects.lines[line])]
             if not left:
                 continue
             blob = Objects().add(b"blob", "".join(left).encode())
@@ -87,19 +97,24 @@ def _without(objects: Objects, tree: bytes, gone: Tombstones) -> frozenset[tuple
     return frozenset(kept.items())
 
 
-def _is_gone(line: str, gone: Tombstones) -> bool:
-    number = 2 if '"gen":2' in line else 1
-    return number <= gone.limit(line.split('"')[3])
+def _is_dead(known: Tombstones, name: str, life: str | None) -> bool:
+    """Whether a version may not stand, by the rules in plain words."""
+    found = known.lives(name)
+    if not known.names(name):
+        return False
+    if life is None:
+        return all(some_lives.is_dead(found, each) for each in found.known)
+    return some_lives.is_dead(found, life)
 
 
-@given(made=histories(), gone=graves)
-def test_no_gone_path_line_or_trailer_is_left(made: tuple[Objects, History], gone: Tombstones) -> None:  # fmt: skip
-    objects, history = made
+@given(cases)
+def test_no_gone_path_line_or_trailer_is_left(case: Case) -> None:
+    objects, history, gone, _ = case
     after, _ = rewritten(objects, history, gone)
 
     for kind, data in after.kept.values():
         for name in PATHS:
-            if gone.is_purged(name):
+            if gone.is_gone(name):
                 assert kind != b"tree" or PATHS[name].rpartition("/")[2].encode() not in data
                 assert kind != b"blob" or f'"id":"{name}"'.encode() not in data
                 assert kind != b"commit" or f"Memory: {name}\n".encode() not in data
@@ -107,22 +122,54 @@ def test_no_gone_path_line_or_trailer_is_left(made: tuple[Objects, History], gon
 
 def test_only_commits_from_the_first_that_holds_it_are_rewritten() -> None:
     objects = Objects()
-    first = commit(
-        objects, session_tree(objects, {"DEC-0001": (1, "red")}, ""), [], "settings\n", 1
-    )
-    state = {"DEC-0001": (1, "red"), "DEC-0002": (1, "blue")}
+    alone: State = {"DEC-0001": (FIRST, "red")}
+    first = commit(objects, session_tree(objects, alone, ""), [], "settings\n", 1)
+    state: State = {**alone, "DEC-0002": (FIRST, "blue")}
     second = commit(objects, session_tree(objects, state, ""), [first], "decision DEC-0002: blue\n", 2)  # fmt: skip
     third = commit(objects, session_tree(objects, state, "x"), [second], "edits by hand\n", 3)
 
-    after, new = rewritten(objects, History({"refs/heads/main": third}), Tombstones([tombstone("DEC-0002")]))  # fmt: skip
+    after, new = rewritten(objects, History({"refs/heads/main": third}), Tombstones([tombstone("DEC-0002", deleted())]))  # fmt: skip
 
     tip = raw_commit(after.read(new.refs["refs/heads/main"])[1])
     assert tip.parents == (first,)
     assert tip.rest == raw_commit(objects.read(third)[1]).rest
 
 
-@given(made=histories(), gone=graves)
-def test_tombstones_of_many_other_pages_change_nothing(made: tuple[Objects, History], gone: Tombstones) -> None:  # fmt: skip
-    elsewhere = Tombstones(tombstone(f"{prefix}-{number:04d}") for prefix in ("DEC", "turn") for number in range(250, 5_000, 100))  # fmt: skip
+_BACK = deleted().begun("brightly", Edge(RESTORE, (FIRST,)))
+_CLEAN = Lives({FIRST: (REDACTED,)}).begun("quietest", Edge(REDACT, (FIRST,)))
+
+
+@pytest.mark.parametrize(
+    ("known", "standing"),
+    [
+        (deleted(), []),
+        (deleted(before=_BACK), []),
+        (deleted(before=_CLEAN, purged=True), []),
+        (_BACK, ["brightly"]),
+        (_CLEAN, ["quietest"]),
+        # The restored life lacks the redaction, and what was redacted was deleted.
+        (_BACK | _CLEAN, []),
+        (_BACK.begun("quietest", Edge(REDACT, ("brightly",))), ["quietest"]),
+        (_CLEAN.begun("brightly", Edge(RESTORE, ("quietest",))), ["brightly", "quietest"]),
+    ],
+    ids=["deleted", "restored, then deleted", "redacted, then purged", "restored", "redacted", "redacted and restored at once", "restored, then redacted", "redacted, then restored"],
+)  # fmt: skip
+def test_of_each_life_that_stands_its_versions_are_left(known: Lives, standing: list[str]) -> None:
+    objects = Objects()
+    tip: list[bytes] = []
+    for number, life in enumerate((FIRST, *known.edges)):
+        tree = session_tree(objects, {"DEC-0001": (life, "red")}, str(number))
+        tip = [commit(objects, tree, tip, "decision DEC-0001: red\n", number)]
+
+    after, _ = rewritten(objects, History({"refs/heads/main": tip[0]}), Tombstones([tombstone("DEC-0001", known)]))  # fmt: skip
+
+    left = {objects.lives[name] for name in after.kept if name in objects.lives}
+    assert sorted(str(each) for each in left) == standing
+
+
+@given(cases)
+def test_tombstones_of_many_other_pages_change_nothing(case: Case) -> None:
+    made, gone = (case.objects, case.history), case.left
+    elsewhere = Tombstones(tombstone(f"{prefix}-{number:04d}", deleted()) for prefix in ("DEC", "turn") for number in range(250, 5_000, 100))  # fmt: skip
 
     assert rewritten(*made, gone | elsewhere)[1] == rewritten(*made, gone)[1]

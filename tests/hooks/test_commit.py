@@ -146,7 +146,7 @@ def test_later_write_to_the_same_field_is_a_conflict(shop: Person, store: Store)
         ("findings/000/FIND-0004.yaml", NEW + "note: AKIAQYLPMN5HHHFPZAM2\n", "FIND-0004.yaml:6: a secret"),
         ("metadata.yaml", "id: other\n", "metadata.yaml: id never changes"),
         ("metadata.yaml", "id: [\n", "metadata.yaml:"),
-        ("tombstones.yaml", "- nonsense\n", "tombstones.yaml:1: this is no tombstone"),
+        ("tombstones.yaml", "- nonsense\n", "tombstones.yaml:1: not a record of a deletion"),
         (ONE, b"\xff\xfe", "UTF-8"),
         (".gitattributes", "* filter=mine\n", ".gitattributes: attributes that a session does not have"),
         (".editorconfig", "root = true\n", "a name that a session does not have"),

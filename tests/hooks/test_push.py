@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smp_git import Store
+from smp_git.lives import is_life
 from tests.hooks.conftest import Person
 from tests.support import git
 
@@ -70,10 +71,12 @@ def test_restored_memory_is_pushed(shop: Person, bare: Person, store: Store) -> 
     with store.session("shop") as session:
         session.delete("FIND-0001")
         session.restore("FIND-0001")
+        life = session.get("FIND-0001").life
     store.session("shop").close()
     shop.git("push", "-q", "--force", "origin", "main")
 
-    assert "generation: 2" in bare.git("show", f"main:{ONE}")
+    assert f"\nlife: {life}\n" in bare.git("show", f"main:{ONE}")
+    assert is_life(life)
 
 
 def test_branch_of_the_remote_is_removed(shop: Person, bare: Person, store: Store) -> None:

@@ -14,6 +14,7 @@ from smp_git.format import document
 from smp_git.format.ids import is_index, parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import COMMIT, Object, Signature, write_commit
+from smp_git.lives import FIRST
 from smp_git.memory import CommitId, Memory, Value, check_fields, title_of
 from smp_git.merging.merge import Merged, merge
 from smp_git.snapshot import Reader
@@ -28,7 +29,7 @@ def at(minutes: int) -> datetime:
 
 
 def memory(
-    memory_id: str, text: str = "text", *, minutes: int | None = None, generation: int = 1,
+    memory_id: str, text: str = "text", *, minutes: int | None = None, life: str = FIRST,
     tags: Iterable[str] = (), links: Iterable[object] = (), agent: str = "ada", **fields: Any,
 ) -> Memory:  # fmt: skip
     """A memory as a replica writes it, changed so many minutes after the beginning."""
@@ -45,7 +46,7 @@ def memory(
         tags=tuple(tags),
         links=document.check_links(list(links)),
         fields=MappingProxyType(checked),
-        generation=generation,
+        life=life,
         path=place.path,
     )
 

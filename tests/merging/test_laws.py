@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from smp_git import Store
 from smp_git.format import document
 from smp_git.format.ids import parse_id
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.tombstones import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
-from smp_git.memory import CommitId, Memory, is_same
+from smp_git.lives import DELETED, FIRST, PURGED, REDACT, REDACTED, RESTORE, Edge, Lives
+from smp_git.memory import CommitId, Memory, MemoryId, is_same
 from tests.merging.histories import History, changed, memory
 from tests.support import git
 
@@ -215,38 +216,57 @@ def test_merges_across_each_other_hold_the_laws(history: History, story: list[An
     assert all(not entry.endswith("missing or wrong") for entry in history.reader.at(center).problems())  # fmt: skip
 
 
+# How a first life may have ended: deleted, purged, redacted, restored, or redacted and deleted.
+endings = st.builds(
+    lambda flags, edges: Lives({FIRST: flags, **edges[1]}, edges[0]),
+    st.sampled_from(((DELETED,), (REDACTED,), (DELETED, PURGED))),
+    st.sampled_from(
+        (
+            ({}, {}),
+            ({"brightly": Edge(RESTORE, (FIRST,))}, {}),
+            ({"quietest": Edge(REDACT, (FIRST,))}, {}),
+            ({"quietest": Edge(REDACT, (FIRST,))}, {"quietest": (DELETED,)}),
+            ({"brightly": Edge(RESTORE, (FIRST,)), "quietest": Edge(REDACT, ("brightly",))}, {"brightly": (REDACTED,)}),
+            ({"brightly": Edge(RESTORE, (FIRST,)), "quietest": Edge(REDACT, (FIRST,))}, {}),
+        )
+    ),
+)  # fmt: skip
+
+
 @law
 @given(
     writes,
     writes,
-    st.lists(
-        st.builds(
-            lambda name, life, purged: tombstone(name, life, purged=purged),
-            st.sampled_from(IDS), st.integers(1, 2), st.booleans(),
-        ), max_size=3,
-    ),
-)  # fmt: skip
+    st.dictionaries(st.sampled_from(IDS), endings, max_size=3),
+)
 def test_what_was_deleted_is_in_no_merge(
-    history: History, mine: list[Edit | str], others: list[Edit | str], graves: Any
+    history: History, mine: list[Edit | str], others: list[Edit | str], ended: dict[str, Lives]
 ) -> None:
-    known = Tombstones(graves)
+    """Whatever ended the first life, a life that stands is what comes out, and no dead one."""
+    known = Tombstones.of({MemoryId(name): each for name, each in ended.items()})
     base = history.put(history.root, *BASE)
     ours, theirs = line(history, base, mine, "aaaa"), line(history, base, others, "bbbb")
+    text = {"state-ada": ""}
     back = [
-        replace(
-            memory(name, "back" if name != "state-ada" else ""), generation=known.limit(name) + 1
-        )
-        for name in IDS
-        if known.limit(name) and not known.is_purged(name)
+        memory(name, text.get(name, "back"), life=life)
+        for name, each in ended.items()
+        for life in sorted(each.edges)
+        if not each.is_dead(life)
+    ]
+    dead = [
+        memory(name, text.get(name, "dead"), life=sorted(each.edges)[0])
+        for name, each in ended.items()
+        if each.edges and each.is_gone
     ]
     theirs = history.put(theirs, *back, tag="bbbb") if back else theirs
+    ours = history.put(ours, *dead, tag="aaaa") if dead else ours
 
     merged = history.merged(ours, theirs, known=known)
 
     found = said(history, merged)
-    assert {name for name in found if known.limit(name)} == {each.id for each in back}
+    assert {name for name in found if name in ended} == {each.id for each in back}
     for each in back:
-        assert found[each.id]["generation"] == each.generation
+        assert found[each.id]["life"] == each.life
         assert "contested" not in found[each.id]
     assert history.merge(merged, ours, known).files == {}
 

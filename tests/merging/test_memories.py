@@ -9,6 +9,8 @@ import pytest
 from smp_git import Session
 from smp_git.format import document, tombstones
 from smp_git.format.tombstones import Tombstones
+from smp_git.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
+from smp_git.memory import MemoryId
 from smp_git.merging.merge import is_ancestor, merge_bases
 from tests.merging.histories import History, changed, memory
 
@@ -199,7 +201,7 @@ def test_a_tombstone_wins_over_either_side(history: History) -> None:
     base = history.put(history.root, OLD, memory("DEC-0002"))
     ours = history.put(base, changed(OLD, 1, impact="low"))
     theirs = history.put(base, memory("DEC-0003"))
-    known = Tombstones([tombstones.tombstone("DEC-0001"), tombstones.tombstone("DEC-0002")])
+    known = Tombstones.of({MemoryId(name): deleted() for name in ("DEC-0001", "DEC-0002")})
 
     merged = history.merged(ours, theirs, known=known)
 
@@ -209,27 +211,32 @@ def test_a_tombstone_wins_over_either_side(history: History) -> None:
 def test_a_later_life_wins_over_an_earlier_one(history: History) -> None:
     base = history.put(history.root, OLD)
     ours = history.put(base, changed(OLD, 9, impact="low"))
-    back = replace(OLD, generation=2, updated_at=None)
-    grave = tombstones.write(Tombstones([tombstones.tombstone("DEC-0001")]))
+    back = replace(OLD, life="brightly", updated_at=None)
+    known = deleted().begun("brightly", Edge(RESTORE, (FIRST,)))
+    grave = tombstones.write(Tombstones([tombstones.tombstone("DEC-0001", known)]))
     theirs = history.commit(base, {OLD.path: document.encode(back), tombstones.PATH: grave})
 
     merged = history.merged(ours, theirs)
 
-    assert history.get(merged, "DEC-0001").generation == 2
+    assert history.get(merged, "DEC-0001").life == "brightly"
     assert history.get(merged, "DEC-0001").fields["impact"] == "high"
 
 
-def test_tombstones_are_united_by_their_maximum(history: History) -> None:
-    one, two = tombstones.tombstone("DEC-0001"), tombstones.tombstone("DEC-0002", 2)
-    purged = tombstones.tombstone("DEC-0001", purged=True)
-    ours = history.commit(history.root, {tombstones.PATH: tombstones.write(Tombstones([one, two]))})
+def test_records_are_united(history: History) -> None:
+    back = deleted().begun("brightly", Edge(RESTORE, (FIRST,)))
+    redacted = Lives({FIRST: (REDACTED,)}).begun("quietest", Edge(REDACT, (FIRST,), {"*": "x"}))
+    one = {MemoryId("DEC-0001"): deleted(), MemoryId("DEC-0002"): back}
+    two = {MemoryId("DEC-0001"): deleted(purged=True), MemoryId("DEC-0002"): redacted}
+    ours = history.commit(history.root, {tombstones.PATH: tombstones.write(Tombstones.of(one))})
     theirs = history.commit(
-        history.root, {tombstones.PATH: tombstones.write(Tombstones([purged]))}, tag="bbbb"
+        history.root, {tombstones.PATH: tombstones.write(Tombstones.of(two))}, tag="bbbb"
     )
 
-    found = history.files(history.merged(ours, theirs))[tombstones.PATH]
+    found = tombstones.read(history.files(history.merged(ours, theirs))[tombstones.PATH])
 
-    assert tombstones.read(found) == Tombstones([purged, two])
+    assert found == Tombstones.of(one) | Tombstones.of(two)
+    assert found.lives("DEC-0001") == deleted(purged=True)
+    assert found.lives("DEC-0002") == back | redacted
 
 
 def test_replicas_are_united(history: History) -> None:

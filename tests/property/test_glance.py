@@ -17,7 +17,7 @@ from tests import strategies
 _BITS = (
     "\n", " ", "  ", "- ", ":", ": ", "|", "|-\n", '"', "'", "#", " # why", "---\n", "\t", "\0", "\r", "\x85",
     "\u2028", "\ufeff", "a: b\n", "  a: b\n", "- a\n", "tags: []\n", "tags:\n- x\n", "id: x\n", "links: {}\n",
-    "kind: turn\n", "generation: 2\n", "title: |\n  two\n  lines\n", 'title: " "\n', "title: null\n", "pinned: true\n", "pinned: 1\n",
+    "kind: turn\n", "generation: 2\n", "generation: 1\n", "life: brightly\n", "life:\n", "title: |\n  two\n  lines\n", 'title: " "\n', "title: null\n", "pinned: true\n", "pinned: 1\n",
     "status: open\n", "status: 5\n", "resolution:\n  status: done\n", "key: k\n", "topic: t\n", "confidence: .5\n",
     "tokens: -1\n", "turn_ref: 12\n", "created_at: 2026-01-01\n", 'updated_at: "2026-01-01T24:00:00Z"\n', 'updated_at: "2026-01-01T00:00:00.000000Z"\n',
     "on: x\n", "{}\n", "9", "é", "decision: x\n", "content: x\n", "agent: Ada Lovelace\n", "agent: 5\n",

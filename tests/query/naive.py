@@ -130,7 +130,7 @@ def value(known: Known, field: str) -> Any:
         "tags": lambda: list(memory.tags),
         "title": lambda: memory.title,
         "size_bytes": lambda: known.size,
-        "generation": lambda: memory.generation,
+        "life": lambda: memory.life or None,
         "pinned": lambda: memory.pinned,
         "status": lambda: memory.status,
         "priority": lambda: known.priority,

@@ -145,7 +145,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("pinned", "reversible"), st.booleans()),
     **dict.fromkeys(("title", "content", "decision", "finding", "rationale"), st.sampled_from(WORDS)),
     **dict.fromkeys(("category", "topic", "key", "impact", "speaker", "type", "role", "conversation_id"), st.sampled_from(("auth", "style", "high", "user", "question", LONG))),
-    **dict.fromkeys(("x", "note", "value", "evidence", "missing", "generation"), _anything),
+    **dict.fromkeys(("x", "note", "value", "evidence", "missing", "life", "generation"), _anything),
 }  # fmt: skip
 FIELDS = tuple(_VALUES)
 _PATTERNS = ("auth", "^s", "[a-c]", "slow|fast", "t$", "")

@@ -18,10 +18,12 @@ from smp_git.recovery.seal import Kept, opened, packed, sealed, unpacked
 IDS = st.sampled_from(["DEC-0001", "turn-0042", "FIND-0007-k3fq", "state-veritas"]).map(MemoryId)
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)
+# The first, a named one, one of format 1, one that cannot be told.
+LIVES = st.sampled_from(["", "brightly", "j0123456789ab", "g2", "g3-01234567", None])
 KEPT = st.builds(
     Kept,
     id=IDS,
-    generation=st.integers(1, 99),
+    life=LIVES,
     at=TIMES,
     agent=st.sampled_from(["ada", "veritas"]),
     commit=st.text("0123456789abcdef", min_size=40, max_size=40),
@@ -42,7 +44,7 @@ RECORDS = st.builds(
             id=IDS,
             type=st.just("decision"),
             timestamp=TIMES,
-            generation=st.integers(1, 9),
+            life=LIVES,
             versions=st.integers(1, 9),
             restored_at=st.none() | TIMES,
         ),

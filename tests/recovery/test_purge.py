@@ -46,7 +46,7 @@ def test_delete_with_purge_keeps_no_copy(store: Store, told: Session) -> None:
         told.restore("DEC-0001")
 
 
-def test_a_purge_destroys_the_copies_of_all_generations(store: Store, told: Session) -> None:
+def test_a_purge_destroys_the_copies_of_all_lives(store: Store, told: Session) -> None:
     told.delete("DEC-0001")
     told.restore("DEC-0001")
     told.delete("DEC-0001")

@@ -16,6 +16,7 @@ from smp_git.errors import (
     MemoryNotFoundError,
     RefusedError,
 )
+from smp_git.lives import is_life
 from tests.conftest import Clock
 from tests.recovery.conftest import SENTINEL
 from tests.recovery.support import everything
@@ -71,7 +72,8 @@ def test_restore_brings_the_last_version_back(told: Session) -> None:
     assert done.ids == ("DEC-0001",)
     assert (after.content, after.tags, after.agent) == (before.content, before.tags, before.agent)
     assert after.created_at == before.created_at
-    assert after.generation == 2
+    assert is_life(after.life)
+    assert after.life != before.life
     assert told.trash() == ()
 
 
@@ -186,11 +188,17 @@ def test_restore_after_other_deletions(told: Session) -> None:
 
 
 def test_a_memory_is_deleted_and_restored_again_and_again(told: Session) -> None:
-    for generation in (2, 3, 4):
+    lives = [told.get("DEC-0001").life]
+    for _ in range(3):
         told.delete("DEC-0001")
         told.restore("DEC-0001")
+        lives.append(told.get("DEC-0001").life)
 
-        assert told.get("DEC-0001").generation == generation
+    assert lives[0] == ""
+    assert len(set(lives)) == 4
+    known = told._reader.snapshot().tombstones.lives("DEC-0001")
+    assert [known.is_dead(life) for life in lives] == [True, True, True, False]
+    assert known.past(lives[-1]) == set(lives)
 
 
 def test_undo_and_rollback_never_bring_back_what_was_deleted(told: Session) -> None:

@@ -369,6 +369,12 @@ def _graves(title: str, text: str) -> None:
 
 
 _graves("tombstone-of-another-rule", '- {"id":"DEC-0001","generation":1,"purged":false,"rule":2}\n')
+_graves("record-of-nothing-known", '- {"id":"DEC-0001"}\n')
+_graves("record-with-content", '- {"id":"DEC-0001","first":["deleted"],"text":"secret"}\n')
+_graves("record-of-an-odd-life", '- {"id":"DEC-0001","lives":{"../../x":{"flags":["deleted"]}}}\n')
+_graves("record-of-an-odd-cause", '- {"id":"DEC-0001","lives":{"brightly":{"by":"magic","from":["first"]}}}\n')  # fmt: skip
+_MANY = ",".join(f'"g{number}":{{"flags":["deleted"]}}' for number in range(2, 10_010))
+_graves("record-of-too-many-lives", f'- {{"id":"DEC-0001","lives":{{{_MANY}}}}}\n')
 _graves("tombstone-of-nothing", "- everything\n")
 _graves("tombstone-nested", '- {"id":' + "[" * 100_000 + "}\n")
 _graves(
@@ -510,6 +516,8 @@ PAST: frozenset[str] = frozenset(
      "folder-in-a-page", "memory-not-utf-8", "memory-with-nul", "merge-bomb", "metadata-alias-bomb",
      "metadata-is-a-folder", "newer-format", "newer-rule", "no-mapping", "no-metadata", "no-uid",
      "not-nfc", "not-yaml", "option", "other-id", "page-of-no-number", "python-object",
+     "record-of-an-odd-cause", "record-of-an-odd-life", "record-of-nothing-known", "record-of-too-many-lives",
+     "record-with-content",
      "replica-of-another-name", "replica-outside", "rule-of-true", "session-outside", "short-number",
      "stray-beside-pages", "stray-in-a-page", "tombstone-nested", "tombstone-of-another-rule",
      "tombstone-of-nothing", "tombstones-of-4-megabytes", "tombstones-without-end", "trailing-dot",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from smp_git import Session
 from tests import independent_scan
 from tests.support import git
@@ -109,3 +111,72 @@ def test_edit_committed_past_the_hooks_is_not_staged_after_a_merge_elsewhere(
     one.sync()
 
     sound(one)
+
+
+@pytest.mark.parametrize("merges", [False, True])
+@pytest.mark.parametrize("writes", [False, True])
+def test_deletion_arrives_after_a_plain_fetch_or_merge(
+    tmp_path: Path, writes: bool, merges: bool
+) -> None:
+    one, two, hub = _two(tmp_path)
+    one.add("finding", "About xyzzy", agent="a")
+    one.add("finding", "Else", agent="a")
+    one.sync()
+    two.sync()
+    if writes:
+        two.add("learning", "Mine", agent="b")
+    one.delete("FIND-0001")
+    one.sync()
+
+    _plain(two, "fetch", "-q", "origin")
+    if merges:
+        two._keeper.flush()
+        _plain(two, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
+    two.sync()
+    _plain(one, "fetch", "-q", "origin")
+    one.sync()
+
+    assert tree(one) == tree(two)
+    assert head(hub) == one.head == two.head
+    for session in (one, two):
+        assert "FIND-0001" not in [memory.id for memory in session.memories()]
+        assert session.get("FIND-0002").content == "Else"
+        sound(session)
+        assert independent_scan.scan(session.path, [b"xyzzy"]) == []
+
+
+def test_what_plain_git_fetched_seals_before_it_deletes_and_harms_nothing(tmp_path: Path) -> None:
+    one, two, _ = _two(tmp_path)
+    one.add("finding", "About xyzzy", agent="a")
+    one.add("finding", "Else", agent="a")
+    one.sync()
+    two.sync()
+    two.edit("FIND-0001", agent="b", note="only here")
+    one.delete("FIND-0001")
+    one.sync()
+    _plain(two, "fetch", "-q", "origin")
+
+    two.delete("FIND-0002")
+    assert two.get("FIND-0001").fields["note"] == "only here"
+    two.sync()
+
+    assert [memory.id for memory in two.memories()] == ["DEC-0001"]
+    two.restore("FIND-0001")
+    assert two.get("FIND-0001").fields["note"] == "only here"
+
+
+def test_garbage_that_plain_git_fetched_stops_no_deletion(tmp_path: Path) -> None:
+    one, two, hub = _two(tmp_path)
+    one.add("finding", "About xyzzy", agent="a")
+    one.sync()
+    two.sync()
+    git(tmp_path, "clone", "-q", str(hub), "person")
+    (tmp_path / "person" / "tombstones.yaml").write_text("- {")
+    git(tmp_path / "person", "add", "-A")
+    git(tmp_path / "person", "commit", "-q", "-m", "by hand")
+    git(tmp_path / "person", "push", "-q", "origin", "HEAD:refs/heads/odd")
+    _plain(two, "fetch", "-q", "origin")
+
+    two.delete("FIND-0001")
+
+    sound(two)

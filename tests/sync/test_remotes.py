@@ -18,8 +18,10 @@ from smp_git.errors import (
 from smp_git.git import configured
 from smp_git.git.address import parse
 from smp_git.git.transport import Access, advertised
+from smp_git.local import FILES, Use, use_of
 from smp_git.sync import remotes
-from tests.support import git
+from tests.support import git, unlisted
+from tests.sync.support import Machine
 
 BASE = Path("/srv/store")
 
@@ -228,3 +230,60 @@ def test_path_that_git_cannot_be_given_is_refused_at_once(tmp_path: Path) -> Non
     for name in ("new\nline", "cr\rx", "bad\udcff"):
         with pytest.raises(InvalidError, match="Git cannot be given a path with such letters"):
             parse("hub.git", tmp_path / name)
+
+
+def test_a_deletion_forgets_nothing_of_what_was_seen_of_a_remote(tmp_path: Path) -> None:
+    hub = tmp_path / "hub.git"
+    with Machine(tmp_path, "one").begin(hub) as session:
+        session.add("finding", "goes", agent="a")
+        session.sync()
+        before = session.remote_states()
+
+        session.delete("FIND-0001")
+
+        (now,) = session.remote_states()
+        assert now.seen_at == before[0].seen_at
+        for ref in git(hub, "for-each-ref", "--format=%(refname)").split():
+            git(hub, "update-ref", "-d", ref)
+        with pytest.raises(RefusedError, match="is empty, though it held this session"):
+            session.sync()
+
+
+def test_every_local_file_is_on_the_list_whatever_is_done(tmp_path: Path) -> None:
+    hub = tmp_path / "hub.git"
+    with Machine(tmp_path, "one").begin(hub) as session:
+        session.add("finding", "goes", agent="a")
+        session.query("goes")
+        session.get("FIND-0001")
+        file = session.file("FIND-0001")
+        file.write_text(file.read_text() + "# by hand\n")
+        session.edit("FIND-0001", agent="b", note="x")
+        git(session.path, "add", "-A")
+        git(session.path, "commit", "-qm", "by hand")
+        session.check()
+        session.sync()
+        assert unlisted(tmp_path) == []
+        session.delete("FIND-0001")
+        session.query("Use")
+        assert unlisted(tmp_path) == []
+    (session.path / ".git/smp/new.json").write_text("{}")
+    assert [Path(each).name for each in unlisted(tmp_path)] == ["new.json"]
+
+
+def test_what_the_list_says_of_a_local_file_is_what_a_deletion_does(tmp_path: Path) -> None:
+    with Machine(tmp_path, "one").begin(tmp_path / "hub.git") as session:
+        session.add("finding", "goes", agent="a")
+        smp = session.path / ".git/smp"
+        for name, use in FILES.items():
+            if use in (Use.CACHE, Use.CONTENT) and not (smp / name).exists() and name != "redo":
+                (smp / name).write_text("goes")
+        (smp / "remotes.json.tmp").write_text("goes")
+        there = {each.name for each in smp.iterdir()}
+
+        session.delete("FIND-0001")
+
+        left = {each.name for each in smp.iterdir()}
+        assert {
+            name for name in there - left if use_of(name) not in (Use.CACHE, Use.CONTENT)
+        } == set()
+        assert {name for name in left if use_of(name) in (Use.CACHE, Use.CONTENT)} == set()

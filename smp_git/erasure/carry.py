@@ -1,0 +1,44 @@
+"""The commit that brings carried and joined memories, the same on every replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from smp_git.assembly import Assembly, assemble
+from smp_git.format import messages
+from smp_git.format.ids import parse_path
+from smp_git.format.messages import Touch
+from smp_git.format.tombstones import Tombstones
+from smp_git.git.objects import COMMIT, Object, write_commit
+from smp_git.local import product_signs
+from smp_git.memory import CommitId
+from smp_git.snapshot import Snapshot
+
+_VERB: Final = "carry"
+UPGRADE: Final = "upgrade to format 2"
+
+
+def records(said: Tombstones, brought: Iterable[str], known: Tombstones) -> Tombstones:
+    """Return the records of a commit, with what is known of the memories that it brings."""
+    places = [place for path in brought if (place := parse_path(path)) is not None]
+    return said | Tombstones.of({place.text: known.lives(place.text) for place in places})
+
+
+class Made(NamedTuple):
+    """A commit that is not written yet, the last of its objects, and its tree."""
+
+    id: CommitId
+    tree: Assembly
+    objects: list[Object]
+
+
+def made(base: Snapshot, files: Mapping[str, bytes | None]) -> Made:
+    """Return a commit on top of another, a function of it and the files."""
+    tree = assemble(base, files)
+    places = [place for path in sorted(files) if (place := parse_path(path)) is not None]
+    touches = [Touch(_VERB, place.kind.name, place.text) for place in places]
+    author, committer = product_signs(base.commit.time)
+    text = messages.write(touches, author.name, subject=f"{_VERB} batch" if touches else UPGRADE)
+    commit = Object(COMMIT, write_commit(tree.tree, (base.id,), author, committer, text))
+    return Made(CommitId(commit.id), tree, [*tree.objects, commit])

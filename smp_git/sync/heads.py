@@ -1,0 +1,172 @@
+"""Heads of two replicas whose lives died or met: what each branch gets before the merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from smp_git.format.ids import parse_id
+from smp_git.format.tombstones import Tombstones
+from smp_git.git.references import HEADS
+from smp_git.git.repository import MAIN, Repository
+from smp_git.lives import Lives
+from smp_git.memory import CommitId, MemoryId
+from smp_git.merging import memories
+from smp_git.merging.meeting import Met, is_ended, met
+from smp_git.merging.memories import Version
+from smp_git.merging.sayings import History, Said
+
+OURS: Final = "ours"
+THEIRS: Final = "theirs"
+
+Files = dict[str, dict[str, bytes]]
+
+
+class Head(NamedTuple):
+    """One branch of one side."""
+
+    side: str
+    ref: str
+
+
+class Meeting(NamedTuple):
+    """What a meeting comes to: records of lives that were joined, and the files of branches.
+
+    `notes` name the memories and fields of which words were taken out.
+    """
+
+    records: Tombstones
+    ours: Files
+    theirs: Files
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.ours or self.theirs)
+
+
+_NOBODY: Final = Meeting(Tombstones(), {}, {})
+
+
+def meet(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Meeting:  # fmt: skip
+    """Return what the branches of two sides come to under the records of both.
+
+    Both sides are as they were before any rewrite; `repository` has the objects of both.
+    """
+    named = [each for each in known.items if not each.lives.is_plain]
+    if not named:
+        return _NOBODY
+    tips = {Head(OURS, ref): tip for ref, tip in ours.items() if ref.startswith(HEADS)}
+    tips |= {Head(THEIRS, ref): tip for ref, tip in theirs.items() if ref.startswith(HEADS)}
+    look = _Look(repository, tips, [each.first.text for each in named])
+    found: dict[MemoryId, Lives] = {}
+    files: dict[str, Files] = {OURS: {}, THEIRS: {}}
+    notes: list[str] = []
+    for each in named:
+        one = _One(look, each.first.text, each.lives)
+        one.settle()
+        if one.lives != each.lives:
+            found[each.first.text] = one.lives
+        for head, data in one.brought():
+            files[head.side].setdefault(head.ref, {})[each.first.path] = data
+        notes += one.notes()
+    return Meeting(Tombstones.of(found), files[OURS], files[THEIRS], tuple(notes))
+
+
+class _Look:
+    """Reads heads and histories of both sides."""
+
+    def __init__(self, repository: Repository, tips: Mapping[Head, str], names: list[MemoryId]) -> None:  # fmt: skip
+        self._repository = repository
+        self._names = names
+        self.tips = tips
+        self._trees = {tip: repository.commit(CommitId(tip)).tree for tip in set(tips.values())}
+
+    def version(self, head: Head, path: str) -> Version | None:
+        """Return the version of a memory on a branch, None if it is not there or unreadable."""
+        blob = self._repository.find(self._trees[self.tips[head]], path)
+        return memories.version(self._repository.blob(blob), path) if blob else None
+
+    @cached_property
+    def history(self) -> History:
+        """What the histories of both sides said of the memories."""
+        tips = sorted({CommitId(tip) for tip in self.tips.values()})
+        return History(self._repository, tips, [parse_id(name).path for name in self._names])
+
+
+class _One:
+    """One memory on all branches of both sides."""
+
+    def __init__(self, look: _Look, name: MemoryId, known: Lives) -> None:
+        self._look = look
+        self._name = name
+        self._path = parse_id(name).path
+        self._before = {
+            head: found
+            for head in look.tips
+            if (found := look.version(head, self._path)) is not None
+        }
+        self._after: dict[Head, Version] = dict(self._before)
+        self._masked: set[str] = set()
+        self.lives = known
+
+    def settle(self) -> None:
+        """Let lives meet until none is left that has to."""
+        if not self._is_unsettled():
+            return
+        for ref in sorted(
+            {head.ref for head in self._look.tips}, key=lambda ref: (ref != MAIN, ref)
+        ):
+            left, right = self._after.get(Head(OURS, ref)), self._after.get(Head(THEIRS, ref))
+            if left and right and left.memory.life != right.memory.life:
+                self._meet(left, right, Head(OURS, ref), Head(THEIRS, ref))
+        for head in sorted(self._after, key=lambda head: (head.ref != MAIN, head)):
+            if self._is_overtaken(self._after[head].memory.life):
+                target = self._standing(head)
+                if target is not None:
+                    self._meet(self._after[head], target, head)
+
+    def _is_unsettled(self) -> bool:
+        names = {found.memory.life for found in self._before.values()}
+        return len(names) > 1 or any(map(self._is_overtaken, names))
+
+    def _is_overtaken(self, life: str) -> bool:
+        """Whether a life is dead, but was not deleted: a redaction took its place."""
+        return self.lives.is_dead(life) and not is_ended(self.lives, life)
+
+    def _meet(self, left: Version, right: Version, *heads: Head) -> None:
+        found: Met | None = met(self.lives, left, right, self._said)
+        if found is None:
+            return
+        self.lives |= found.lives
+        self._masked.update(found.masked)
+        made = memories.version(found.file, self._path)
+        assert made is not None  # noqa: S101 - what was made here can be read
+        for head in heads:
+            self._after[head] = made
+
+    def _standing(self, head: Head) -> Version | None:
+        """Return the version that stands in the place of one on another branch or in history."""
+        order = sorted(self._after, key=lambda each: (each.ref != head.ref, each.ref != MAIN, each))
+        for each in order:
+            if not self.lives.is_dead(self._after[each].memory.life):
+                return self._after[each]
+        return self._look.history.living(self._path, self.lives)
+
+    @cached_property
+    def _said(self) -> Said:
+        return self._look.history.said(self._path)
+
+    def brought(self) -> Iterator[tuple[Head, bytes]]:
+        """Yield the files that branches get."""
+        for head, version in self._after.items():
+            if version.file != self._before[head].file and not self.lives.is_dead(
+                version.memory.life
+            ):
+                yield head, version.file
+
+    def notes(self) -> Iterator[str]:
+        """Say of which fields words were taken out."""
+        if self._masked:
+            fields = ", ".join(sorted(self._masked))
+            yield f"{self._name}: a redaction met an edit, and words that it may have taken out are masked in {fields}"
