@@ -109,6 +109,7 @@ class Exchange:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
+        self._site.writer.ready()
         with alone(self._site.reader, "syncing"):
             self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
             yield
