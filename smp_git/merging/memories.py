@@ -13,6 +13,7 @@ from smp_git.errors import InvalidFileError
 from smp_git.format import document
 from smp_git.format.ids import parse_id
 from smp_git.memory import (
+    COMMENTS,
     CONTESTED,
     MAX_FILE_BYTES,
     Memory,
@@ -125,7 +126,8 @@ def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) 
     held = _contested(base, left, right)
     made = next(_fitting(carrier, plain, held, lost), None)
     report = tuple(_reported(plain, lost, fields))
-    return made._replace(lost=report) if made else _taken_whole(base, left, right)
+    whole = made._replace(lost=report) if made else _taken_whole(base, left, right)
+    return _commented(whole, base, carrier, other)
 
 
 def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:
@@ -262,6 +264,20 @@ def _written(carrier: Version, memory: Memory) -> Joined | None:
         return None
     found = version(file, memory.path)
     return Joined(file, found.memory) if found and says_same(found.memory, memory) else None
+
+
+def _commented(made: Joined, base: Version | None, carrier: Version, other: Version) -> Joined:
+    """Return a merged memory with the comments of both sides, or the word that some went."""
+    sides = carrier.file, other.file
+    before = base.file if base else None
+    file = document.with_comments(made.file, made.memory.path, before, sides)
+    if file == made.file:
+        return made
+    if file is not None and len(file) <= MAX_FILE_BYTES:
+        found = version(file, made.memory.path)
+        if found is not None and says_same(found.memory, made.memory):
+            return made._replace(file=file, memory=found.memory)
+    return made._replace(lost=(*made.lost, Conflict(made.memory.id, COMMENTS, None, ())))
 
 
 def _reported(memory: Memory, lost: Iterable[_Entry], fields: Mapping[str, Value]) -> Iterator[Conflict]:  # fmt: skip
