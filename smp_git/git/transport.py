@@ -57,7 +57,7 @@ _PUSHING: Final = ("push.gpgSign=false", "push.followTags=false", "push.negotiat
 _VARIABLE: Final = "SMP_TOKEN"
 # Servers that want a name beside a token take this one.
 _USER: Final = "x-access-token"
-_ROW = re.compile(r"([0-9a-f]{40})\t(\S+)")
+_ROW = re.compile(r"([0-9a-f]{40})\t([^\t\n]+)")
 _OUTCOME = re.compile(r"([ +\-*!=])\t([^\t]*)\t(.*)")
 _REASON = re.compile(r"\[([^]]*)\](?: \((.*)\))?")
 _MOVED = re.compile(
@@ -160,7 +160,9 @@ def _standing(place: Path, prefixes: tuple[str, ...]) -> dict[str, str] | None:
 
 def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, str]:
     found = {}
-    for line in reply.decode("utf-8", "replace").splitlines():
+    for line in reply.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"):
+        if not line:
+            continue
         row = _ROW.fullmatch(line)
         if row is None:
             raise UntrustedError(
