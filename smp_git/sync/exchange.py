@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Final
 
-from smp_git.errors import ConflictError, DamagedError, RemoteRefusedError, SyncError
+from smp_git.errors import ConflictError, DamagedError, RefusedError, RemoteRefusedError, SyncError
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
-from smp_git.git.repository import MAIN
+from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
 from smp_git.local import is_products
@@ -125,12 +126,29 @@ class Exchange:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         with alone(self._site.reader, "syncing"):
+            self._check_whole()
             self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
             self._turns.waiting = dict(self._seen.waiting)
             try:
                 yield
             finally:
                 self._turns.leave()
+
+    def _check_whole(self) -> None:
+        """Raise RefusedError if the older history of the session, or of a remote at a path, is elsewhere."""
+        if is_shallow(self._site.reader.repository.git):
+            raise RefusedError(
+                f"session {self._name} is a shallow clone, whose older history is elsewhere, so it is not synced",
+                hint="git fetch --unshallow brings that",
+            )
+        place = Path(self._remote.address.path)
+        if self._remote.address.kind == "path" and (
+            is_shallow(place) or is_shallow(place / ".git")
+        ):
+            raise RefusedError(
+                f"remote {self._remote.name} is a shallow clone, whose older history is elsewhere",
+                hint=f"git -C {place} fetch --unshallow brings that",
+            )
 
     def _asked(self) -> Mapping[str, str]:
         return self._turns.ask()

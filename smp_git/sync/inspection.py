@@ -54,7 +54,10 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
-        raise UntrustedError(f"what the remote sent is not whole: {error.message}") from error
+        raise UntrustedError(
+            f"what the remote sent is not whole: {error.message}",
+            hint="a shallow clone is no remote: git fetch --unshallow there makes it whole",
+        ) from error
     except RecursionError:
         raise UntrustedError("what the remote sent is nested too deep") from None
 
