@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from smp_git.format import messages
 from smp_git.format.ids import parse_path, sort_key
-from smp_git.git import staging
-from smp_git.git.objects import Commit
+from smp_git.git import references, staging
+from smp_git.git.ancestry import is_ancestor, merge_bases
+from smp_git.git.objects import COMMIT, Commit
+from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
 from smp_git.git.repository import MAIN
 from smp_git.local import OURS
-from smp_git.memory import CommitId
+from smp_git.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 
 _EXPLAINED = ("remove", "undo", "rollback")
+_LOG: Final = "logs/refs/heads/main"
+# As many of Git's own moves of main are looked at.
+_LOOKED_AT: Final = 20
+_MOVE = re.compile(r"([0-9a-f]{40}) [0-9a-f]{40} ")
+# What keeps a commit, here or on a remote.
+_KEEPING: Final = (HEADS, TAGS, SEEN, REMOTES, "refs/smp/rescue/")
 
 
 def before_commit(writer: Writer, index_file: Path) -> bool:
@@ -55,7 +65,84 @@ def problems(reader: Reader) -> list[str]:
         gone = [each for each in ids if snapshot.blob(each) is None and each not in buried]
         if gone:
             out.append(_sentence(name, gone, snapshot.id))
-    return out
+    return out + [str(loss) for loss in losses(reader)]
+
+
+class Loss(NamedTuple):
+    """Writes that a Git command took off main and nothing else has: the last one, and how many."""
+
+    head: CommitId
+    commits: int
+    ids: tuple[MemoryId, ...]
+
+    def __str__(self) -> str:
+        writes = "1 write" if self.commits == 1 else f"{self.commits} writes"
+        return f"a Git command took {writes} off main that nothing else has ({', '.join(self.ids)}); to bring them back: git merge {self.head[:12]}"
+
+
+def losses(reader: Reader) -> list[Loss]:
+    """Return the writes that `git reset` and its like took off main, the latest first.
+
+    Git's own log names them, as long as it has them; what a deletion took is not there.
+    """
+    repository = reader.repository
+    names = _left_by_git(repository.git)
+    if not names:
+        return []
+    refs = references.read(repository.git)
+    tips = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(_KEEPING)]
+    tips = [tip for tip in tips if repository.raw(bytes.fromhex(tip))[0] == COMMIT]
+    found: list[Loss] = []
+    for name in names:
+        if not repository.has(name) or any(is_ancestor(repository, name, each.head) for each in found):  # fmt: skip
+            continue
+        gone = repository.beyond([name], tips)
+        ids = _lost_by(reader.main(), name, gone) if gone else ()
+        if ids:
+            found.append(Loss(name, len(gone), ids))
+    return found
+
+
+def news(reader: Reader) -> list[Loss]:
+    """Return the losses that nobody was told of yet, and note that they were told."""
+    found = losses(reader)
+    known = reader.local.told() if found else []
+    new = [each for each in found if each.head not in known]
+    if new:
+        with suppress(OSError):
+            reader.local.note_told([each.head for each in found])
+    return new
+
+
+def _left_by_git(git: Path) -> list[CommitId]:
+    """Return where main was before each of Git's own last moves of it, the latest first."""
+    try:
+        lines = (git / _LOG).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    moves = [_MOVE.match(line) for line in lines[: -_LOOKED_AT - 1 : -1]]
+    return list(dict.fromkeys(CommitId(move[1]) for move in moves if move))
+
+
+def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[MemoryId, ...]:
+    """Return the memories that stand as they did before the commits that are gone."""
+    repository = now.repository
+    bases = merge_bases(repository, now.id, name)
+    before = repository.commit(bases[0]).tree if bases else None
+    buried = _Buried(now)
+    tree = repository.commit(name).tree
+    found: dict[MemoryId, None] = {}
+    for each in gone:
+        commit = repository.commit(each)
+        above = repository.commit(commit.parents[0]).tree if commit.parents else None
+        for path, _, _ in repository.changes(above, commit.tree):
+            place = parse_path(path)
+            if place is None or place.text in buried:
+                continue
+            then, base = repository.find(tree, path), repository.find(before, path) if before else None  # fmt: skip
+            if then not in (None, base) and repository.find(now.tree, path) == base:
+                found[place.text] = None
+    return tuple(sorted(found, key=sort_key))
 
 
 def _sentence(commit: str, names: list[str], head: CommitId) -> str:

@@ -54,6 +54,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         "access.log": Use.TRIMMED,  # which memories were read
         "left.json": Use.TRIMMED,  # checked-out files that a person had changed
         "pending.json": Use.TRIMMED,  # checked-out files that a write is about to change
+        "told.json": Use.CACHE,  # the commits of which was told that Git took them off
         "vetted.json": Use.CACHE,  # up to where others' commits were looked through
         "redo": Use.CONTENT,  # the write-ahead line
         "search-catalogue": Use.CONTENT,
@@ -237,6 +238,17 @@ class Local:
     def note_vetted(self, commit: str, found: Mapping[str, list[str]]) -> None:
         """Remember the commit up to which was looked, and what was found by commit."""
         os.close(self._overwrite("vetted.json", {"commit": commit, "found": dict(found)}))
+
+    # What a person was told once
+
+    def told(self) -> list[str]:
+        """Return the commits of which was told that Git took them off main."""
+        found = _json(self.folder / "told.json").get("commits")
+        return [str(each) for each in found] if isinstance(found, list) else []
+
+    def note_told(self, commits: Iterable[str]) -> None:
+        """Remember the commits of which was told."""
+        os.close(self._overwrite("told.json", {"commits": list(commits)}))
 
     # Checked-out files left alone because a person had changed them
 

@@ -75,6 +75,8 @@ KIND_ORDER: Final = {name: place for place, name in enumerate(KINDS)}
 COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned", "source")
 # Values that lost in a merge; only a merge adds to them.
 CONTESTED: Final = "contested"
+# Stands for the comments of a file where a merge reports what it decided; no field has this name.
+COMMENTS: Final = "#"
 _STRUCTURAL: Final = frozenset(
     ("id", "kind", "life", "generation", "created_at", "updated_at", "agent", "tags", "links")
 )

@@ -181,6 +181,13 @@ class Session(Syncing):
             self._close_main()
             self._reader.close()
 
+    def news(self) -> tuple[str, ...]:
+        """Return what plain Git took off this session since it was last asked, each said once.
+
+        `info` names it for as long as it is not brought back.
+        """
+        return tuple(map(str, guard.news(self._reader)))
+
     def _again(self) -> Self:
         return type(self)(self.path, self._clock, self._settings, shared=self._shared, home=self._home)  # fmt: skip
 

@@ -332,6 +332,8 @@ class Reader:
         self.local = Local(path / ".git")
         self._durable = durable
         self._opening = threading.Lock()
+        # Who is told when the session is found to have moved, as long as he is there.
+        self.watched: Callable[[], Callable[[], None] | None] = lambda: None
         self._open()
 
     def _open(self) -> None:
@@ -365,7 +367,10 @@ class Reader:
         head = self._head(self.ref)
         latest = self._latest
         if latest is None or latest.id != head:
-            latest = self._latest = Snapshot(self._pages, head)
+            has_moved, latest = latest is not None, Snapshot(self._pages, head)
+            self._latest = latest
+            if has_moved and (watching := self.watched()):
+                watching()
         return latest
 
     def _head(self, ref: str) -> CommitId:

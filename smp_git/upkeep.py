@@ -38,6 +38,7 @@ class IndexKeeper:
         self._process = 0
         self._behind = False
         writer.watched = weakref.WeakMethod(self.note_write)
+        writer.reader.watched = weakref.WeakMethod(self.note_moved)
         _keepers.add(self)
 
     def note_write(self) -> None:
@@ -45,9 +46,13 @@ class IndexKeeper:
         self._behind = True
         self.note_behind()
 
-    def note_behind(self) -> None:
+    def note_moved(self) -> None:
+        """Remember that the session moved; whoever moved it may die before he refreshes the index."""
+        self.note_behind(_RECENT.total_seconds() - _QUIET_SECONDS)
+
+    def note_behind(self, later_seconds: float = 0.0) -> None:
         """Remember that somebody, who may be dead by now, left the index behind."""
-        self._last_write = time.monotonic()
+        self._last_write = time.monotonic() + later_seconds
         if not self._dirty.is_set():
             self._dirty.set()
         if self._process != os.getpid():
@@ -81,8 +86,15 @@ class IndexKeeper:
             if self not in _keepers:
                 return
             self._dirty.clear()
-            if not refresh(self.writer, _PATIENCE_SECONDS):
+            if not self._is_done() and not refresh(self.writer, _PATIENCE_SECONDS):
                 self.note_behind()
+
+    def _is_done(self) -> bool:
+        """Whether others wrote, not we, and refreshed the index themselves."""
+        reader = self.writer.reader
+        with suppress(SmpError):
+            return not self._behind and staging.is_current(reader.repository.git, reader.main().tree)  # fmt: skip
+        return False
 
     def stop(self) -> None:
         """Refresh the index and keep it no longer; nothing goes on in the background after it."""

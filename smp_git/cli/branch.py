@@ -13,6 +13,7 @@ from smp_git.cli.place import main_of, make_current, session_of, store_of
 from smp_git.cli.values import fields_from
 from smp_git.cli.write import Agent, Id
 from smp_git.errors import InvalidError
+from smp_git.memory import COMMENTS
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
 def _merged(result: MergeResult) -> str:
     lines = [f"{touch.verb or 'add'} {touch.id}" for touch in result.touches]
     lines += [
-        f"contested {each.id}: {each.field}, {_value(each.kept)} stands"
+        f"comments of one side are not in {each.id} now: the history has them"
+        if each.field == COMMENTS
+        else f"contested {each.id}: {each.field}, {_value(each.kept)} stands"
         for each in result.contested
     ]
     return "\n".join(lines) or "nothing to do"

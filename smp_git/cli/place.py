@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from smp_git.cli.app import folder, setting
+from smp_git.cli.app import folder, note, setting
 from smp_git.errors import NotFoundError, NotStoreError, SessionNotFoundError
 from smp_git.session import Session
 from smp_git.store import Store
@@ -31,7 +31,7 @@ def store_of(ctx: typer.Context) -> Store:
 def session_of(ctx: typer.Context) -> Session:
     """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
     store = store_of(ctx)
-    session = store.session(_name_of(ctx, store))
+    session = _opened(store.session(_name_of(ctx, store)))
     given = setting(ctx, "branch", "SMP_BRANCH")
     branch = given or _chosen_branch(store, session.id)
     if not branch:
@@ -48,7 +48,14 @@ def session_of(ctx: typer.Context) -> Session:
 def main_of(ctx: typer.Context) -> Session:
     """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
     store = store_of(ctx)
-    return store.session(_name_of(ctx, store))
+    return _opened(store.session(_name_of(ctx, store)))
+
+
+def _opened(session: Session) -> Session:
+    """Tell what plain Git took off a session, once."""
+    for each in session.news():
+        note(each)
+    return session
 
 
 def _name_of(ctx: typer.Context, store: Store) -> str:

@@ -117,6 +117,21 @@ def spliced(file: bytes, path: str, changes: Mapping[str, Value | None], order: 
     return f"{_FENCE}{changed}{_FENCE}{below}".encode()
 
 
+def with_comments(file: bytes, path: str, base: bytes | None, sides: Sequence[bytes]) -> bytes | None:  # fmt: skip
+    """Return the file of a merge with the comments that a person wrote on both sides.
+
+    Returns None when that cannot be done without changing anything else.
+    """
+    texts = [each.decode() for each in (file, base or b"", *sides)]
+    if not path.endswith(".md"):
+        made = yamlfile.with_comments(texts[0], texts[1], texts[2:])
+        return made.encode() if made is not None else None
+    body = split(texts[0], path)[1]
+    front, before, *others = (split(text, path)[0] if text else "" for text in texts)
+    made = yamlfile.with_comments(front, before, others)
+    return f"{_FENCE}{made}{_FENCE}{body}\n".encode() if made is not None else None
+
+
 def _changes(old: Mapping[str, Value], new: Mapping[str, Value]) -> dict[str, Value | None]:
     gone: dict[str, Value | None] = {key: None for key in old if key not in new}
     return gone | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -161,16 +162,11 @@ def edit(text: str, changes: Mapping[str, Value | None], order: Sequence[str]) -
     A key that is not there yet goes behind its nearest neighbour in `order`. Returns
     None when that cannot be done without changing anything else.
     """
-    yaml, loader = _loader()
-    try:
-        root = yaml.compose(text, Loader=loader)
-    except yaml.YAMLError:
-        return None
-    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
-    if not keys or any(key.start_mark.column for key in keys):
+    root = _root(text)
+    if root is None:
         return None
     spans = {key.value: _Span(key.start_mark.line, _end(value), value) for key, value in root.value}
-    lines = [line if line[-1:] in _BREAKS else line + "\n" for line in _LINE.findall(text)[:-1]]
+    lines = _split_lines(text)
     wanted = [key for key in order if key in changes] + [key for key in changes if key in spans and key not in order]  # fmt: skip
     places = {key: _place(key, spans, order) for key in wanted}
     wanted.sort(key=places.__getitem__)
@@ -224,3 +220,138 @@ def _splice(lines: list[str], place: int, span: _Span | None, new: str) -> None:
     while end > span.first + 1 and not lines[end - 1].strip():
         end -= 1
     lines[span.first : end] = [new]
+
+
+# Comments
+
+
+class _Comment(NamedTuple):
+    """A comment, the top-level key above or beside which it stands, and its line."""
+
+    text: str
+    key: str
+    line: int
+    is_alone: bool
+
+
+def with_comments(text: str, base: str, sides: Sequence[str]) -> str | None:
+    """Return `text`, a merge of two sides, with the comments of both.
+
+    What one side took away since `base` goes. A comment whose place is gone gets a line of
+    its own, above its key or at the end. Returns None when that cannot be done.
+    """
+    if not any("#" in each for each in (*sides, base)):
+        return text
+    found = [_comments(each) for each in (base, *sides, text)]
+    before, left, right, here = (each if each is not None else [] for each in found)
+    counts = [Counter(each.text for each in side) for side in (before, left, right)]
+    names = dict.fromkeys(each.text for each in (*left, *right, *before))
+    wanted = {name: _three_way(*(count[name] for count in counts)) for name in names}
+    have = Counter(each.text for each in here)
+    if all(have[name] == number for name, number in wanted.items()):
+        return text
+    if None in found[1:]:
+        return None
+    gone = Counter({name: have[name] - number for name, number in wanted.items()})
+    lines = _split_lines(text)
+    for each in reversed(here):
+        if gone[each.text] > 0 and each.is_alone:
+            gone[each.text] -= 1
+            del lines[each.line]
+    missing = Counter({name: number - have[name] for name, number in wanted.items()})
+    return _with_lines(
+        "".join(lines), [each for each in (*left, *right) if _taken(missing, each.text)]
+    )
+
+
+def _three_way(base: int, left: int, right: int) -> int:
+    if base in (left, right):
+        return right if left == base else left
+    return max(left, right)
+
+
+def _taken(missing: Counter[str], name: str) -> bool:
+    missing[name] -= 1
+    return missing[name] >= 0
+
+
+def _with_lines(text: str, missing: Sequence[_Comment]) -> str | None:
+    """Return `text` with comments on lines of their own, above the keys they speak of."""
+    root = _root(text)
+    if root is None:
+        return None
+    places = {key.value: key.start_mark.line for key, _ in root.value}
+    lines = _split_lines(text)
+    for place, new in sorted(
+        ((places.get(each.key, len(lines)), each.text) for each in missing), key=lambda row: -row[0]
+    ):
+        lines.insert(place, f"{new}\n")
+    return "".join(lines)
+
+
+def _split_lines(text: str) -> list[str]:
+    return [line if line[-1:] in _BREAKS else line + "\n" for line in _LINE.findall(text)[:-1]]
+
+
+def _root(text: str) -> Any | None:  # noqa: ANN401 - PyYAML's own
+    """Return the node of a mapping whose keys all begin a line, None for anything else."""
+    yaml, loader = _loader()
+    try:
+        root = yaml.compose(text, Loader=loader)
+    except yaml.YAMLError:
+        return None
+    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
+    return root if keys and not any(key.start_mark.column for key in keys) else None
+
+
+def _comments(text: str) -> list[_Comment] | None:
+    """Return the comments of a file in order, None if they cannot be told from the rest."""
+    if not text:
+        return []
+    root = _root(text)
+    if root is None:
+        return None
+    spans = [(key.start_mark.line, _end(value), key.value) for key, value in root.value]
+    covered = _scalars(root)
+    found = []
+    for number, line in enumerate(_LINE.findall(text)):
+        at = _comment_at(line, covered.get(number, []))
+        if at is not None:
+            key = next((name for _, end, name in spans if number < end), "")
+            found.append(_Comment(line[at:].rstrip(), key, number, not line[:at].strip()))
+    return found
+
+
+def _scalars(root: Any) -> dict[int, list[tuple[int, int]]]:  # noqa: ANN401 - PyYAML's own
+    """Return the columns that scalars take, by line."""
+    out: dict[int, list[tuple[int, int]]] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node.value, list):
+            waiting += [
+                each
+                for item in node.value
+                for each in (item if isinstance(item, tuple) else (item,))
+            ]
+            continue
+        first, last = node.start_mark, node.end_mark
+        for line in range(first.line, last.line + 1):
+            start = first.column if line == first.line else 0
+            end = last.column if line == last.line else _WIDEST
+            out.setdefault(line, []).append((start, end))
+    return out
+
+
+_WIDEST: Final = 1 << 31
+
+
+def _comment_at(line: str, covered: Sequence[tuple[int, int]]) -> int | None:
+    """Return the column at which a comment begins on a line, None if there is none."""
+    for match in _HASH.finditer(line):
+        if not any(start <= match.start() < end for start, end in covered):
+            return match.start()
+    return None
+
+
+_HASH: Final = re.compile(r"(?<![^ \t])#")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,12 +18,14 @@ from smp_git.gate.gate import METADATA
 from smp_git.gate.outgoing import Update, held
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
-from smp_git.git.references import HEADS, TAGS, TRAVELLING
+from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
 from smp_git.git.repository import MAIN, Repository
+from smp_git.git.transport import EMPTY_TREE
 from smp_git.memory import CommitId
 from smp_git.sync.inspection import inspect
 
 _NONE: Final = "0" * 40
+_MARK = re.compile(rf"{WAITING}[a-z][a-z0-9]{{3}}")
 _CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
@@ -66,7 +69,7 @@ class _Push:
     def __init__(self, repository: Repository, there: Mapping[str, str], pushed: Sequence[Update]) -> None:  # fmt: skip
         self._repository = repository
         self._there = there
-        self._coming = [each for each in pushed if each.new != _NONE]
+        self._coming = [each for each in pushed if each.new != _NONE and not _is_mark(each)]
         self._going = [each.ref for each in pushed if each.new == _NONE]
 
     def check(self) -> None:
@@ -141,6 +144,11 @@ class _Push:
                 f"{_short(update.ref)} would lose what is here, and no deletion explains it",
                 hint="smp sync brings both together",
             )
+
+
+def _is_mark(update: Update) -> bool:
+    """Whether an update is the mark of a replica that waits for its turn."""
+    return _MARK.fullmatch(update.ref) is not None and update.new == EMPTY_TREE
 
 
 def _short(ref: str) -> str:

@@ -30,6 +30,8 @@ TAGS: Final = "refs/tags/"
 REMOTES: Final = "refs/remotes/"
 SEEN: Final = "refs/smp/seen/"
 ACCESS: Final = "refs/smp/access/"
+# The mark of a replica that waits for its turn at a remote; stands only there.
+WAITING: Final = "refs/smp/waiting/"
 # What is part of a session wherever it is.
 TRAVELLING: Final = (HEADS, TAGS, ACCESS)
 

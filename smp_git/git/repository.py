@@ -179,7 +179,7 @@ class Repository:
         """Return an object that is not in the store from the write-ahead line."""
         held = self.redo.held(name)
         if held is None:
-            raise _damaged(name, error) from error
+            raise _damaged(self.git, name, error) from error
         return held
 
     def raw(self, name: bytes) -> tuple[bytes, bytes]:
@@ -252,7 +252,7 @@ class Repository:
             for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
                 yield self.commit(CommitId(str(found.id)))
         except _UNREADABLE as error:
-            raise _damaged(start, error) from error
+            raise _damaged(self.git, start, error) from error
 
     def beyond(self, tips: Iterable[CommitId], known: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and `known` ones do not."""
@@ -266,7 +266,7 @@ class Repository:
                 walker.hide(pygit2.Oid(hex=tip))
             return [CommitId(str(found.id)) for found in walker]
         except _UNREADABLE as error:
-            raise _damaged(wanted[0] if wanted else "", error) from error
+            raise _damaged(self.git, wanted[0] if wanted else "", error) from error
 
     def common(self, left: CommitId, right: CommitId) -> CommitId | None:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
@@ -277,7 +277,7 @@ class Repository:
                 # Its stub leaves out that there may be none.
                 found: pygit2.Oid | None = self._repo.merge_base(*ends)
             except _UNREADABLE as error:
-                raise _damaged(left, error) from error
+                raise _damaged(self.git, left, error) from error
             _remember(self._common, pair, CommitId(str(found)) if found is not None else None)
         return self._common[pair]
 
@@ -502,7 +502,17 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-def _damaged(name: str, error: Exception) -> DamagedError:
+def is_shallow(git: Path) -> bool:
+    """Whether a repository holds only the latest part of its history."""
+    return (git / "shallow").exists()
+
+
+def _damaged(git: Path, name: str, error: Exception) -> DamagedError:
+    if is_shallow(git):
+        return DamagedError(
+            f"object {name[:12]} is not here: this is a shallow clone, whose older history is elsewhere",
+            hint="git fetch --unshallow brings it",
+        )
     return DamagedError(
         f"object {name[:12]} is missing or broken: {error}",
         hint="smp check names what is affected",

@@ -58,6 +58,9 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
         if not mine:
             return False
         bases, stamp = _recorded(git)
+        if not _read(git / "index"):
+            # It was removed, or a power cut broke it: nobody has anything staged in it.
+            bases = []
         latest = [] if stamp and stamp == _stamp(git / "index") else _latest(repository)
         # A writer that dies between the index and its record leaves one of these trees.
         _record(git, [*bases, head])

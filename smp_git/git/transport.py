@@ -57,7 +57,7 @@ _PUSHING: Final = ("push.gpgSign=false", "push.followTags=false", "push.negotiat
 _VARIABLE: Final = "SMP_TOKEN"
 # Servers that want a name beside a token take this one.
 _USER: Final = "x-access-token"
-_ROW = re.compile(r"([0-9a-f]{40})\t(\S+)")
+_ROW = re.compile(r"([0-9a-f]{40})\t([^\t\n]+)")
 _OUTCOME = re.compile(r"([ +\-*!=])\t([^\t]*)\t(.*)")
 _REASON = re.compile(r"\[([^]]*)\](?: \((.*)\))?")
 _MOVED = re.compile(
@@ -66,6 +66,8 @@ _MOVED = re.compile(
 )
 _HELD = re.compile(r"atomic push fail")
 _UNHEARD: Final = 10
+# Git knows it without having it.
+EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _NO_REPOSITORY: Final = "smp remote add --create makes one at a path"
 
 
@@ -128,23 +130,23 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
-def advertised(address: str, access: Access, limits: Limits = Limits()) -> dict[str, str]:
+def advertised(address: str, access: Access, limits: Limits = Limits(), prefixes: tuple[str, ...] = TRAVELLING) -> dict[str, str]:  # fmt: skip
     """Return the references of a remote that travel; empty for an empty repository."""
     place = _place(address)
-    if place.kind == "path" and (standing := _standing(Path(place.path))) is not None:
+    if place.kind == "path" and (standing := _standing(Path(place.path), prefixes)) is not None:
         return standing
     git = Path(os.devnull)
-    patterns = [f"{each}*" for each in TRAVELLING]
+    patterns = [f"{each}*" for each in prefixes]
     rest = ("ls-remote", "--refs", "--quiet", "--upload-pack=git-upload-pack", "--", place.text)
     # A list is short: a server that goes on and on is not waited for as long as a pack.
     soon = replace(access, total_seconds=min(access.total_seconds, 10 * access.timeout_seconds))
     done = _run(git, place, soon, _leash(soon, limits), (), (*rest, *patterns))
     if done.status or done.cut:
         raise _error(done, place, soon)
-    return _rows(done.reply, place)
+    return _rows(done.reply, place, prefixes)
 
 
-def _standing(place: Path) -> dict[str, str] | None:
+def _standing(place: Path, prefixes: tuple[str, ...]) -> dict[str, str] | None:
     """Return what the files of a repository at a path say; None if Git itself has to read them."""
     try:
         git = place / ".git" if (place / ".git").is_dir() else place
@@ -153,19 +155,21 @@ def _standing(place: Path) -> dict[str, str] | None:
         found = references.read(git)
     except (SmpError, OSError, ValueError):
         return None
-    return {name: value for name, value in found.items() if name.startswith(TRAVELLING)}
+    return {name: value for name, value in found.items() if name.startswith(prefixes)}
 
 
-def _rows(reply: bytes, place: Address) -> dict[str, str]:
+def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, str]:
     found = {}
-    for line in reply.decode("utf-8", "replace").splitlines():
+    for line in reply.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"):
+        if not line:
+            continue
         row = _ROW.fullmatch(line)
         if row is None:
             raise UntrustedError(
                 f"{place}: it lists {shown(line)}, which is no reference",
                 hint="a session is in a repository of the usual form, with SHA-1 ids",
             )
-        if row[2].startswith(TRAVELLING) and not row[2].endswith("^{}"):
+        if row[2].startswith(prefixes) and not row[2].endswith("^{}"):
             found[row[2]] = row[1]
     return found
 

@@ -13,6 +13,7 @@ from smp_git.errors import InvalidFileError
 from smp_git.format import document
 from smp_git.format.ids import parse_id
 from smp_git.memory import (
+    COMMENTS,
     CONTESTED,
     MAX_FILE_BYTES,
     Memory,
@@ -107,28 +108,6 @@ def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) 
     Of two values of one field the one with the greater stamp stands and the other is
     kept as contested. The same memory comes out with left and right swapped.
     """
-    carrier, plain, held, lost, fields = _combined(base, left, right, stamps)
-    made = next(_fitting(carrier, plain, held, lost), None)
-    report = tuple(_reported(plain, lost, fields))
-    return made._replace(lost=report) if made else _taken_whole(base, left, right)
-
-
-def with_contested(memory: Memory, found: Sequence[_Entry]) -> Memory:
-    """Return a memory with the values that lost, each once, without those that stand."""
-    return _with(memory, _settled(found, memory))
-
-
-class _Combined(NamedTuple):
-    """What both sides come to: whose bytes are kept, the memory, what is contested."""
-
-    carrier: Version
-    memory: Memory
-    held: list[_Entry]
-    lost: list[_Entry]
-    fields: dict[str, Value]
-
-
-def _combined(base: Version | None, left: Version, right: Version, stamps: Stamps) -> _Combined:
     carrier, other = _ordered(base, left, right)
     fields: dict[str, Value] = {}
     lost: list[_Entry] = []
@@ -144,7 +123,16 @@ def _combined(base: Version | None, left: Version, right: Version, stamps: Stamp
             added = base is None and name not in carrier.fields
             fields[name] = (other if is_others or added else carrier).fields.get(name)
     plain = _rebuilt(base, carrier, other, fields)
-    return _Combined(carrier, plain, _contested(base, left, right), lost, fields)
+    held = _contested(base, left, right)
+    made = next(_fitting(carrier, plain, held, lost), None)
+    report = tuple(_reported(plain, lost, fields))
+    whole = made._replace(lost=report) if made else _taken_whole(base, left, right)
+    return _commented(whole, base, carrier, other)
+
+
+def with_contested(memory: Memory, found: Sequence[_Entry]) -> Memory:
+    """Return a memory with the values that lost, each once, without those that stand."""
+    return _with(memory, _settled(found, memory))
 
 
 def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:
@@ -281,6 +269,20 @@ def _written(carrier: Version, memory: Memory) -> Joined | None:
         return None
     found = version(file, memory.path)
     return Joined(file, found.memory) if found and says_same(found.memory, memory) else None
+
+
+def _commented(made: Joined, base: Version | None, carrier: Version, other: Version) -> Joined:
+    """Return a merged memory with the comments of both sides, or the word that some went."""
+    sides = carrier.file, other.file
+    before = base.file if base else None
+    file = document.with_comments(made.file, made.memory.path, before, sides)
+    if file == made.file:
+        return made
+    if file is not None and len(file) <= MAX_FILE_BYTES:
+        found = version(file, made.memory.path)
+        if found is not None and says_same(found.memory, made.memory):
+            return made._replace(file=file, memory=found.memory)
+    return made._replace(lost=(*made.lost, Conflict(made.memory.id, COMMENTS, None, ())))
 
 
 def _reported(memory: Memory, lost: Iterable[_Entry], fields: Mapping[str, Value]) -> Iterator[Conflict]:  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from smp_git.errors import InvalidFileError
 from smp_git.format import dialect, yamlfile
-from smp_git.memory import Value, is_same
+from smp_git.memory import COMMENTS, Value, is_same
 from smp_git.merging.memories import Conflict
 
 _FILE: Final = "metadata.yaml"
@@ -45,7 +45,19 @@ def joined(base: bytes | None, newer: bytes, older: bytes) -> Joined | None:
             lost.append(Conflict(_FILE, ".".join(key), kept, (other,)))
         if kept is not None:
             made[key] = kept
-    return Joined(_written(newer, ours, older, theirs, _nested(made)), tuple(lost))
+    file = _written(newer, ours, older, theirs, _nested(made))
+    commented = _commented(file, base or b"", (newer, older))
+    if commented is None:
+        lost.append(Conflict(_FILE, COMMENTS, None, ()))
+    return Joined(commented or file, tuple(lost))
+
+
+def _commented(file: bytes, base: bytes, sides: tuple[bytes, bytes]) -> bytes | None:
+    """Return the file with the comments of both sides, None if that cannot be done."""
+    made = yamlfile.with_comments(file.decode(), base.decode(), [side.decode() for side in sides])
+    return (
+        made.encode() if made is not None and is_same(_read(made.encode()), _read(file)) else None
+    )
 
 
 def _read(data: bytes) -> dict[str, Value]:

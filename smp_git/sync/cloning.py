@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
@@ -19,7 +19,7 @@ from smp_git.git.transport import Limits
 from smp_git.local import Identity, Local, new_tag
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
-from smp_git.sync import remotes, state
+from smp_git.sync import odd, remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed
 from smp_git.sync.inspection import Inspection
 from smp_git.sync.integration import mended
@@ -66,10 +66,14 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
 
 def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:  # fmt: skip
     """Bring everything in; return what the remote named, and the id of its session."""
-    git = aside / ".git"
-    with Quarantine(git) as held:
+    git, address = aside / ".git", remote.address.text
+
+    def look(held: Quarantine, leave_out: Iterable[str]) -> Inspection:
         inspection = Inspection(held.repository, ())
-        held.fetch(remote.address.text, way, limits, inspection.begin)
+        held.fetch(address, way, limits, inspection.begin, leave_out)
+        return inspection
+
+    with odd.fetched(git, address, way, look) as (held, inspection, left_out):
         there = dict(held.refs)
         if MAIN not in there:
             raise RemoteNotFoundError(
@@ -86,7 +90,7 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
             held.adopt()
     repository.close()
     _placed(aside, remote.name, arrived, told, inspected.lying)
-    return there, inspected.session
+    return {**there, **left_out}, inspected.session
 
 
 def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]]) -> None:  # fmt: skip

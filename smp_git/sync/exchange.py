@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 from typing import Final
 
-from smp_git.errors import ConflictError, DamagedError, RemoteRefusedError, SyncError
+from smp_git.errors import ConflictError, DamagedError, RefusedError, RemoteRefusedError, SyncError
 from smp_git.git import references, transport
-from smp_git.git.repository import MAIN
+from smp_git.git.ancestry import newest_first
+from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
+from smp_git.local import is_products
 from smp_git.lock import locked
 from smp_git.memory import CommitId
+from smp_git.origins import replica_of
 from smp_git.recovery.site import Site
 from smp_git.snapshot import Reader
 from smp_git.sync import inbound, outbound, state
 from smp_git.sync.names import HEADS, TAGS, shown, tracking
 from smp_git.sync.remotes import Remote
 from smp_git.sync.result import SyncResult
+from smp_git.sync.turns import Turns
 
-# How often the remote may move before a sync gives up.
-_MOST_ROUNDS: Final = 10
+# For how long another sync of this session is waited for, and rounds are lost.
 _PATIENCE_SECONDS: Final = 60.0
 _LOCK: Final = "syncing/lock"
-# The longest pause before the second round; it grows with each.
-_PAUSE_SECONDS: Final = 0.02
 
 
 class Exchange:
@@ -43,6 +45,7 @@ class Exchange:
         self._accept = accept
         self._smp = site.reader.local.folder
         self._seen = state.Seen(address=remote.address.text)
+        self._turns = Turns(site.reader, remote, way)
         # What was noted in this exchange.
         self._noted: Mapping[str, str] | None = None
         self._result = SyncResult(remote=remote.name, address=remote.address.text)
@@ -50,23 +53,19 @@ class Exchange:
     def sync(self) -> SyncResult:
         """Take in what the remote has, merge it, and bring the remote to what is here."""
         with self._alone():
-            for number in range(1, _MOST_ROUNDS + 1):
+            for number in self._rounds():
                 self._result = replace(self._result, rounds=number)
                 with self._unless_rewritten():
                     self._come_clean()
                     if self._sent(self._brought_in(merge=True)):
                         return self._result
-                # A random pause, so that two replicas do not keep in step.
-                time.sleep(random.uniform(0, _PAUSE_SECONDS * number))  # noqa: S311
-        raise ConflictError(
-            f"remote {self._remote.name} moved {_MOST_ROUNDS} times during one sync of session {self._name}",
-            hint="what came in is merged; sync again",
-        )
+                self._turns.lose()
+        raise self._outrun()
 
     def fetch(self) -> SyncResult:
         """Take in what the remote has, without merging it."""
         with self._alone():
-            for _ in range(_MOST_ROUNDS):
+            for _ in self._rounds():
                 with self._unless_rewritten():
                     self._brought_in(merge=False)
                     return self._result
@@ -76,7 +75,7 @@ class Exchange:
         """Bring the remote to what is here; raise ConflictError if it has more."""
         local = self._site.reader.local
         with self._alone():
-            for _ in range(_MOST_ROUNDS):
+            for _ in self._rounds():
                 before = local.epoch()
                 with self._unless_rewritten():
                     self._come_clean()
@@ -90,6 +89,23 @@ class Exchange:
         raise ConflictError(
             f"remote {self._remote.name} has what session {self._name} has not merged",
             hint="smp sync merges it and pushes",
+        )
+
+    def _rounds(self) -> Iterator[int]:
+        """Yield the numbers of the rounds, for as long as another one may begin."""
+        end = time.monotonic() + _PATIENCE_SECONDS
+        for number in count(1):
+            yield number
+            if time.monotonic() > end:
+                return
+
+    def _outrun(self) -> ConflictError:
+        """Return the error that says who came first each time."""
+        winner = last_writer(self._site.reader, tracking(self._remote.name, MAIN))
+        rounds = self._result.rounds
+        return ConflictError(
+            f"remote {self._remote.name} moved {rounds} times in {_PATIENCE_SECONDS:g} s before session {self._name} could push; {winner} wrote there last",
+            hint="what came in is merged; sync again when the other one rests",
         )
 
     @contextmanager
@@ -111,11 +127,32 @@ class Exchange:
     def _alone(self) -> Iterator[None]:
         self._site.writer.ready()
         with alone(self._site.reader, "syncing"):
+            self._check_whole()
             self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
-            yield
+            self._turns.waiting = dict(self._seen.waiting)
+            try:
+                yield
+            finally:
+                self._turns.leave()
+
+    def _check_whole(self) -> None:
+        """Raise RefusedError if the older history of the session, or of a remote at a path, is elsewhere."""
+        if is_shallow(self._site.reader.repository.git):
+            raise RefusedError(
+                f"session {self._name} is a shallow clone, whose older history is elsewhere, so it is not synced",
+                hint="git fetch --unshallow brings that",
+            )
+        place = Path(self._remote.address.path)
+        if self._remote.address.kind == "path" and (
+            is_shallow(place) or is_shallow(place / ".git")
+        ):
+            raise RefusedError(
+                f"remote {self._remote.name} is a shallow clone, whose older history is elsewhere",
+                hint=f"git -C {place} fetch --unshallow brings that",
+            )
 
     def _asked(self) -> Mapping[str, str]:
-        return transport.advertised(self._remote.address.text, self._way)
+        return self._turns.ask()
 
     def _come_clean(self) -> None:
         gone = inbound.come_clean(self._site, self._by)
@@ -172,6 +209,8 @@ class Exchange:
             self._result = replace(self._result, advertised=_main(there))
             return True
         outbound.check(reader, self._remote.name, parcel.updates)
+        if self._turns.give_way():
+            return False
         told = transport.push(reader.repository.git, self._remote.address.text, parcel.updates, self._way)  # fmt: skip
         refused = [each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)]  # fmt: skip
         if refused:
@@ -220,7 +259,7 @@ class Exchange:
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()
-        self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now)
+        self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now, waiting=self._turns.waiting)  # fmt: skip
         state.keep(self._smp, self._remote.name, self._seen)
         self._noted = refs
 
@@ -230,6 +269,17 @@ def alone(reader: Reader, doing: str) -> Iterator[None]:
     """Keep other exchanges of a session waiting."""
     with locked(reader.local.folder.parent / _LOCK, time.monotonic() + _PATIENCE_SECONDS, doing):
         yield
+
+
+def last_writer(reader: Reader, ref: str) -> str:
+    """Return who made the latest commit of a branch that is no merge of a sync."""
+    tip = references.read(reader.repository.git).get(ref)
+    found = newest_first(reader.repository, CommitId(tip), lambda each: each.parents) if tip else ()
+    for commit in found:
+        if not is_products(commit.committer_email):
+            tag = replica_of(commit)
+            return f"replica {tag}" if tag else f"{commit.author} by plain Git"
+    return "another replica"
 
 
 def _main(refs: Mapping[str, str]) -> CommitId | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.erasure.graves import effective
@@ -15,7 +15,7 @@ from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import Conflict
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
-from smp_git.sync import lineage
+from smp_git.sync import lineage, odd
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.bringing import (
     Bringing,
@@ -59,9 +59,12 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     UntrustedError, RefusedError or a SyncError before any branch has moved; what was
     found sound by then, its deletions above all, may have been taken in.
     """
-    git = site.reader.repository.git
-    with Quarantine(git) as held:
-        inspection = _fetched(site, held, remote, way, limits)
+    git, address = site.reader.repository.git, remote.address.text
+
+    def look(held: Quarantine, leave_out: Iterable[str]) -> Inspection:
+        return _fetched(site, held, address, way, limits, leave_out)
+
+    with odd.fetched(git, address, way, look) as (held, inspection, left_out):
         there = dict(held.refs)
         lineage.check_not_emptied(site.reader, remote.name, there, seen, accept=accept)
         if not there:
@@ -84,18 +87,22 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
                 site, remote, held, cleaning.arrived, inspected, merge=merge, accept=accept
             )
             if came is not None:
-                told = tuple(dict.fromkeys((*notes, *came.notes)))
-                return came._replace(named=named, deleted=tuple(dict.fromkeys(deleted)), notes=told)
+                odd_ones = [odd.said(ref, f"of {remote.name}") for ref in left_out]
+                return came._replace(
+                    named={**named, **left_out},
+                    deleted=tuple(dict.fromkeys(deleted)),
+                    notes=tuple(dict.fromkeys((*odd_ones, *notes, *came.notes))),
+                )
     raise rewritten(site)
 
 
-def _fetched(site: Site, held: Quarantine, remote: Remote, way: Way, limits: Limits) -> Inspection:
+def _fetched(site: Site, held: Quarantine, address: str, way: Way, limits: Limits, leave_out: Iterable[str]) -> Inspection:  # fmt: skip
     """Fetch everything; return the inspection, which may have begun."""
     local = site.reader.local
     before = local.epoch()
     site.reader.snapshot()
     inspection = Inspection(held.repository, _known(site))
-    held.fetch(remote.address.text, way, limits, inspection.begin)
+    held.fetch(address, way, limits, inspection.begin, leave_out)
     if local.epoch() == before:
         return inspection
     site.reader.snapshot()

@@ -13,16 +13,15 @@ from smp_git.errors import DamagedError, UntrustedError, shown
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
-from smp_git.git.references import ACCESS, HEADS, TAGS
+from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.memory import MAX_FILE_BYTES, CommitId
 from smp_git.sync import headers
+from smp_git.sync.names import is_fit
 from smp_git.sync.structure import FILE, Bounds, Structure
 from smp_git.sync.tips import Tips
 
 _TAG: Final = b"tag"
-_REPLICA = re.compile(r"[a-z][a-z0-9]{3}")
-_LONGEST_NAME: Final = 200
 _DEEPEST_TAG: Final = 5
 _ID = re.compile(r"[0-9a-f]{40}")
 
@@ -57,7 +56,10 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
-        raise UntrustedError(f"what the remote sent is not whole: {error.message}") from error
+        raise UntrustedError(
+            f"what the remote sent is not whole: {error.message}",
+            hint="a shallow clone is no remote: git fetch --unshallow there makes it whole",
+        ) from error
     except RecursionError:
         raise UntrustedError("what the remote sent is nested too deep") from None
 
@@ -223,14 +225,7 @@ def _check_references(refs: Mapping[str, str], bounds: Bounds) -> None:
     if len(refs) > bounds.references:
         raise UntrustedError(f"{len(refs):,} references are more than a session has")
     for ref, tip in refs.items():
-        parts = ref.split("/")
-        name = "/".join(parts[2:])
-        is_odd = len(ref) > _LONGEST_NAME or not ref.isprintable() or any(part.startswith("-") for part in parts)  # fmt: skip
-        if is_odd or name in ("", "HEAD") or _ID.fullmatch(name) or not _ID.fullmatch(tip):
-            raise UntrustedError(f"{shown(ref)} is no name for a branch or tag")
-        if ref.startswith(ACCESS):
-            is_known = _REPLICA.fullmatch(ref.removeprefix(ACCESS)) is not None
-        else:
-            is_known = ref.startswith((HEADS, TAGS))
-        if not is_known:
+        if not ref.startswith(TRAVELLING):
             raise UntrustedError(f"{shown(ref)} is no reference of a session")
+        if not is_fit(ref) or not _ID.fullmatch(tip):
+            raise UntrustedError(f"{shown(ref)} is no name for a branch or tag")

@@ -15,7 +15,7 @@ from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import rebuilt
 from smp_git.local import product_signs
-from smp_git.memory import CommitId
+from smp_git.memory import COMMENTS, CommitId
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
 from smp_git.snapshot import Reader
@@ -56,7 +56,8 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
         if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
             whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
             joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
-            contested += joined.contested
+            contested += [each for each in joined.contested if each.field != COMMENTS]
+            notes += [f"comments of one side are not in {each.id} now: the history has them" for each in joined.contested if each.field == COMMENTS]  # fmt: skip
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
     # Last: a branch that is known to have been there, but is not here, counts as dropped.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from smp_git.git.references import ACCESS, HEADS, REMOTES, SEEN, TAGS, TRAVELLING
@@ -16,18 +17,34 @@ __all__ = [
     "SEEN",
     "TAGS",
     "branch_of",
+    "is_fit",
     "rescue",
     "shown",
     "tracking",
     "travels",
 ]
 
+_LONGEST: Final = 200
+_ID = re.compile(r"[0-9a-f]{40}")
+_REPLICA = re.compile(r"[a-z][a-z0-9]{3}")
 RESCUE: Final = "refs/smp/rescue/"
 
 
 def travels(ref: str) -> bool:
     """Whether a reference is part of what is synced."""
     return ref.startswith(TRAVELLING)
+
+
+def is_fit(ref: str) -> bool:
+    """Whether a reference has a name that every replica can give it too."""
+    parts = ref.split("/")
+    name = "/".join(parts[2:])
+    is_plain = len(ref) <= _LONGEST and ref.isprintable()
+    if not is_plain or any(part.startswith("-") for part in parts):
+        return False
+    if ref.startswith(ACCESS):
+        return _REPLICA.fullmatch(ref.removeprefix(ACCESS)) is not None
+    return ref.startswith((HEADS, TAGS)) and name not in ("", "HEAD") and not _ID.fullmatch(name)
 
 
 def tracking(remote: str, ref: str) -> str:

@@ -12,6 +12,7 @@ from smp_git.git.transport import Update
 from smp_git.local import OURS
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader
+from smp_git.sync import odd
 from smp_git.sync.inspection import inspect
 from smp_git.sync.names import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
 
@@ -32,9 +33,11 @@ class Parcel(NamedTuple):
 
 def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
     """Return what brings the remote, which now names `there`, to what is here."""
-    refs = references.read(reader.repository.git)
+    everything = references.read(reader.repository.git)
+    left_out = odd.odd(reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)})  # fmt: skip
+    refs = {ref: tip for ref, tip in everything.items() if ref not in left_out}
     updates: list[Update] = []
-    notes: list[str] = []
+    notes: list[str] = [odd.said(ref, "here") for ref in sorted(left_out)]
     unmerged = False
     for ref, tip in sorted(refs.items()):
         if not travels(ref) or there.get(ref) == tip:

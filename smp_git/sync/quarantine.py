@@ -78,14 +78,15 @@ class Quarantine:
         indexes = packs.indexes(self.git / "objects")
         return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
-    def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None) -> None:  # fmt: skip
-        """Fetch everything that travels from a remote.
+    def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None, leave_out: Iterable[str] = ()) -> None:  # fmt: skip
+        """Fetch everything that travels from a remote, but for the references to be left out.
 
         `arrived` may be told what came as soon as it is whole, while Git still looks at
         what hangs together and notes what the references are.
         """
         self._name_what_is_there()
         specs = [f"+{each}*:{_THEIRS}{each.removeprefix(_REFS)}*" for each in TRAVELLING]
+        specs += [f"^{each}" for each in leave_out]
         fetch(self.git, address, specs, access, limits, lambda: arrived(self.objects))
         self.refs = {
             _REFS + name.removeprefix(_THEIRS): value

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.git import disk
+from smp_git.sync import turns
 from smp_git.when import format_time
 
 _NAME: Final = "remotes.json"
@@ -20,13 +21,15 @@ class Seen:
     """A remote as it was when this replica last spoke with it.
 
     `refs` are the ids that the remote itself named, which a forced push may replace.
-    `withheld` says why it still holds what was deleted here, if it does.
+    `withheld` says why it still holds what was deleted here, if it does; `waiting` which
+    replicas waited there for their turn, and since when that is known.
     """
 
     address: str
     refs: Mapping[str, str] = field(default_factory=dict)
     at: datetime | None = None
     withheld: str | None = None
+    waiting: Mapping[str, float] = field(default_factory=dict)
 
 
 def read(smp: Path, remote: str, address: str) -> Seen:
@@ -40,6 +43,7 @@ def read(smp: Path, remote: str, address: str) -> Seen:
         refs={str(k): str(v) for k, v in refs.items()} if isinstance(refs, dict) else {},
         at=datetime.fromisoformat(at).astimezone(UTC) if isinstance(at, str) else None,
         withheld=withheld if isinstance(withheld, str) else None,
+        waiting=turns.read(kept.get("waiting")),
     )
 
 
@@ -57,6 +61,7 @@ def keep(smp: Path, remote: str, seen: Seen | None) -> None:
             "refs": dict(seen.refs),
             "at": format_time(seen.at) if seen.at else None,
             "withheld": seen.withheld,
+            "waiting": dict(seen.waiting),
         }
     data = json.dumps(everything).encode()
     disk.replace_file(smp / _NAME, data, smp / f"{_NAME}.tmp")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
+from smp_git.git.transport import EMPTY_TREE
 from tests.hooks.conftest import Person, run_smp
 from tests.support import git, git_input
 
@@ -185,6 +186,16 @@ def test_access_counts_are_taken(pushed: Person, hub: Person, store: Store) -> N
     pushed.git("push", "-q", "origin", *(f"+{name}:{name}" for name in names))
 
     assert names[0] in _refs(hub)
+
+
+def test_mark_of_a_replica_that_waits_is_taken_and_nothing_else_there(pushed: Person, hub: Person) -> None:  # fmt: skip
+    mark = "refs/smp/waiting/k3fq"
+    pushed.git("push", "-q", "--no-verify", "origin", f"{EMPTY_TREE}:{mark}")
+    assert _refs(hub)[mark] == EMPTY_TREE
+    pushed.git("push", "-q", "--no-verify", "origin", f":{mark}")
+    assert mark not in _refs(hub)
+
+    assert "no reference of a session" in _refused(pushed, hub, "origin", f"main:{mark}")
 
 
 def test_sync_gets_along_with_a_guarded_server(hub: Person, tmp_path: Path, store: Store) -> None:

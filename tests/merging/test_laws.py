@@ -155,12 +155,15 @@ def test_what_one_side_changed_is_taken_to_the_byte(
             assert found.get(path) == right.get(path)
         elif right.get(path) == was.get(path):
             assert found.get(path) == left.get(path)
-        elif path in left and path in right and parse_comments(was.get(path, b"")):
-            assert parse_comments(found[path])
+        elif path in left and path in right:
+            before, sides = comments(was.get(path, b"")), (left[path], right[path])
+            kept = before.intersection(*map(comments, sides))
+            added = set().union(*map(comments, sides)) - before
+            assert comments(found[path]) == kept | added
 
 
-def parse_comments(file: bytes) -> bool:
-    return b"\n# " in file
+def comments(file: bytes) -> set[bytes]:
+    return {line for line in file.splitlines() if line.startswith(b"# ")}
 
 
 @law

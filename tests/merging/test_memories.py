@@ -10,7 +10,7 @@ from smp_git import Session
 from smp_git.format import document, tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
-from smp_git.memory import MemoryId
+from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import is_ancestor, merge_bases
 from tests.merging.histories import History, changed, memory
 
@@ -363,3 +363,103 @@ def test_a_memory_that_would_grow_too_large_stays_as_the_newer_side_has_it(
 
     assert history.get(merged, "DEC-0001").fields["d"] == large
     assert [name for name, _, _ in history.lost(merged, "DEC-0001")] == ["a", "b", "c"]
+
+
+# Comments
+
+
+def _by_hand(history: History, base: CommitId, path: str, **changes: str) -> CommitId:
+    """Replace words of a file by hand, `_` standing for what cannot be in a name."""
+    data = history.files(base)[path].decode()
+    for old, new in changes.items():
+        assert old in data
+        data = data.replace(old, new, 1)
+    return history.commit(base, {path: data.encode()}, tag="")
+
+
+DEC = "decisions/000/DEC-0001.yaml"
+
+
+def test_comments_of_both_sides_are_kept(history: History) -> None:
+    base = _by_hand(history, history.put(history.root, OLD), DEC, kind="# of old\nkind")
+    ours = _by_hand(
+        history, base, DEC, rationale="# ours, above\nrationale", impact="# ours too\nimpact"
+    )
+    theirs = _by_hand(
+        history, base, DEC, high="low  # theirs, beside",
+        tags="# theirs, above\ntags", rationale="# theirs as well\nrationale",
+    )  # fmt: skip
+
+    merged = history.merged(ours, theirs)
+
+    lines = history.files(merged)[DEC].decode().splitlines()
+    assert [line for line in lines if "#" in line and not line.startswith("impact")] == [
+        "# of old", *sorted(("# ours, above", "# theirs as well"), key=lines.index), "# ours too",
+        *[line for line in lines if line in ("# theirs, beside",)], "# theirs, above",
+    ]  # fmt: skip
+    assert history.get(merged, "DEC-0001").fields["impact"] == "low"
+    text = "\n".join(lines)
+    assert text.count("# theirs, beside") == 1
+    assert lines.index("# theirs, above") + 1 == next(n for n, line in enumerate(lines) if line.startswith("tags"))  # fmt: skip
+
+
+def test_a_comment_that_one_side_changed_or_removed_is_as_that_side_has_it(
+    history: History,
+) -> None:
+    first = history.put(history.root, OLD)
+    base = _by_hand(history, first, DEC, kind="# one\nkind", impact="# two\nimpact")
+    ours = _by_hand(history, base, DEC, known="well known  # why", **{"# two\n": ""})
+    theirs = _by_hand(history, base, DEC, high="low  # so", one="uno")
+
+    file = history.files(history.merged(ours, theirs))[DEC].decode()
+
+    assert [line for line in ("# one", "# uno", "# two", "# why", "# so") if line in file] == ["# uno", "# why", "# so"]  # fmt: skip
+
+
+def test_what_only_looks_like_a_comment_is_none(history: History) -> None:
+    text = "first\n# no comment\n  # nor this"
+    base = history.put(history.root, memory("DEC-0001", text, rationale="a # b", impact="#1"))
+    old = history.get(base, "DEC-0001")
+    ours = history.put(base, changed(old, 1, rationale="c # d"))
+    theirs = history.put(base, changed(old, 2, impact="#2"), tag="bbbb")
+
+    found = history.get(history.merged(ours, theirs), "DEC-0001")
+
+    assert (found.content, found.fields["rationale"], found.fields["impact"]) == (text, "c # d", "#2")  # fmt: skip
+
+
+def test_comments_in_front_matter_are_kept_and_the_text_below_is_as_it_is(
+    history: History,
+) -> None:
+    turn = "conversation/000/turn-0001.md"
+    base = history.put(history.root, memory("turn-0001", "# Title\n\ntext # no comment"))
+    ours = _by_hand(history, base, turn, agent="# ours\nagent")
+    theirs = _by_hand(history, base, turn, kind="# theirs\nkind", Title="Head")
+
+    file = history.files(history.merged(ours, theirs))[turn].decode()
+
+    assert file.index("# theirs\nkind") < file.index("# ours\nagent")
+    assert file.endswith("---\n# Head\n\ntext # no comment\n")
+
+
+def test_comments_of_the_metadata_are_kept(history: History) -> None:
+    path = "metadata.yaml"
+    ours = _by_hand(history, history.root, path, id="# ours\nid")
+    theirs = _by_hand(history, history.root, path, uid="# theirs\nuid")
+
+    file = history.files(history.merged(ours, theirs))[path].decode()
+
+    assert "# ours\n" in file
+    assert "# theirs\n" in file
+
+
+def test_comments_that_cannot_be_kept_are_reported(history: History) -> None:
+    base = history.put(history.root, OLD)
+    flow = '{id: DEC-0001, created_at: "2026-01-11T14:30:00Z", kind: decision, decision: Use it} # ours\n'
+    ours = history.commit(base, {DEC: flow.encode()}, tag="")
+    theirs = _by_hand(history, base, DEC, impact="# theirs\nimpact", known="well known")
+
+    found = history.merge(ours, theirs)
+
+    assert "#" in [each.field for each in found.contested]
+    assert {each.field for each in found.contested} == {each.field for each in history.merge(theirs, ours).contested}  # fmt: skip

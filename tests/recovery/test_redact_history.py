@@ -44,7 +44,7 @@ def test_what_was_redacted_is_not_restorable(store: Store, secretive: Session) -
     secretive.redact(SECRET)
 
     assert secretive.trash() == ()
-    assert list(store.path.rglob("redacted.tar.gz")) == []
+    assert list(store.path.rglob("*.tar.gz*")) == []
     secretive.delete("DEC-0001")
     secretive.restore("DEC-0001", with_history=True)
     assert SECRET.encode() not in everything(store.path)
@@ -79,16 +79,93 @@ def test_a_comment_that_holds_it_goes_with_it(store: Store, session: Session) ->
     assert session.get("DEC-0001").content == "With a comment"
 
 
-def test_the_copies_of_a_redacted_memory_go_and_those_of_others_are_named(secretive: Session) -> None:  # fmt: skip
-    secretive.add("decision", f"Close {SECRET}")
+def test_the_copies_of_a_redacted_memory_go(store: Store, secretive: Session) -> None:
     secretive.delete("DEC-0001")
     secretive.restore("DEC-0001")
+
+    done = secretive.redact(SECRET)
+
+    assert done.left == ()
+    assert secretive.trash() == ()
+    assert opened_copies(store, secretive) == []
+
+
+def test_what_stands_only_in_a_sealed_copy_is_redacted_there(store: Store, secretive: Session) -> None:  # fmt: skip
+    """The copy is replaced by one without the text; it can still be restored."""
+    secretive.add("decision", f"Close {SECRET}", rationale="by need")
+    secretive.edit("DEC-0002", rationale="by haste")
     secretive.delete("DEC-0002")
 
     done = secretive.redact(SECRET)
 
-    assert done.left == ("the sealed copy of DEC-0002",)
+    assert done.left == ()
+    assert "DEC-0002" in done.gone
+    assert "DEC-0002" not in done.ids
     assert [item.id for item in secretive.trash()] == ["DEC-0002"]
+    assert [data for data in opened_copies(store, secretive) if SECRET.encode() in data] == []
+    secretive.restore("DEC-0002", with_history=True)
+    back = secretive.get("DEC-0002")
+    assert (back.content, back.fields["rationale"]) == ("Close [REDACTED]", "by haste")
+    assert SECRET.encode() not in everything(store.path)
+    assert secretive.verify().clean
+
+
+def test_a_text_only_in_a_sealed_copy_is_found_and_redacted(store: Store, session: Session) -> None:
+    session.add("decision", f"Close {SECRET}")
+    session.add("decision", "Open")
+    session.delete(["DEC-0001", "DEC-0002"])
+
+    plan = session.redact(SECRET, dry_run=True)
+    done = session.redact(SECRET)
+
+    assert (plan.ids, plan.gone) == (done.ids, done.gone) == ((), ("DEC-0001",))
+    assert sorted(item.id for item in session.trash()) == ["DEC-0001", "DEC-0002"]
+    assert [data for data in opened_copies(store, session) if SECRET.encode() in data] == []
+    session.restore(["DEC-0001", "DEC-0002"])
+    assert [memory.content for memory in session.memories()] == ["Close [REDACTED]", "Open"]
+
+
+def test_a_copy_that_does_not_open_is_named(store: Store, session: Session) -> None:
+    session.add("decision", f"Close {SECRET}")
+    session.add("finding", f"About {SECRET}")
+    session.delete("DEC-0001")
+    (item,) = session.trash()
+    (key,) = keys_of(store)
+    key.write_bytes(bytes(32))
+
+    done = session.redact(SECRET)
+
+    assert done.ids == ("FIND-0001",)
+    assert done.left == (f"the sealed copy of {item.deletion}, which does not open",)
+
+
+def test_a_redaction_is_one_commit_that_says_so(session: Session) -> None:
+    session.add("decision", f"Staff {SECRET}")
+    session.edit("DEC-0001", text=f"Staff {SECRET} now")
+
+    session.redact(SECRET)
+
+    assert [each.subject for each in session.log()][:-1] == ["redact decision DEC-0001"]
+    assert len(session.history("DEC-0001")) == 1
+
+
+def test_no_branch_keeps_the_text_and_all_go_on_as_one_life(store: Store, session: Session) -> None:
+    session.add("decision", f"Staff {SECRET}", rationale="by need")
+    session.create_branch("aside")
+    session.edit("DEC-0001", text=f"Staff {SECRET} now")
+
+    session.redact(SECRET)
+
+    with session.on_branch("aside") as aside:
+        assert aside.get("DEC-0001").life == session.get("DEC-0001").life
+        assert SECRET not in aside.get("DEC-0001").content
+    assert SECRET.encode() not in everything(store.path)
+
+
+def opened_copies(store: Store, session: Session) -> list[bytes]:
+    """Return every version that a sealed copy of the session holds, as plain bytes."""
+    trash = session._site().trash
+    return [version.data for record in trash.records() for version in trash.versions(record)]
 
 
 def test_a_dry_run_only_tells(secretive: Session) -> None:

@@ -348,9 +348,9 @@ def _metadata(title: str, old: str, new: str) -> None:
     CASES[title] = made
 
 
-_metadata("newer-format", "format: 1", "format: 2")
-_metadata("newer-rule", "rule: 1", "rule: 2")
-_metadata("rule-of-true", "rule: 1", "rule: true")
+_metadata("newer-format", "format: 2", "format: 3")
+_metadata("newer-rule", "rule: 2", "rule: 3")
+_metadata("rule-of-true", "rule: 2", "rule: true")
 _metadata("no-uid", "uid: ", "uids: ")
 _metadata("session-outside", "id: shop", "id: ../shop")
 _metadata("metadata-alias-bomb", "tags: []", f"l0: &l0 [a]\n{_LEVELS}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
+from smp_git.errors import DamagedError, RefusedError, UntrustedError
 from tests import independent_scan
 from tests.support import git
 from tests.sync.support import Machine, head, sound, tree
@@ -180,3 +181,45 @@ def test_garbage_that_plain_git_fetched_stops_no_deletion(tmp_path: Path) -> Non
     two.delete("FIND-0001")
 
     sound(two)
+
+
+def _shallow(folder: Path, hub: Path) -> Session:
+    store = Machine(folder, "shallow").store
+    git(store.path, "clone", "-q", "--depth", "1", f"file://{hub}", "active/shop")
+    return store.session("shop")
+
+
+def test_shallow_clone_is_not_synced_and_says_what_makes_it_whole(tmp_path: Path) -> None:
+    one, _, hub = _two(tmp_path)
+    one.add("finding", "Else", agent="a")
+    one.sync()
+    session = _shallow(tmp_path, hub)
+    session.add("learning", "Mine", agent="b")
+    one.delete("FIND-0001")
+    one.sync()
+
+    for exchange in (session.sync, session.fetch, session.push):
+        with pytest.raises(RefusedError, match="session shop is a shallow clone") as caught:
+            exchange()
+        assert caught.value.hint == "git fetch --unshallow brings that"
+    with pytest.raises(DamagedError, match="this is a shallow clone"):
+        session.history("DEC-0001")
+    _plain(session, "fetch", "-q", "--unshallow")
+    session.sync()
+    one.sync()
+    assert tree(one) == tree(session)
+    sound(session)
+
+
+def test_shallow_remote_is_refused(tmp_path: Path) -> None:
+    one, two, hub = _two(tmp_path)
+    one.add("finding", "Else", agent="a")
+    one.sync()
+    git(tmp_path, "clone", "-q", "--bare", "--depth", "1", f"file://{hub}", "shallow.git")
+    two.add_remote("shallow", tmp_path / "shallow.git")
+
+    with pytest.raises(RefusedError, match="remote shallow is a shallow clone"):
+        two.sync("shallow")
+    with pytest.raises(UntrustedError) as caught:
+        Machine(tmp_path, "three").clone(tmp_path / "shallow.git")
+    assert "shallow clone is no remote" in str(caught.value.hint)
