@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smp_git.redact.assignment import is_secret_value, kind_of_key
-from smp_git.redact.patterns import PATTERNS, Pattern
+from smp_git.redact.pattern import LONG_WORD, Pattern
+from smp_git.redact.patterns import PATTERNS
 
 # What is passed through unread: placeholders, so that a redacted text stays as it
 # is, and what is long and random by nature: images, certificates and public keys.
@@ -143,13 +144,20 @@ def _pass(
     """
     pieces = _OPAQUE.split(text)
     folded = "\n".join(pieces[::2]).lower()
+    # Most words of a text stand in it more than once, and few are as long as a token.
+    words = set(folded.split())
+    vocabulary = "\n".join(words)
+    tokens = "\n".join([word for word in words if len(word) >= LONG_WORD])
     for pattern in patterns:
         if pattern.keywords:
+            seen = tokens if pattern.is_token else vocabulary
             for word in pattern.keywords:
-                if word in folded:
+                if word in seen:
                     break
             else:
                 continue
+        if pattern.phrases and not any(phrase in folded for phrase in pattern.phrases):
+            continue
         cut: list[str] = []
         for place, piece in enumerate(pieces):
             start = None if place % 2 else _first_hit(piece, pattern)
@@ -166,7 +174,7 @@ def _first_hit(text: str, pattern: Pattern) -> int | None:
     """Return where `pattern` is to start on `text`, None if it finds nothing there."""
     if len(text) < pattern.shortest:
         return None
-    if pattern.by_line:
+    if pattern.by_line or pattern.anchors:
         return 0
     match = pattern.regex.search(text)
     return match.start() if match else None
@@ -190,6 +198,9 @@ def _cut(text: str, start: int, pattern: Pattern, allow: Collection[str]) -> lis
 
 def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
     """Yield each match of `pattern`, with what to add to its positions."""
+    if pattern.anchors:
+        yield from _anchored(text, pattern)
+        return
     if not pattern.by_line:
         for match in pattern.regex.finditer(text, start):
             yield 0, match
@@ -197,6 +208,32 @@ def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.
     for line in _LINE.finditer(text):
         for match in pattern.regex.finditer(line[0]):
             yield line.start(), match
+
+
+def _anchored(text: str, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield each match that begins at an anchor, which is found faster than a regex finds it."""
+    folded = text.lower()
+    if len(folded) != len(text):
+        for match in pattern.regex.finditer(text):
+            yield 0, match
+        return
+    end = 0
+    for place in _places(folded, pattern.anchors):
+        found = pattern.regex.match(text, place) if place >= end else None
+        if found:
+            yield 0, found
+            end = found.end()
+
+
+def _places(text: str, anchors: Sequence[str]) -> list[int]:
+    """Return where any of `anchors` stands."""
+    places = []
+    for anchor in anchors:
+        place = text.find(anchor)
+        while place >= 0:
+            places.append(place)
+            place = text.find(anchor, place + 1)
+    return sorted(places)
 
 
 def _report(counts: Counter[str]) -> tuple[Found, ...]:

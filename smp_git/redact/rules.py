@@ -9,7 +9,8 @@ from typing import NamedTuple, Self, TypeAlias, cast
 
 from smp_git.errors import InvalidError, shown
 from smp_git.redact.custom import compile_user_pattern
-from smp_git.redact.patterns import PATTERNS, Pattern
+from smp_git.redact.pattern import Pattern
+from smp_git.redact.patterns import PATTERNS
 from smp_git.redact.redaction import Found, redact, redact_value
 
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
