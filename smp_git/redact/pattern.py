@@ -45,11 +45,6 @@ class Pattern:
         """The source, compiled when it is first needed: most texts need none of them."""
         return _compiled(self.source, self.flags)
 
-    @property
-    def placeholder(self) -> str:
-        """The text that stands where a secret was."""
-        return f"[REDACTED:{self.name}]"
-
 
 @cache
 def _compiled(source: str, flags: int) -> re.Pattern[str]:
