@@ -19,7 +19,7 @@ from smp_git.format import document
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS, collisions
 from smp_git.git.repository import MAIN, MovedError
-from smp_git.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name, check_value
+from smp_git.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
 from smp_git.transaction import Writer
@@ -110,7 +110,7 @@ class Branching(Deletions):
 
     def branch(self, name: str) -> Self:
         """Make a branch where this handle stands, and return a handle that works on it."""
-        ref = HEADS + checked_name(name, "branch")
+        ref = HEADS + checked_name(self._rules.name(name, "the name of a branch"), "branch")
         self._writer.ready()
         with self._writer.holding(f"making branch {name}") as now:
             self._point(ref, now.id)
@@ -155,7 +155,7 @@ class Branching(Deletions):
         """
         from smp_git.merging.commit import join  # noqa: PLC0415 - few programs merge
 
-        by = agent_name(agent) if agent else self._default_agent()
+        by = self._by(agent)
         self._writer.ready()
         with self._writer.holding(f"merging branch {name}"):
             theirs = self._reader.repository.head(self._branch_ref(name))
@@ -187,7 +187,7 @@ class Branching(Deletions):
 
     def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
         """Name a commit for good, the newest one unless another is given."""
-        ref = TAGS + checked_name(name, "tag")
+        ref = TAGS + checked_name(self._rules.name(name, "the name of a tag"), "tag")
         commit = self._at(revision).id
         self._writer.ready()
         with self._writer.holding(f"making tag {name}"):
@@ -217,7 +217,7 @@ class Branching(Deletions):
         """
         if take is not None and value is not None:
             raise InvalidError("both a replica and a value are given", hint="leave one out")
-        by = agent_name(agent) if agent else self._default_agent()
+        by = self._by(agent)
         cleaned = self._rules.cleaned(None, {field or "value": check_value(value, "the value")})
         given = cast("Value", cleaned.fields[field or "value"])
 

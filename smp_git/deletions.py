@@ -8,10 +8,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack, overload
 
 from smp_git.errors import InvalidError, RefusedError, SmpError
-from smp_git.memory import Memory, agent_name
+from smp_git.memory import Memory, agent_name, check_text
 from smp_git.questions import Questions
 from smp_git.redact.rules import Rules
 from smp_git.settings import Settings
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from smp_git.recovery.restore import Restored
     from smp_git.recovery.site import Site
     from smp_git.recovery.trash import Deleted
-
-REPLACEMENT: Final = "[REDACTED]"
 
 
 class Home(NamedTuple):
@@ -141,17 +139,24 @@ class Deletions(Questions):
         copies.follow(site)
         return purging.purge_due(site, records, now, by=self._by(by))
 
-    def redact(self, pattern: str | re.Pattern[str], replacement: str = REPLACEMENT, *, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Redaction:  # fmt: skip
+    def redact(self, pattern: str | re.Pattern[str], replacement: str | None = None, *, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Redaction:  # fmt: skip
         """Take a text, or what a compiled pattern fits, out of every version of every memory.
 
         The earlier versions of each memory that held it go, and cannot be restored.
+        Without a replacement it is what the settings say, `[REDACTED]` by default.
         """
         from smp_git.recovery import redaction  # noqa: PLC0415 - few programs delete
 
         site = self._site()
         if dry_run:
             return redaction.find(site, redaction.compiled(pattern))
-        return redaction.redact(site, pattern, replacement, self._clock(), by=self._by(by), reason=reason)  # fmt: skip
+        return redaction.redact(site, pattern, self._replacement(replacement), self._clock(), by=self._by(by), reason=reason)  # fmt: skip
+
+    def _replacement(self, given: str | None) -> str:
+        """Return what stands in the place of a text, itself without secrets."""
+        if given is None:
+            return self._rules.gap
+        return self._rules.text(check_text(given, "replacement"))[0]
 
     def verify(self) -> Proof:
         """Search every object and file for what was ever deleted, and return what was found."""
@@ -228,7 +233,10 @@ class Deletions(Questions):
         raise NotImplementedError
 
     def _by(self, given: str | None) -> str:
-        return agent_name(given) if given else self._default_agent()
+        """Return who acts, the session's user unless somebody is named."""
+        if not given:
+            return self._default_agent()
+        return agent_name(self._rules.name(given, "the name of an agent"))
 
     def _default_agent(self) -> str:
         raise NotImplementedError

@@ -42,15 +42,16 @@ class Removals:
             raise SessionNotFoundError(f"no session {id!r}", hint="smp sessions lists them; give the whole id")  # fmt: skip
         why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
         place = self.path / "active" / id
+        who = self._actor(by)
         uid, user = whole.identity_of(place)
-        return whole.delete(self.path, place, uid, self.settings, self.clock(), by=agent_name(by or user), reason=why or None)  # fmt: skip
+        return whole.delete(self.path, place, uid, self.settings, self.clock(), by=who or agent_name(user), reason=why or None)  # fmt: skip
 
     def undelete_session(self, id: str, *, by: str | None = None) -> Session:  # noqa: A002 - the contract's name
         """Bring a deleted session back and open it; raise RefusedError after its deadline."""
         from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
 
-        record = whole.find(self.path, id)
-        whole.undelete(self.path, record, self.settings, self.clock(), by=agent_name(by or "user"))
+        record, who = whole.find(self.path, id), self._actor(by) or "user"
+        whole.undelete(self.path, record, self.settings, self.clock(), by=who)
         return self.session(id)
 
     def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:  # noqa: A002 - the contract's name  # fmt: skip
@@ -142,7 +143,13 @@ class Removals:
     def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
         from smp_git.recovery import sessions as whole  # noqa: PLC0415 - few programs delete
 
-        whole.purge(self.path, record, self.settings, self.key_folder, now, by=agent_name(by or "user"), reason=reason)  # fmt: skip
+        whole.purge(self.path, record, self.settings, self.key_folder, now, by=self._actor(by) or "user", reason=reason)  # fmt: skip
+
+    def _actor(self, by: str | None) -> str | None:
+        """Return the name of who acts, None if nobody is named."""
+        if not by:
+            return None
+        return agent_name(self.settings.redaction.name(by, "the name of an agent"))
 
     # What the other half of a store does
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
 from smp_git import guard, handmade, history, repair, revert, when
 from smp_git.errors import (
@@ -232,17 +232,18 @@ class Session(Syncing):
         fields. If a recent memory says the same, `duplicate_of` names it; with
         `skip_duplicates` nothing is written and the earlier one is returned.
         """
-        name = agent or self._default_agent()
+        name = self._by(agent)
         new = self._draft(kind, text, name, tags, links, at, fields)
         return self._one(name, lambda stage: stage.add(new, skip_duplicates=skip_duplicates))
 
     def edit(self, memory_id: str, *, agent: str | None = None, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
         """Change a memory and return it; a field set to None is removed."""
         new = self._rules.cleaned(text, fields)
+        named = self._named(tags, links)
         return self._one(
             agent,
             lambda stage: stage.edit(
-                memory_id, text=new.text, tags=tags, links=links, fields=new.fields
+                memory_id, text=new.text, tags=named.tags, links=named.links, fields=new.fields
             ),
             new.redacted,
         )
@@ -250,13 +251,14 @@ class Session(Syncing):
     def resolve(self, memory_id: str, *, agent: str | None = None, action: str | None = None, by: str | None = None) -> Memory:  # fmt: skip
         """Mark a finding or a decision as resolved."""
         new = self._rules.cleaned(action, {})
+        who = self._resolver(by)
         return self._one(
-            agent, lambda stage: stage.resolve(memory_id, action=new.text, by=by), new.redacted
+            agent, lambda stage: stage.resolve(memory_id, action=new.text, by=who), new.redacted
         )
 
     def supersede(self, memory_id: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
         """Add a memory that replaces another of the same kind; the other says so."""
-        name = agent or self._default_agent()
+        name = self._by(agent)
         old = self._read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
         new = self._draft(old.kind, text, name, tags or old.tags, links, None, fields)
         return self._one(name, lambda stage: stage.supersede(old.id, new))
@@ -271,6 +273,7 @@ class Session(Syncing):
 
     def link(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
         """Link a memory to another."""
+        self._named(None, [(relation, target)])
         return self._one(agent, lambda stage: stage.link(memory_id, relation, target))
 
     def unlink(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
@@ -286,7 +289,7 @@ class Session(Syncing):
         """Return a context in which many edits become one commit, all or nothing."""
         if reason is not None:
             reason, _ = self._rules.text(check_text(reason, "reason"))
-        return SessionTransaction(self, self._writer, agent or self._default_agent(), reason)
+        return SessionTransaction(self, self._writer, self._by(agent), reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
         """Reverse the latest write that still stands; again, the one before."""
@@ -326,6 +329,7 @@ class Session(Syncing):
         merged_settings = {**self.metadata.overrides, **check_fields(KINDS["state"], settings)}
         kept = {name: value for name, value in merged_settings.items() if settings.get(name, "") is not None}  # fmt: skip
         rules = self._redaction.overridden(kept, "overrides")
+        kept = check_fields(KINDS["state"], self._rules.settings(kept))
 
         def work(stage: Stage) -> None:
             stage.put_file(METADATA, _overridden(stage.base, kept), "")
@@ -349,7 +353,7 @@ class Session(Syncing):
         return self._written(agent, work, subject)[1]
 
     def _written(self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
-        name = agent_name(agent) if agent else self._default_agent()
+        name = self._by(agent)
         return self._writer.run(name, work, subject=subject)
 
     def _default_agent(self) -> str:
@@ -358,8 +362,20 @@ class Session(Syncing):
     def _draft(self, kind: str, text: str, agent: str, tags: Iterable[str], links: Iterable[object], at: datetime | str | None, fields: Mapping[str, object]) -> Draft:  # fmt: skip
         moment = self._moment(at) if at is not None else None
         new = self._rules.cleaned(text, fields)
-        made = draft(kind, cast("str", new.text), agent=agent, at=moment, tags=tags, links=links, fields=new.fields)  # fmt: skip
+        named = self._named(tags, links)
+        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=named.tags or (), links=named.links or (), fields=new.fields)  # fmt: skip
         return replace(made, redacted=new.redacted)
+
+    def _named(self, tags: Iterable[str] | None, links: Iterable[object] | None) -> _Named:
+        """Return tags and links as they are; raise InvalidError if they hold a secret."""
+        return _Named(
+            cast("Iterable[str] | None", self._rules.names(tags, "a tag")),
+            cast("Iterable[object] | None", self._rules.names(links, "a link")),
+        )
+
+    def _resolver(self, by: str | None) -> str | None:
+        """Return who resolved a memory, without secrets; what is no text is checked later."""
+        return self._rules.text(by)[0] if isinstance(by, str) else by
 
     # Reading
 
@@ -482,6 +498,13 @@ class Session(Syncing):
         )
 
 
+class _Named(NamedTuple):
+    """The tags and links of a memory, without secrets; None where none are given."""
+
+    tags: Iterable[str] | None
+    links: Iterable[object] | None
+
+
 class SessionTransaction(Transaction):
     """A transaction that takes what `Session.add` and its neighbours take."""
 
@@ -499,8 +522,9 @@ class SessionTransaction(Transaction):
     def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
         """Stage a change of a memory."""
         new = self._cleaned(text, fields)
+        named = self._session._named(tags, links)  # noqa: SLF001 - as above
         done = self.staged().edit(
-            memory_id, text=new.text, tags=tags, links=links, fields=new.fields
+            memory_id, text=new.text, tags=named.tags, links=named.links, fields=new.fields
         )
         return replace(done, redacted=new.redacted)
 
@@ -508,7 +532,8 @@ class SessionTransaction(Transaction):
         self, memory_id: str, *, action: str | None = None, by: str | None = None
     ) -> Memory:
         """Stage the resolution of a finding or decision."""
-        return self.staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=by)
+        who = self._session._resolver(by)  # noqa: SLF001 - as above
+        return self.staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=who)
 
     def supersede(self, memory_id: str, text: str, *, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
         """Stage a memory that replaces another."""
@@ -527,6 +552,7 @@ class SessionTransaction(Transaction):
 
     def link(self, memory_id: str, relation: str, target: str) -> Memory:
         """Stage a link."""
+        self._session._named(None, [(relation, target)])  # noqa: SLF001 - as above
         return self.staged().link(memory_id, relation, target)
 
     def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
@@ -536,6 +562,7 @@ class SessionTransaction(Transaction):
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Stage the state of an agent."""
         new = self._cleaned(None, fields)
+        agent = self._session._by(agent)  # noqa: SLF001 - as above
         return replace(self.staged().set_state(agent, new.fields), redacted=new.redacted)
 
     def commit(self) -> Change:

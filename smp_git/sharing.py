@@ -39,6 +39,8 @@ class Sharing(Removals):
         """
         from smp_git.sync import cloning, remotes  # noqa: PLC0415 - few programs clone
 
+        if id is not None:
+            self.settings.redaction.name(id, "the id of a session")
         remote = cloning.addressed(address, self.settings.remote, self.path)
         way = remotes.access(self.settings, self.surroundings(), progress, ask=ask)
 

@@ -245,19 +245,23 @@ class Store(Sharing):
             "created_at": format_time(now),
             "replica": identity.tag,
         }
+        rules = self.settings.redaction.overridden(overrides, "overrides")
+        rules.name(name, "the id of a session")
         if user is not None:
-            agent_name(user)
+            agent_name(rules.name(user, "the name of a user"))
             metadata["user"] = check_text(user, "user")
         if isinstance(agents, str):
             raise InvalidError(f"agents are a list of names, not {shown(agents)}")
-        metadata["agents"] = [agent_name(agent) for agent in agents]
+        metadata["agents"] = [
+            agent_name(rules.name(agent, "the name of an agent")) for agent in agents
+        ]
         if context is not None and not isinstance(context, Mapping):
             raise InvalidError(f"a context is a mapping, not {shown(context)}")
-        rules = self.settings.redaction.overridden(overrides, "overrides")
-        metadata["context"] = check_value(rules.cleaned(None, context or {}).fields, "context")
-        metadata["tags"] = list(check_tags(tags))
+        said = rules.cleaned(None, {"context": dict(context or {})}).fields
+        metadata["context"] = check_value(said["context"], "context")
+        metadata["tags"] = list(check_tags(rules.names(tags, "a tag")))
         if overrides:
-            metadata["overrides"] = check_value(overrides, "overrides")
+            metadata["overrides"] = check_value(rules.settings(overrides), "overrides")
         with reporting(f"session {name}"):
             _build(place, metadata, identity, agent_name(user or "user"), now, durable=self.settings.durable)  # fmt: skip
         return self._opened(place)

@@ -35,6 +35,8 @@ class Syncing(Branching):
         from smp_git.git import address as addresses  # noqa: PLC0415 - few programs sync
         from smp_git.sync import remotes  # noqa: PLC0415
 
+        self._rules.name(name, "the name of a remote")
+        self._rules.address(str(address))
         parsed = addresses.parse(str(address), Path().absolute())
         if create:
             remotes.create(parsed)

@@ -119,6 +119,7 @@ def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
     assert caught.value.hint == f"settings are {', '.join(listed)}"
     assert listed["retention_days"] == str(default.retention.days)
     assert listed["redaction"] == ("on" if default.redaction.on else "off")
+    assert listed["redaction_replacement"] == default.redaction.replacement
     assert listed["decay"] == scales(default.decay, default.relevance, "").preset.name
     assert listed["semantic"] == ("on" if default.semantic else "off")
     assert listed["durability"] == ("durable" if default.durable else "relaxed")

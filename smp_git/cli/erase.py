@@ -12,7 +12,6 @@ import typer
 from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
-from smp_git.deletions import REPLACEMENT
 from smp_git.errors import InvalidError, RefusedError
 from smp_git.memory import MemoryId
 from smp_git.session import Session
@@ -199,7 +198,7 @@ def redact(
     ctx: typer.Context,
     pattern: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text to take out; - reads it from the standard input, which keeps it out of the shell's history")],
     regex: Annotated[bool, typer.Option("--regex", help="The text is a regular expression")] = False,
-    replacement: Annotated[str, typer.Option(help="What stands in its place")] = REPLACEMENT,
+    replacement: Annotated[str | None, typer.Option(help="What stands in its place; if left out, what the settings say, [REDACTED] by default")] = None,
     reason: Reason = None,
     by: By = None,
     dry_run: DryRun = False,

@@ -1,7 +1,8 @@
 """How secrets are kept out of the store: found by a table of patterns, and replaced."""
 
 from smp_git.redact.custom import compile_user_pattern
-from smp_git.redact.patterns import PATTERNS, Pattern
+from smp_git.redact.pattern import Pattern
+from smp_git.redact.patterns import PATTERNS
 from smp_git.redact.redaction import (
     Found,
     Redacted,

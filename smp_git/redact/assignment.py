@@ -6,20 +6,17 @@ import re
 from enum import Enum
 
 from smp_git.redact.evidence import (
+    JUDGED,
     looks_like_a_password,
     looks_like_a_secret,
     stands_out_of_prose,
 )
 from smp_git.redact.lazy import LazyRegex
 
-# Evidence needs only the head of a value; without a bound hostile megabytes would
-# be judged once per test. The whole value is replaced.
-JUDGED = 512
-
 # A regex that starts with one of a few letters is searched several times faster than
 # one that ignores the case of its first letter, so that letter is written both ways
 # and looked back at.
-_KEY_OF_A_LOGIN = "[pP](?i:ass(?:w(?:or)?d|wort|phrase|code|(?<=[_.\\-\"']pass))|wd(?<![a-z]pwd))"
+_KEY_OF_A_LOGIN = "[pP](?i:ass(?:w(?:or)?d|wort|phrase|code|(?<=[_.\\-\"']pass)|(?<=(?:ssh|usr)pass)|(?<=(?:user|root)pass)|(?<=dbpass))|wd(?<![a-z]pwd))"
 _KEYS_OF = [
     "api",
     "app",

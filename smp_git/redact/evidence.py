@@ -6,11 +6,16 @@ import re
 
 from smp_git.redact.lazy import LazyRegex
 
+# Evidence needs only the head of a value; without a bound hostile megabytes would
+# be judged once per test. The whole value is replaced.
+JUDGED = 512
 # Six characters is the shortest password most systems accept; a shorter value
 # with a digit ("v2", "12 h") is far more often a version or a quantity.
 MIN_PASSWORD = 6
 # Machine-made keys are longer than passwords; eight keeps "step12" out.
 MIN_SECRET = 8
+# A value whose place says that it is a password: a shorter one is a mere letter.
+MIN_GIVEN = 4
 # Fewer different characters than this is a mask or a filler ("xxx111").
 MIN_DISTINCT = 4
 # Without a digit only length speaks: 16 letters is 75 bits or more.
@@ -44,6 +49,28 @@ _STAND_IN = LazyRegex(
     r"|example|placeholder|change[-_]?(?:me|it)\b|redacted|xxxx|\*\*\*|\.\.\.|…",
     re.IGNORECASE,
 )
+# What documentation writes where a password goes.
+_MEANT = frozenset(
+    (
+        "password",
+        "passwd",
+        "passwort",
+        "passphrase",
+        "pass",
+        "pwd",
+        "pw",
+        "secret",
+        "token",
+        "foobared",
+    )
+)
+# Digits and letters that are a name: of a program, a machine, a standard, a year's event.
+_NAMED = LazyRegex(
+    r"1password|[2-5]fa|k8s|[a-z]+2[a-z]+|(?:db|host|web|server|app|node|prod|test|dev|stage|staging|version|step|level|issue|pr|rc|ticket|room|line|page|phase|sprint|q|reset|change|update|salt|hash|field|input|label|policy)[-_]?\d{1,6}",
+    re.IGNORECASE,
+)
+# A sign that ends no sentence, between the letters of a value without a digit.
+_INNER = LazyRegex(r"[A-Za-z][@#$%^*!+]+[A-Za-z]")
 # Algorithms, versions, dates, quantities, addresses: digits and letters, no secret.
 _TECHNICAL = LazyRegex(
     r"""
@@ -102,6 +129,26 @@ def stands_out_of_prose(value: str) -> bool:
     return cased or bool(_PUNCTUATION.search(value)) or len(value) >= MIN_LETTERS_ONLY
 
 
+def is_told(value: str) -> bool:
+    """Say whether `value`, said to be a password in a sentence, is one rather than a word."""
+    if (
+        _is_no_secret(value, MIN_PASSWORD)
+        or _NAMED.fullmatch(value)
+        or _CODE.fullmatch(value.lstrip("*&"))
+    ):
+        return False
+    return is_mixed(value) or (len(value) >= MIN_SECRET and bool(_INNER.search(value)))
+
+
+def is_given(value: str) -> bool:
+    """Say whether `value`, which stands where a command takes a password, is one."""
+    return (
+        len(value) >= MIN_GIVEN
+        and value.lower() not in _MEANT
+        and not (_REFERENCE.fullmatch(value) or _STAND_IN.search(value))
+    )
+
+
 def is_mixed(value: str) -> bool:
     """Say whether `value` has both a letter and a digit."""
     return bool(_DIGIT.search(value) and _LETTER.search(value))
@@ -117,6 +164,22 @@ def is_random(value: str) -> bool:
     digits = _DIGIT.findall(value)
     cased = value != value.lower() and value != value.upper()
     return cased and len(digits) > 1 and _switches(value) >= RANDOM_SWITCHES * len(value)
+
+
+def is_generated(value: str) -> bool:
+    """Say whether `value` is a run of letters and digits that no person writes."""
+    letters = re.sub(r"[^A-Za-z0-9]", "", value)
+    return _switches(letters) >= RANDOM_LETTER_SWITCHES * len(letters) and not is_worded(value)
+
+
+def is_worded(value: str) -> bool:
+    """Say whether the parts of `value` are words and numbers, as those of a name are."""
+    parts = [part for part in re.split(r"[-_.]", value) if part]
+    return all(part.isdigit() or (part.isalpha() and part in _cases(part)) for part in parts)
+
+
+def _cases(word: str) -> tuple[str, str, str]:
+    return word.lower(), word.upper(), word.title()
 
 
 def is_filled_in(value: str) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 from smp_git.redact.assignment import (
     ASSIGNMENT_FLAGS,
@@ -14,77 +12,19 @@ from smp_git.redact.assignment import (
     assigns_a_secret,
     option_source,
 )
+from smp_git.redact.commands import COMMANDS
 from smp_git.redact.evidence import (
     MIN_SECRET,
     is_encoded,
-    is_filled_in,
     is_mixed,
     is_random,
     passes_luhn,
     passes_mod_97,
 )
 from smp_git.redact.lazy import LazyRegex
-
-Judgement = Callable[[re.Match[str]], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
-    """One kind of secret: where it may stand, and what makes it one.
-
-    `source` must take linear time on any text. What its group `secret` matched, or
-    all of it if there is no such group, is replaced when `accepts` says so.
-    A text that holds none of `keywords` (lower case, compared without case) or fewer
-    than `shortest` characters is not searched; no keywords means always. With
-    `by_line` the regex sees one line, or a bounded part of a long line, at a time.
-    """
-
-    name: str
-    source: str
-    flags: int = 0
-    keywords: tuple[str, ...] = ()
-    accepts: Judgement | None = None
-    shortest: int = 6
-    by_line: bool = False
-
-    @property
-    def regex(self) -> re.Pattern[str]:
-        """The source, compiled when it is first needed: most texts need none of them."""
-        return _compiled(self.source, self.flags)
-
-    @property
-    def placeholder(self) -> str:
-        """The text that stands where a secret was."""
-        return f"[REDACTED:{self.name}]"
-
-
-@cache
-def _compiled(source: str, flags: int) -> re.Pattern[str]:
-    return re.compile(source, flags)
-
-
-# No letter or digit stands before a token, unless it belongs to an escape such as
-# \n or %3D. The prefix comes first and is looked back over, because a regex that
-# starts with a literal is searched many times faster.
-_BEFORE = r"(?:(?<![A-Za-z0-9_]{0})|(?<=\\[nrt]{0})|(?<=%[0-9A-F][0-9A-F]{0}))"
-# Stricter: not inside a run of base64 either, for prefixes that occur there by chance.
-_BEFORE_STRICT = r"(?<![A-Za-z0-9_+/-]{0})"
-
-
-def _token(name: str, prefix: str, body: str, *keywords: str, before: str = _BEFORE) -> Pattern:
-    """Return the pattern of a token: `prefix`, of fixed width, and then `body`."""
-    guard = before.replace("{0}", prefix)
-    return Pattern(
-        name=name,
-        source=rf"{prefix}{guard}(?P<body>{body})",
-        flags=re.ASCII,
-        keywords=keywords or (prefix.replace("\\", "").lower(),),
-        accepts=_has_a_body,
-    )
-
-
-def _has_a_body(match: re.Match[str]) -> bool:
-    return is_filled_in(match["body"])
+from smp_git.redact.pattern import Pattern
+from smp_git.redact.prose import PROSE
+from smp_git.redact.tokens import TOKENS
 
 
 def _holds_a_key(match: re.Match[str]) -> bool:
@@ -164,6 +104,9 @@ _FILE_ENDINGS = frozenset(
     ]
 )
 _SCP_PATH = re.compile(r":(?!//)[\w.~-]{0,100}/")
+# Domains that are nobody's (RFC 2606).
+_NOBODY = re.compile(r"(?:^|\.)example(?:\.(?:com|net|org))?$|\.(?:invalid|test)$")
+_REMOTE_SHELL = re.compile(r"\b(?:ssh|sftp|mosh|plink|ssh-copy-id)[ ][^\n|;&]*$")
 _VERSION = re.compile(r"v?\d+\.(?:\d|x\b)")
 
 
@@ -173,8 +116,10 @@ def _is_mailbox(match: re.Match[str]) -> bool:
     return not (
         match["local"].lower() in _FORGE_ACCOUNTS
         or domain.rpartition(".")[2] in _FILE_ENDINGS
+        or _NOBODY.search(domain)
         or _VERSION.match(domain)
         or _SCP_PATH.match(match.string, match.end())
+        or _REMOTE_SHELL.search(match.string, max(0, match.start() - 120), match.start())
     )
 
 
@@ -232,7 +177,7 @@ _MAILBOX = (
     r"(?:(?<![\w.+%@/\\-])|(?<=\\[nrt]))(?P<local>[\w+%-](?:[\w.+%-]{0,62}[\w+%-])?+)"
     r"@(?P<domain>(?:[^\W_](?:[\w-]{0,61}[^\W_])?+\.){1,8}[^\W\d_]{2,24}+)(?![\w@-])"
 )
-_CARD = r"(?<![\w.+/-])\d{4}(?:[ -]?\d){8,14}+(?![\w+/=-]|\.\d)"
+_CARD = r"\d(?<![\w.+/-]\d)\d{3}(?:[ -]?\d){8,14}+(?![\w+/=-]|\.\d)"
 _IBAN = r"[A-Z](?<![\w+/=][A-Z])[A-Z]\d\d(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?+(?![\w+/=])"
 _DISCORD = r"[MNO](?<![\w.+/-][MNO])[\w-]{22,27}+\.[\w-]{6}\.(?P<body>[\w-]{27,}+)"
 _TELEGRAM = r"(?:(?<![\w:.-])|(?<=bot))\d{8,10}:AA[\w-]{32,34}+(?![\w-])"
@@ -249,20 +194,10 @@ PATTERNS: tuple[Pattern, ...] = (
         name="private-key",
         source=_PRIVATE_KEY,
         flags=_VERBOSE,
-        keywords=("private key",),
+        keywords=("private",),
         accepts=_holds_a_key,
     ),
-    _token("private-key", "AGE-SECRET-KEY-1", "[A-Z0-9]{50,}+"),
-    _token(
-        "github-token",
-        "gh[pousr]_",
-        "[A-Za-z0-9_]{36,}+",
-        *(f"gh{c}_" for c in "pousr"),
-    ),
-    _token("github-token", "github_pat_", "[A-Za-z0-9_]{22,}+"),
-    _token("gitlab-token", "gl(?:pat|ptt|cbt|oas|imt)-", r"[\w.-]{20,}+", "gl"),
-    _token("gitlab-token", "gl[rdf]t-", r"[\w.-]{20,}+", "glrt-", "gldt-", "glft-"),
-    _token("aws-access-key", "A[KS]IA", "[A-Z0-9]{16}(?![A-Za-z0-9_])", "akia", "asia"),
+    *TOKENS,
     Pattern(
         name="aws-secret-key",
         source=r"""
@@ -272,45 +207,18 @@ PATTERNS: tuple[Pattern, ...] = (
         flags=_VERBOSE | re.IGNORECASE,
         keywords=("access_key", "accesskey"),
     ),
-    _token("google-api-key", "AIza", r"[\w-]{35,}+"),
-    _token("google-oauth-secret", "GOCSPX-", r"[\w-]{20,}+"),
-    _token("google-oauth-token", r"ya29\.", r"[\w.-]{20,}+"),
-    _token("slack-token", "xox[abceoprs]-", "[A-Za-z0-9-]{10,}+", "xox"),
-    _token("slack-token", r"xapp-", "[A-Za-z0-9-]{10,}+"),
     Pattern(
         name="slack-webhook",
         source=r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,}+)",
         keywords=("hooks.slack.com/",),
-    ),
-    _token(
-        "stripe-key",
-        "[sr]k_(?:live|test|prod)_",
-        "[A-Za-z0-9]{10,}+",
-        "k_live_",
-        "k_test_",
-        "k_prod_",
-    ),
-    _token("stripe-webhook-secret", "whsec_", "[A-Za-z0-9+/=]{24,}+"),
-    _token("anthropic-key", "sk-ant-", r"[\w-]{16,}+"),
-    _token("openai-key", "sk-", r"(?:proj|svcacct|admin|or-v1|None)-[\w-]{20,}+", "sk-"),
-    _token("openai-key", "sk-", "[A-Za-z0-9]{20,}+(?![A-Za-z0-9_-])"),
-    _token("huggingface-token", "hf_", "[A-Za-z0-9]{30,}+"),
-    _token("npm-token", "npm_", "[A-Za-z0-9]{36,}+"),
-    _token("pypi-token", "pypi-", r"Ag[\w-]{32,}+"),
-    _token("sendgrid-key", r"SG\.", r"[\w-]{16,32}+\.[\w-]{16,}+"),
-    _token(
-        "twilio-key",
-        "(?:SK|AC)",
-        "[0-9a-f]{32}(?![A-Za-z0-9_])",
-        "sk",
-        "ac",
-        before=_BEFORE_STRICT,
+        is_token=True,
     ),
     Pattern(
         name="telegram-token",
         source=_TELEGRAM,
         flags=re.ASCII,
         keywords=(":aa",),
+        is_token=True,
     ),
     Pattern(
         name="discord-token",
@@ -318,12 +226,14 @@ PATTERNS: tuple[Pattern, ...] = (
         flags=re.ASCII,
         keywords=(".",),
         accepts=lambda match: is_mixed(match[0]),
+        is_token=True,
     ),
     Pattern(
         name="discord-webhook",
         source=r"/api/webhooks/\d{17,20}/(?P<secret>[\w-]{40,}+)",
         flags=re.ASCII,
         keywords=("/api/webhooks/",),
+        is_token=True,
     ),
     Pattern(
         name="azure-key",
@@ -336,18 +246,12 @@ PATTERNS: tuple[Pattern, ...] = (
         source=r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,}+)",
         keywords=("sig=",),
     ),
-    _token("digitalocean-token", "do[opr]_v1_", "[a-f0-9]{32,}+", "do"),
-    _token("shopify-token", "shp(?:at|ca|pa|ss)_", "[a-fA-F0-9]{32,}+", "shp"),
-    _token("square-token", "sq0[a-z]{3}-", r"[\w-]{22,}+", "sq0"),
-    _token("square-token", "EAAA", r"[\w-]{56,60}+(?![\w+/=-])", before=_BEFORE_STRICT),
-    _token("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9_])"),
-    _token("databricks-token", "dapi", "[0-9a-f]{32}(?![A-Za-z0-9_])"),
-    _token("vault-token", r"hv[sb]\.", r"[\w-]{24,}+", "hvs.", "hvb."),
     Pattern(
         name="jwt",
         source=_JWT,
         flags=re.ASCII,
         keywords=("eyj",),
+        is_token=True,
     ),
     Pattern(
         name="url-password",
@@ -369,13 +273,16 @@ PATTERNS: tuple[Pattern, ...] = (
             flags=ASSIGNMENT_FLAGS,
             keywords=keywords,
             accepts=partial(assigns_a_secret, kind),
+            anchors=anchors or keywords,
         )
         for kind, keywords in (
             (Kind.PASSWORD, ("pass", "pwd")),
             (Kind.SECRET, ("secret", "token", "key", "credential")),
         )
-        for source in (assignment_source(kind), option_source(kind))
+        for source, anchors in ((assignment_source(kind), ()), (option_source(kind), ("--",)))
     ),
+    *COMMANDS,
+    *PROSE,
     Pattern(
         name="email",
         source=_MAILBOX,
@@ -400,5 +307,6 @@ PATTERNS: tuple[Pattern, ...] = (
         keywords=_DIGITS,
         accepts=_is_random,
         shortest=32,
+        is_token=True,
     ),
 )

@@ -6,21 +6,25 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
-from smp_git.redact.assignment import is_secret_value, kind_of_key
-from smp_git.redact.patterns import PATTERNS, Pattern
+from smp_git.redact.assignment import Kind, is_secret_value, kind_of_key
+from smp_git.redact.pattern import LONG_WORD, Pattern
+from smp_git.redact.patterns import PATTERNS
 
+# What stands where a secret was, with the kind of secret for {kind}.
+REPLACEMENT: Final = "[REDACTED:{kind}]"
+KIND: Final = "{kind}"
 # What is passed through unread: placeholders, so that a redacted text stays as it
 # is, and what is long and random by nature: images, certificates and public keys.
-_OPAQUE = re.compile(
-    r"""
+_OPAQUE: Final = r"""
     ( \[REDACTED(?::[a-z0-9-]{1,64})?\]
+    | %s
     | data:(?:image|font|audio|video)/[\w.+-]{1,64}(?:;[\w=.-]{1,64}){0,4};base64,[\w+/=-]*+
     | -----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,3}(?:CERTIFICATE|PUBLIC[ ]KEY)-----[\w+/=\s\\]*+
     )
-    """,
-    re.VERBOSE | re.ASCII,
-)
+    """
 # A cut changes what stands beside the rest, so a text is searched until nothing is
 # found; two passes do for all but hostile texts, which must not buy more than this.
 MAX_PASSES = 4
@@ -56,45 +60,73 @@ class RedactedValue:
     found: tuple[Found, ...]
 
 
+@cache
+def _opaque(replacement: str) -> re.Pattern[str]:
+    """Return what is passed through unread where `replacement` stands for secrets."""
+    own = re.escape(replacement).replace(re.escape(KIND), "[a-z0-9-]{1,64}")
+    return re.compile(_OPAQUE % own, re.VERBOSE | re.ASCII)
+
+
 def redact(
-    text: str, patterns: Sequence[Pattern] = PATTERNS, allow: Collection[str] = ()
+    text: str,
+    patterns: Sequence[Pattern] = PATTERNS,
+    allow: Collection[str] = (),
+    replacement: str = REPLACEMENT,
 ) -> Redacted:
     """Return `text` with every secret replaced by a placeholder such as `[REDACTED:jwt]`.
 
     Redacting a redacted text changes nothing. A secret equal to one of `allow` stays.
     """
-    counts: Counter[str] = Counter()
-    text = _redact(text, patterns, allow, counts)
-    return Redacted(text=text, found=_report(counts))
+    task = _Task(patterns, allow, replacement)
+    text = task.redact(text)
+    return Redacted(text=text, found=_report(task.counts))
 
 
 def redact_value(
-    value: object, patterns: Sequence[Pattern] = PATTERNS, allow: Collection[str] = ()
+    value: object,
+    patterns: Sequence[Pattern] = PATTERNS,
+    allow: Collection[str] = (),
+    replacement: str = REPLACEMENT,
 ) -> RedactedValue:
-    """Return `value` with every secret in its strings replaced; keys stay.
+    """Return `value` with every secret in its strings replaced, in keys of mappings too.
 
     Mappings and sequences are walked, anything else stays. A string under a key
-    such as `password` or `api_key` counts as assigned to it.
+    such as `password` or `api_key` counts as assigned to it, and so does the value
+    beside a name: `{"name": "DB_PASSWORD", "value": …}`.
     """
-    counts: Counter[str] = Counter()
-    cleaned = _Walk(patterns=patterns, allow=allow, counts=counts).visit(value)
-    return RedactedValue(value=cleaned, found=_report(counts))
+    task = _Task(patterns, allow, replacement)
+    cleaned = task.visit(value)
+    return RedactedValue(value=cleaned, found=_report(task.counts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Walk:
-    """One walk through a nested value."""
+class _Task:
+    """One search of a text, or walk through a nested value, and what it has found."""
 
-    patterns: Sequence[Pattern]
-    allow: Collection[str]
-    counts: Counter[str]
+    def __init__(
+        self, patterns: Sequence[Pattern], allow: Collection[str], replacement: str
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._patterns = patterns
+        self._allow = allow
+        self._replacement = replacement
+        self._opaque = _opaque(replacement)
+
+    def redact(self, text: str) -> str:
+        """Return a text without secrets."""
+        for _ in range(MAX_PASSES):
+            total = self.counts.total()
+            text = self._pass(text)
+            if self.counts.total() == total:
+                break
+        return text
 
     def visit(self, value: object) -> object:
+        """Return a value without secrets."""
         match value:
             case str():
-                return _redact(value, self.patterns, self.allow, self.counts)
+                return self.redact(value)
             case Mapping():
-                return {key: self._visit_item(key, item) for key, item in value.items()}
+                return self._visit_mapping(value)
             case tuple():
                 return tuple(self.visit(item) for item in value)
             case bytes() | bytearray() | memoryview():
@@ -104,92 +136,127 @@ class _Walk:
             case _:
                 return value
 
-    def _visit_item(self, key: object, value: object) -> object:
-        cleaned = self.visit(value)
-        kind = kind_of_key(key) if isinstance(key, str) else None
-        if kind is None or not isinstance(cleaned, str) or cleaned in self.allow:
-            return cleaned
-        known = any(pattern.name == kind.value for pattern in self.patterns)
-        if not known or _OPAQUE.search(cleaned) or not is_secret_value(kind, cleaned):
-            return cleaned
+    def _visit_mapping(self, value: Mapping[object, object]) -> dict[object, object]:
+        named = next((value[name] for name in _NAMES if isinstance(value.get(name), str)), None)
+        out: dict[object, object] = {}
+        for key, item in value.items():
+            kind = _kind(key) or (_kind(named) if key in _VALUES else None)
+            cleaned = self._assigned(self.visit(item), kind)
+            out[self._visit_key(key, out)] = cleaned
+        return out
+
+    def _visit_key(self, key: object, taken: Mapping[object, object]) -> object:
+        """Return a key without secrets; two that become the same are told apart."""
+        if not isinstance(key, str):
+            return key
+        new = cleaned = self.redact(key)
+        number = 1
+        while new != key and new in taken:
+            number += 1
+            new = f"{cleaned} {number}"
+        return new
+
+    def _assigned(self, value: object, kind: Kind | None) -> object:
+        """Return what is assigned to a key of `kind`, replaced where it is a secret."""
+        if kind is None:
+            return value
+        if isinstance(value, list | tuple):
+            return type(value)(self._assigned(item, kind) for item in value)
+        if isinstance(value, dict):
+            return {
+                key: self._assigned(item, kind) if key in _VALUES else item
+                for key, item in value.items()
+            }
+        if not isinstance(value, str) or value in self._allow:
+            return value
+        known = any(pattern.name == kind.value for pattern in self._patterns)
+        if not known or self._opaque.search(value) or not is_secret_value(kind, value):
+            return value
         self.counts[kind.value] += 1
-        return f"[REDACTED:{kind.value}]"
+        return self._placeholder(kind.value)
+
+    def _placeholder(self, kind: str) -> str:
+        return self._replacement.replace(KIND, kind)
+
+    def _pass(self, text: str) -> str:
+        """Search `text` once with each pattern.
+
+        The pieces alternate between plain text (even) and what is not read (odd); a
+        pattern sees each plain piece as if it were the whole text.
+        """
+        pieces = self._opaque.split(text)
+        for pattern in _wanted(self._patterns, pieces):
+            cut: list[str] = []
+            for place, piece in enumerate(pieces):
+                start = None if place % 2 else _first_hit(piece, pattern)
+                if start is None:
+                    cut.append(piece)
+                else:
+                    cut.extend(self._cut(piece, start, pattern))
+            self.counts[pattern.name] += (len(cut) - len(pieces)) // 2
+            pieces = cut
+        return "".join(pieces)
+
+    def _cut(self, text: str, start: int, pattern: Pattern) -> list[str]:
+        """Return plain text and placeholders in turn, plain text first and last."""
+        pieces: list[str] = []
+        end = 0
+        group = "secret" if "secret" in pattern.regex.groupindex else 0
+        for offset, match in _matches(text, start, pattern):
+            first, last = match.span(group)
+            if first == last or match[group] in self._allow:
+                continue
+            if pattern.accepts is None or pattern.accepts(match):
+                pieces += (text[end : offset + first], self._placeholder(pattern.name))
+                end = offset + last
+        pieces.append(text[end:])
+        return pieces
 
 
-def _redact(
-    text: str,
-    patterns: Sequence[Pattern],
-    allow: Collection[str],
-    counts: Counter[str],
-) -> str:
-    for _ in range(MAX_PASSES):
-        total = counts.total()
-        text = _pass(text, patterns, allow, counts)
-        if counts.total() == total:
-            break
-    return text
+# Keys of a mapping that name what stands under another of its keys.
+_NAMES: Final = ("name", "key", "variable", "field")
+_VALUES: Final = ("value", "default", "current", "new", "old", "plain", "prod", "dev", "staging")
 
 
-def _pass(
-    text: str,
-    patterns: Sequence[Pattern],
-    allow: Collection[str],
-    counts: Counter[str],
-) -> str:
-    """Search `text` once with each pattern.
+def _kind(key: object) -> Kind | None:
+    return kind_of_key(key) if isinstance(key, str) else None
 
-    The pieces alternate between plain text (even) and what is not read (odd); a
-    pattern sees each plain piece as if it were the whole text.
-    """
-    pieces = _OPAQUE.split(text)
+
+def _wanted(patterns: Sequence[Pattern], pieces: Sequence[str]) -> Iterator[Pattern]:
+    """Yield the patterns whose keywords stand in the plain pieces of a text."""
     folded = "\n".join(pieces[::2]).lower()
+    # Most words of a text stand in it more than once, and few are as long as a token.
+    words = set(folded.split())
+    vocabulary = "\n".join(words)
+    tokens = "\n".join([word for word in words if len(word) >= LONG_WORD])
     for pattern in patterns:
         if pattern.keywords:
+            seen = tokens if pattern.is_token else vocabulary
             for word in pattern.keywords:
-                if word in folded:
+                if word in seen:
                     break
             else:
                 continue
-        cut: list[str] = []
-        for place, piece in enumerate(pieces):
-            start = None if place % 2 else _first_hit(piece, pattern)
-            if start is None:
-                cut.append(piece)
-            else:
-                cut.extend(_cut(piece, start, pattern, allow))
-        counts[pattern.name] += (len(cut) - len(pieces)) // 2
-        pieces = cut
-    return "".join(pieces)
+        if pattern.phrases and not any(phrase in folded for phrase in pattern.phrases):
+            continue
+        yield pattern
 
 
 def _first_hit(text: str, pattern: Pattern) -> int | None:
     """Return where `pattern` is to start on `text`, None if it finds nothing there."""
     if len(text) < pattern.shortest:
         return None
-    if pattern.by_line:
+    if pattern.by_line or pattern.anchors:
         return 0
     match = pattern.regex.search(text)
     return match.start() if match else None
 
 
-def _cut(text: str, start: int, pattern: Pattern, allow: Collection[str]) -> list[str]:
-    """Return plain text and placeholders in turn, plain text first and last."""
-    pieces: list[str] = []
-    end = 0
-    group = "secret" if "secret" in pattern.regex.groupindex else 0
-    for offset, match in _matches(text, start, pattern):
-        first, last = match.span(group)
-        if first == last or match[group] in allow:
-            continue
-        if pattern.accepts is None or pattern.accepts(match):
-            pieces += (text[end : offset + first], pattern.placeholder)
-            end = offset + last
-    pieces.append(text[end:])
-    return pieces
-
-
 def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
     """Yield each match of `pattern`, with what to add to its positions."""
+    if pattern.anchors:
+        yield from _anchored(text, pattern)
+        return
     if not pattern.by_line:
         for match in pattern.regex.finditer(text, start):
             yield 0, match
@@ -197,6 +264,32 @@ def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.
     for line in _LINE.finditer(text):
         for match in pattern.regex.finditer(line[0]):
             yield line.start(), match
+
+
+def _anchored(text: str, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield each match that begins at an anchor, which is found faster than a regex finds it."""
+    folded = text.lower()
+    if len(folded) != len(text):
+        for match in pattern.regex.finditer(text):
+            yield 0, match
+        return
+    end = 0
+    for place in _places(folded, pattern.anchors):
+        found = pattern.regex.match(text, place) if place >= end else None
+        if found:
+            yield 0, found
+            end = found.end()
+
+
+def _places(text: str, anchors: Sequence[str]) -> list[int]:
+    """Return where any of `anchors` stands."""
+    places = []
+    for anchor in anchors:
+        place = text.find(anchor)
+        while place >= 0:
+            places.append(place)
+            place = text.find(anchor, place + 1)
+    return sorted(places)
 
 
 def _report(counts: Counter[str]) -> tuple[Found, ...]:

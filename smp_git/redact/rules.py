@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self, TypeAlias, cast
+from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.errors import InvalidError, shown
 from smp_git.redact.custom import compile_user_pattern
-from smp_git.redact.patterns import PATTERNS, Pattern
-from smp_git.redact.redaction import Found, redact, redact_value
+from smp_git.redact.pattern import Pattern
+from smp_git.redact.patterns import PATTERNS
+from smp_git.redact.redaction import KIND, REPLACEMENT, Found, redact, redact_value
 
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
 
-SETTINGS = ("redaction", "redaction_patterns", "redaction_allow")
+SETTINGS = ("redaction", "redaction_patterns", "redaction_allow", "redaction_replacement")
+# What stands for a text that a person had taken out.
+GAP = "[REDACTED]"
+_LONGEST = 64
+_BRACKETED = re.compile(
+    r"\[[^\[\]]{1,62}\]|<[^<>]{1,62}>|\([^()]{1,62}\)|\{[^{}]*(?:\{kind\}[^{}]*)?\}|«[^«»]{1,62}»"
+)
+# What an address or a path may look like by chance.
+_OF_ADDRESSES = ("email", "long-token")
+# Where a replacement is not to be taken for a secret, though another one is set later.
+_PLACES = ("□", "password=□", "api_key: □", "my password is □", '"password": "□"', "token = '□'")
+_Name = TypeVar("_Name")
 _SWITCH: Mapping[object, bool] = {True: True, False: False, "on": True, "off": False}
 
 
@@ -33,27 +46,75 @@ class Rules:
     on: bool = True
     patterns: tuple[Pattern, ...] = PATTERNS
     allow: frozenset[str] = frozenset()
+    replacement: str = REPLACEMENT
+
+    @property
+    def gap(self) -> str:
+        """What stands where a text was that is no known kind of secret."""
+        if self.replacement == REPLACEMENT:
+            return GAP
+        return self.replacement.replace(KIND, "text")
 
     def text(self, text: str) -> tuple[str, Report]:
         """Return `text` without secrets, and the report of it."""
         if not self.on:
             return text, ()
-        done = redact(text, self.patterns, self.allow)
+        done = redact(text, self.patterns, self.allow, self.replacement)
         return done.text, _report(done.found)
 
     def cleaned(self, text: str | None, fields: Mapping[str, object]) -> Cleaned:
         """Return a memory's text and fields without secrets; what is no text stays."""
-        given = dict(fields)
         if not self.on:
-            return Cleaned(text, given, ())
-        found: list[Found] = []
-        for name, value in given.items():
-            # One mapping at a time, so that a field's own name counts.
-            done = redact_value({name: value}, self.patterns, self.allow)
-            given |= cast("dict[str, object]", done.value)
-            found += done.found
-        first = redact_value(text, self.patterns, self.allow)
-        return Cleaned(cast("str | None", first.value), given, _report((*first.found, *found)))
+            return Cleaned(text, dict(fields), ())
+        given = {name: value for name, value in fields.items() if value is not None}
+        done = redact_value(given, self.patterns, self.allow, self.replacement)
+        kept = cast("dict[str, object]", done.value)
+        if any(name not in kept for name in given):
+            raise _refused("the name of a field", done.found)
+        first = redact_value(text, self.patterns, self.allow, self.replacement)
+        return Cleaned(
+            cast("str | None", first.value),
+            {name: kept.get(name) for name in fields},
+            _report((*first.found, *done.found)),
+        )
+
+    def settings(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Return settings without secrets; what redaction itself is told stays."""
+        said = {name: value for name, value in given.items() if name not in SETTINGS}
+        cleaned = self.cleaned(None, said).fields
+        return {name: cleaned.get(name, value) for name, value in given.items()}
+
+    def name(self, text: _Name, what: str) -> _Name:
+        """Return the name of something as it is; raise InvalidError if it holds a secret.
+
+        What is no text stays too: whoever checks names says what is wrong with it.
+        """
+        if self.on and isinstance(text, str):
+            self._refuse(text, what)
+        return text
+
+    def address(self, text: str) -> None:
+        """Raise InvalidError if the address of a remote holds a secret.
+
+        `deploy@host` is no mailbox there, and a folder's name may be random.
+        """
+        if self.on:
+            others = [item for item in self.patterns if item.name not in _OF_ADDRESSES]
+            self._refuse(text, "the address of a remote", others)
+
+    def names(self, items: object, what: str) -> tuple[object, ...]:
+        """Return names, or pairs of names, as they are; raise InvalidError for a secret."""
+        if isinstance(items, str) or not isinstance(items, Iterable):
+            return cast("tuple[object, ...]", items)
+        given = tuple(items)
+        if self.on and given:
+            self._refuse("\n".join(map(str, given)), what)
+        return given
+
+    def _refuse(self, text: str, what: str, patterns: Sequence[Pattern] = ()) -> None:
+        done = redact(text, patterns or self.patterns, self.allow)
+        if done.found:
+            raise _refused(what, done.found)
 
     def overridden(self, settings: Mapping[str, object], where: str) -> Self:
         """Return these rules with what `settings` says of redaction; raise InvalidError."""
@@ -62,8 +123,13 @@ class Rules:
         allowed = settings.get("redaction_allow", [])
         if not isinstance(allowed, list) or not all(isinstance(item, str) for item in allowed):
             raise InvalidError(f"{where}: redaction_allow is a list of texts, not {shown(allowed)}")
-        return replace(
+        rules = replace(
             self, on=on, patterns=(*self.patterns, *added), allow=self.allow.union(allowed)
+        )
+        if "redaction_replacement" not in settings:
+            return rules
+        return replace(
+            rules, replacement=_replacement(settings["redaction_replacement"], rules, where)
         )
 
 
@@ -78,6 +144,37 @@ def merged(reports: Iterable[Report]) -> Report:
 
 def _report(found: Iterable[Found]) -> Report:
     return merged(((item.name, item.count),) for item in found)
+
+
+def _refused(what: str, found: Iterable[Found]) -> InvalidError:
+    kinds = ", ".join(item.name for item in found)
+    return InvalidError(
+        f"{what} holds a secret ({kinds}); nothing was written",
+        hint="choose another name, or allow this one in redaction_allow",
+    )
+
+
+def _replacement(value: object, rules: Rules, where: str) -> str:
+    """Return what stands for secrets, if that can be known again wherever it stands."""
+    text = value if isinstance(value, str) else ""
+    if (
+        len(text) > _LONGEST
+        or not _BRACKETED.fullmatch(text)
+        or not text.isprintable()
+        or text.count(KIND) > 1
+    ):
+        raise InvalidError(
+            f"{where}: redaction_replacement is one line of 3 to {_LONGEST} characters in brackets",
+            hint="such as [REDACTED], or <secret: {kind}> with the kind of secret in it",
+        )
+    filled = text.replace(KIND, "token")
+    for line in (place.replace("□", filled) for place in _PLACES):
+        if redact(line, rules.patterns, rules.allow).text != line:
+            raise InvalidError(
+                f"{where}: redaction_replacement looks like a secret itself",
+                hint="such as [REDACTED], or <secret: {kind}> with the kind of secret in it",
+            )
+    return text
 
 
 def _switch(value: object, where: str) -> bool:

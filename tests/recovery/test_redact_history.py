@@ -10,6 +10,7 @@ from smp_git import Session, Store
 from smp_git.errors import InvalidError, RefusedError
 from smp_git.lives import is_life
 from tests.recovery.support import everything
+from tests.recovery.test_recovery import keys_of
 from tests.support import git
 
 SECRET = "Project Nightingale"
@@ -79,7 +80,7 @@ def test_a_comment_that_holds_it_goes_with_it(store: Store, session: Session) ->
     assert session.get("DEC-0001").content == "With a comment"
 
 
-def test_the_copies_of_a_redacted_memory_go(store: Store, secretive: Session) -> None:
+def test_the_copies_of_a_redacted_memory_go(secretive: Session) -> None:
     secretive.delete("DEC-0001")
     secretive.restore("DEC-0001")
 
@@ -87,7 +88,7 @@ def test_the_copies_of_a_redacted_memory_go(store: Store, secretive: Session) ->
 
     assert done.left == ()
     assert secretive.trash() == ()
-    assert opened_copies(store, secretive) == []
+    assert opened_copies(secretive) == []
 
 
 def test_what_stands_only_in_a_sealed_copy_is_redacted_there(store: Store, secretive: Session) -> None:  # fmt: skip
@@ -102,7 +103,7 @@ def test_what_stands_only_in_a_sealed_copy_is_redacted_there(store: Store, secre
     assert "DEC-0002" in done.gone
     assert "DEC-0002" not in done.ids
     assert [item.id for item in secretive.trash()] == ["DEC-0002"]
-    assert [data for data in opened_copies(store, secretive) if SECRET.encode() in data] == []
+    assert [data for data in opened_copies(secretive) if SECRET.encode() in data] == []
     secretive.restore("DEC-0002", with_history=True)
     back = secretive.get("DEC-0002")
     assert (back.content, back.fields["rationale"]) == ("Close [REDACTED]", "by haste")
@@ -110,7 +111,7 @@ def test_what_stands_only_in_a_sealed_copy_is_redacted_there(store: Store, secre
     assert secretive.verify().clean
 
 
-def test_a_text_only_in_a_sealed_copy_is_found_and_redacted(store: Store, session: Session) -> None:
+def test_a_text_only_in_a_sealed_copy_is_found_and_redacted(session: Session) -> None:
     session.add("decision", f"Close {SECRET}")
     session.add("decision", "Open")
     session.delete(["DEC-0001", "DEC-0002"])
@@ -120,7 +121,7 @@ def test_a_text_only_in_a_sealed_copy_is_found_and_redacted(store: Store, sessio
 
     assert (plan.ids, plan.gone) == (done.ids, done.gone) == ((), ("DEC-0001",))
     assert sorted(item.id for item in session.trash()) == ["DEC-0001", "DEC-0002"]
-    assert [data for data in opened_copies(store, session) if SECRET.encode() in data] == []
+    assert [data for data in opened_copies(session) if SECRET.encode() in data] == []
     session.restore(["DEC-0001", "DEC-0002"])
     assert [memory.content for memory in session.memories()] == ["Close [REDACTED]", "Open"]
 
@@ -151,18 +152,17 @@ def test_a_redaction_is_one_commit_that_says_so(session: Session) -> None:
 
 def test_no_branch_keeps_the_text_and_all_go_on_as_one_life(store: Store, session: Session) -> None:
     session.add("decision", f"Staff {SECRET}", rationale="by need")
-    session.create_branch("aside")
-    session.edit("DEC-0001", text=f"Staff {SECRET} now")
+    with session.branch("aside") as aside:
+        session.edit("DEC-0001", text=f"Staff {SECRET} now")
 
-    session.redact(SECRET)
+        session.redact(SECRET)
 
-    with session.on_branch("aside") as aside:
         assert aside.get("DEC-0001").life == session.get("DEC-0001").life
         assert SECRET not in aside.get("DEC-0001").content
     assert SECRET.encode() not in everything(store.path)
 
 
-def opened_copies(store: Store, session: Session) -> list[bytes]:
+def opened_copies(session: Session) -> list[bytes]:
     """Return every version that a sealed copy of the session holds, as plain bytes."""
     trash = session._site().trash
     return [version.data for record in trash.records() for version in trash.versions(record)]

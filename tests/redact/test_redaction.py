@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,12 +96,49 @@ def test_a_word_under_a_secret_key_stays() -> None:
     assert redact_value(value).value == value
 
 
-def test_keys_and_other_values_stay() -> None:
+def test_a_secret_in_a_key_is_replaced_and_other_values_stay() -> None:
     value = {"bob@acme.io": (1, 2.5, True), 7: "ann@acme.io"}
 
     result = redact_value(value)
 
-    assert result.value == {"bob@acme.io": (1, 2.5, True), 7: "[REDACTED:email]"}
+    assert result.value == {"[REDACTED:email]": (1, 2.5, True), 7: "[REDACTED:email]"}
+    assert result.found == (Found(name="email", count=2),)
+
+
+def test_keys_that_become_the_same_are_told_apart() -> None:
+    value = {"bob@acme.io": 1, "ann@acme.io": 2, "eve@acme.io": 3}
+
+    once = redact_value(value).value
+
+    assert once == {"[REDACTED:email]": 1, "[REDACTED:email] 2": 2, "[REDACTED:email] 3": 3}
+    assert redact_value(once).value == once
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"passwords": [], "password": [PASSWORD]},
+        {"api_key": {"value": f"{PASSWORD}abc"}},
+        {"env": [{"name": "DB_PASSWORD", "value": PASSWORD}]},
+        {"key": "dbPassword", "value": PASSWORD},
+        {"a": {"b": [{"variable": "APP_SECRET", "default": f"{PASSWORD}abc"}]}},
+    ],
+)
+def test_a_value_that_is_named_beside_or_above_it_is_replaced(value: object) -> None:
+    result = redact_value(value)
+
+    assert PASSWORD not in repr(result)
+    assert redact_value(result.value).value == result.value
+
+
+def test_a_value_beside_another_name_stays() -> None:
+    value = [
+        {"name": "token_type", "value": "bearer2024x"},
+        {"name": "password reset", "value": "step2024b"},
+        {"password": {"min_length": 12, "hash": "argon2id", "updated_by": "ann2024"}},
+    ]
+
+    assert redact_value(value).value == value
 
 
 def test_an_allowed_value_under_a_secret_key_stays() -> None:
@@ -115,3 +153,19 @@ def test_a_user_pattern_joins_the_table() -> None:
     result = redact("see ACME-123456, bob@acme.io", [*PATTERNS, pattern])
 
     assert result.text == "see [REDACTED:ticket], [REDACTED:email]"
+
+
+@pytest.mark.parametrize("replacement", ["[GONE]", "<secret: {kind}>", "«{kind}»", "(taken out)"])
+@given(text=fragments)
+def test_redacting_with_another_replacement_changes_nothing_the_second_time(
+    replacement: str, text: str
+) -> None:
+    once = redact(text, replacement=replacement).text
+
+    assert redact(once, replacement=replacement).text == once
+
+
+def test_the_replacement_names_the_kind() -> None:
+    result = redact(f"password={PASSWORD} [REDACTED:jwt]", replacement="<no {kind}>")
+
+    assert result.text == "password=<no password> [REDACTED:jwt]"

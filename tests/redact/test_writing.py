@@ -125,6 +125,16 @@ def test_a_store_with_redaction_off_redacts_nothing(store: Store) -> None:
         "redaction_patterns: {x: '(a+)+$'}",
         "redaction_patterns: 5",
         "redaction_allow: bob",
+        "redaction_replacement: GONE",
+        "redaction_replacement: []",
+        "redaction_replacement: '[]'",
+        "redaction_replacement: '[a b'",
+        'redaction_replacement: "[a\\nb]"',
+        'redaction_replacement: "[a\\u200bb]"',
+        "redaction_replacement: '[{kind} {kind}]'",
+        "redaction_replacement: '[correct4horse9]'",
+        "redaction_replacement: '<bob@acme.io>'",
+        f"redaction_replacement: '[{'a ' * 40}]'",
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused(store: Store, line: str) -> None:
@@ -133,6 +143,32 @@ def test_a_setting_that_cannot_be_meant_is_refused(store: Store, line: str) -> N
 
     with pytest.raises(InvalidError, match="redaction"):
         Store.open(store.path)
+
+
+def test_the_replacement_is_a_setting(store: Store) -> None:
+    (store.path / "config.yaml").write_text(
+        "format: 1\nredaction_replacement: '<secret: {kind}>'\n"
+    )
+
+    with Store.open(store.path, clock=store.clock).create_session("named") as session:
+        memory = session.add("decision", f"Deploy with {TOKEN}", rationale=f"password={PASSWORD}")
+        again = session.edit(memory.id, text=memory.content + "!", **memory.fields)  # type: ignore[arg-type]
+        session.redact("Deploy", by="ada")
+
+        assert memory.content == "Deploy with <secret: github-token>"
+        assert again.fields["rationale"] == "password=<secret: password>"
+        assert again.redacted == ()
+        assert session.get(memory.id).content == "<secret: text> with <secret: github-token>!"
+
+
+def test_a_replacement_that_is_set_later_leaves_what_stands(session: Session) -> None:
+    session.override({"redaction_replacement": "[GONE: {kind}]"})
+    memory = session.add("decision", "Deploy", rationale=f"password={PASSWORD}")
+    session.override({"redaction_replacement": None})
+
+    again = session.edit(memory.id, text="Deploy all", **memory.fields)  # type: ignore[arg-type]
+
+    assert again.fields["rationale"] == "password=[GONE: password]"
 
 
 def test_an_edit_by_hand_that_holds_a_secret_is_refused_with_its_line(session: Session) -> None:

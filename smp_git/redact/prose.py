@@ -1,0 +1,213 @@
+"""Passwords that people tell in a sentence, in the languages that they write."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from smp_git.redact.evidence import JUDGED, is_told
+from smp_git.redact.pattern import Pattern
+
+_FLAGS: Final = re.VERBOSE | re.IGNORECASE
+
+# Keywords, the words for a password, and the verbs that the value follows.
+_WITH_A_VERB: Final = (
+    # English
+    (
+        ("pass", "pw", "api ", "access ", "auth ", "secret", "token"),
+        r"pass(?:word|phrase|code|wd)?|pwd?|(?:api|access|auth|secret)[ ](?:key|token)|secret|token",
+        r"is|was|are|be|been|becomes|now|as|to|from|'s|=|è|era|sarà|er|är",
+    ),
+    # German
+    (
+        ("passwort", "passwört", "kennw"),
+        r"passw(?:ort|örter)s?|kennw[oö]rte?r?|passphrase",
+        r"ist|war|lautet|heißt|wird|auf|jetzt|nun|sei",
+    ),
+    # French
+    (
+        ("mot de passe", "mots de passe", "mdp"),
+        r"mots?[ ]de[ ]passe|mdp",
+        r"est|était|c'est|sera|devient|vaut",
+    ),
+    # Spanish
+    (("contrase", "clave"), r"contraseñas?|clave", r"es|era|será|fue|ahora"),
+    # Portuguese
+    (("senha", "palavra-passe"), r"senhas?|palavra-passe", r"é|era|será|foi|agora"),
+    # Italian, Romanian
+    (("parol",), r"parol[ae](?:[ ]d'ordine)?", r"è|era|sarà|este|e|era"),
+    # Dutch
+    (("wachtw",), r"wachtwoord(?:en)?", r"is|was|wordt|luidt"),
+    # Polish
+    (("has",), r"has[łl](?:o|em|a)", r"to|jest|brzmi|było"),
+    # Swedish, Norwegian, Danish
+    (
+        ("lösen", "passord", "kodeord", "adgangskode"),
+        r"lösenord(?:et)?|passord(?:et)?|kodeord(?:et)?|adgangskode(?:n)?",
+        r"är|var|er|blir|blev",
+    ),
+    # Finnish
+    (("salasana",), r"salasana(?:ni|mme|si)?", r"on|oli"),
+    # Czech, Slovak, Croatian, Serbian, Slovene
+    (
+        ("hesl", "lozin", "лозин"),
+        r"hesl[oa]|lozink[aeu]|лозинк[аеу]",
+        r"je|byl[oa]|znie|je[ ]bila|је|била",
+    ),
+    # Greek
+    (("κωδ", "συνθ"), r"κωδικ(?:ός|ό|ού)|συνθηματικό", r"είναι|ήταν"),
+    # Bulgarian
+    (("парола",), r"парола(?:та)?", r"е|беше"),
+    # Indonesian, Malay
+    (("kata sandi", "sandi"), r"(?:kata[ ])?sandi(?:nya|ku|mu)?", r"adalah|ialah|saya|kami|nya"),
+    # Vietnamese
+    (("mật khẩu",), r"mật[ ]khẩu", r"là"),
+)
+# Keywords and words that the value may follow at once.
+_WITHOUT_A_VERB: Final = (
+    # Russian, Ukrainian
+    (("парол",), r"парол[ьяею]|паролем|пароли"),
+    # Turkish
+    (("şifre", "sifre", "parola"), r"[şs]ifre(?:m|miz|si|niz|n)?|parola(?:m|mız|sı|nız)?"),
+    # Hungarian
+    (("jelsz",), r"jelsz(?:ó|avam|avunk|ava)"),
+    # Arabic, Persian, Hebrew, Hindi
+    (
+        ("كلمة", "رمز", "گذر", "סיסמ", "ססמ"),
+        r"كلمة[ ](?:المرور|السر)|رمز[ ]عبور|گذرواژه|סיסמ[הא]|ססמה",
+    ),
+    (("पासवर्ड",), r"पासवर्ड"),
+)
+# Words with no blank between them and the value.
+_UNSPACED: Final = (
+    # Chinese
+    (("密码", "密碼", "口令"), r"密码|密碼|口令", r"是|为|為|成|叫|[:：=]|改为|改成"),
+    # Japanese
+    (("パスワ", "暗証", "合言葉"), r"パスワード|暗証番号|合言葉", r"は|が|を|[:：=]"),
+    # Korean
+    (("비밀번호", "암호", "패스워드"), r"비밀번호|암호|패스워드", r"는|은|가|이|를|[:：=]"),
+    # Thai
+    (("รหัสผ่าน",), r"รหัสผ่าน", r"คือ|เป็น|[:：=]"),
+)
+
+# A word of any writing; no digit, so that fillers hold no value.
+_WORD = r"[^\W\d_](?:[^\W\d_]|['’-]){0,24}"
+_FILLERS = rf"(?:[ ]{{1,3}}{_WORD}){{0,5}}?"
+_FOREIGN = r"(?:[ ]{1,3}[^\x00-\x7f]{1,24}){0,3}?"
+_SIGN = r"[ ]{0,2}[:：=—–]"
+_PLAIN = r"[!#-&*-;=?-_a-~]"
+_VALUE = rf"""
+    [«“„「『‘]?(?P<quote>\*\*|``?|["'])?
+    (?P<secret>(?(quote)(?:(?!(?P=quote))[!-~])++|{_PLAIN}{{5,127}}(?<![.,:;?*])))
+"""
+
+
+def _told(anchors: tuple[str, ...], source: str, *keywords: str) -> Pattern:
+    return Pattern(
+        name="password",
+        source=source + _VALUE,
+        flags=_FLAGS,
+        keywords=tuple(keywords or (anchor.split()[0] for anchor in anchors)),
+        accepts=_is_told,
+        anchors=anchors,
+    )
+
+
+def _is_told(match: re.Match[str]) -> bool:
+    return is_told(match["secret"][:JUDGED])
+
+
+def _with_a_verb(words: str, verbs: str) -> str:
+    return rf"""
+        (?<!\w)(?:{words})(?!\w)
+        (?:{_FILLERS}(?:[ ]{{1,3}}|(?='))(?:{verbs})[ ]{{1,3}}|{_FILLERS}{_SIGN}[ ]{{0,3}})
+    """
+
+
+def _without_a_verb(words: str) -> str:
+    return rf"(?<![A-Za-z])(?:{words})(?!\w){_FOREIGN}(?:{_SIGN})?[ ]{{1,3}}"
+
+
+def _unspaced(words: str, verbs: str) -> str:
+    return rf"(?:{words})[^\x00-\x7f\s，。、！]{{0,12}}?[ ]?(?:{verbs})[ ]{{0,2}}"
+
+
+# "changed from old to new": the new one first, while the words before it still stand.
+_CHANGED: Final = rf"""
+    \bpass(?:word|phrase|code|wd)\b{_FILLERS}[ ]from[ ][!-~]{{3,64}}[ ]to[ ]
+"""
+# "use … as the password", "… ist mein Passwort".
+_CLAIMS: Final = (
+    ("as", "my"),
+    ("as", "the"),
+    ("as", "our"),
+    ("is", "my"),
+    ("is", "the"),
+    ("is", "our"),
+    ("is", "your"),
+    ("was", "my"),
+    ("was", "the"),
+    ("ist", "mein"),
+    ("ist", "das"),
+    ("est", "mon"),
+    ("est", "le"),
+    ("es", "mi"),
+    ("es", "la"),
+    ("é", "a"),
+    ("é", "minha"),
+    ("è", "la"),
+    ("is", "mijn"),
+    ("is", "het"),
+    ("to", "moje"),
+)
+_BEFORE_THE_WORD: Final = rf"""
+    (?<!\S)(?P<quote>[`"'])?(?P<secret>{_PLAIN}{{6,127}}+)(?(quote)(?P=quote))
+    [ ](?:{"|".join(f"{verb}[ ]{whose}" for verb, whose in _CLAIMS)})[ ](?:{_WORD}[ ]){{0,2}}?
+    (?:password|passwort|kennwort|mot[ ]de[ ]passe|contraseña|clave|senha|wachtwoord|hasło|passphrase)\b
+"""
+# "my password, …, is in the safe".
+_BETWEEN_COMMAS: Final = r"\b(?:my|the|our)[ ]pass(?:word|phrase),[ ]"
+# "bob / … (prod login)", "credentials: bob:…", "user bob, pw …".
+_PAIR: Final = rf"""
+    \b(?:log-?ins?|credentials?|creds|account|zugangsdaten|zugang|identifiants?|credenciales|credenciais
+        |credenziali|accesso|user(?:name)?)\b
+    (?:[ ](?:is|are|for|{_WORD})){{0,3}}?[ ]?[:=]?[ ][\w.@+-]{{1,40}}(?:[ ]?[/|][ ]?|:|,[ ](?:pw|pass|password)[ ])
+"""
+_LABELLED: Final = r"(?<![^\s>*-])(?:pass|pw|pin)[ \t]{0,4}[:=][ \t]{0,4}"
+_FOR_A_LOGIN: Final = rf"(?<!\S)[\w.@+-]{{1,40}}[ ]/[ ](?P<secret>{_PLAIN}{{6,64}})[ ]\((?:{_WORD}[ ]){{0,3}}(?:login|account|credentials)"
+
+PROSE: Final[tuple[Pattern, ...]] = (
+    _told(("pass",), _CHANGED, "from"),
+    *(_told(anchors, _with_a_verb(words, verbs)) for anchors, words, verbs in _WITH_A_VERB),
+    *(_told(anchors, _without_a_verb(words)) for anchors, words in _WITHOUT_A_VERB),
+    *(_told(anchors, _unspaced(words, verbs)) for anchors, words, verbs in _UNSPACED),
+    _told(("my pass", "the pass", "our pass"), _BETWEEN_COMMAS, "password,", "passphrase,"),
+    _told(
+        ("login", "log-in", "cred", "account", "zugang", "identifiant", "accesso", "user"), _PAIR
+    ),
+    _told(("pass", "pw", "pin"), _LABELLED),
+    Pattern(
+        name="password",
+        source=_BEFORE_THE_WORD,
+        flags=_FLAGS,
+        keywords=(
+            "passw",
+            "kennwort",
+            "passe",
+            "contrase",
+            "clave",
+            "senha",
+            "wachtw",
+            "passphrase",
+        ),
+        phrases=tuple(f" {verb} {whose}" for verb, whose in _CLAIMS),
+        accepts=_is_told,
+    ),
+    Pattern(
+        name="password",
+        source=_FOR_A_LOGIN,
+        flags=_FLAGS,
+        keywords=("login)", "account)", "credentials)"),
+        accepts=_is_told,
+    ),
+)
