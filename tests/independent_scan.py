@@ -61,6 +61,12 @@ def listed(folder: Path) -> Iterator[tuple[str, bytes]]:
         at = end + 2 + int(size)
 
 
+def unreachable(folder: Path) -> list[str]:
+    """Return the objects of a session that no reference, reflog or index reaches."""
+    out = git(["-C", str(folder), "fsck", "--unreachable", "--no-progress", "--full"])
+    return [line for line in out.decode().splitlines() if line.startswith("unreachable ")]
+
+
 def git(arguments: list[str], data: bytes = b"") -> bytes:
     done = subprocess.run(["git", *arguments], input=data, capture_output=True, check=True)
     return done.stdout

@@ -12,16 +12,18 @@ from typing import Final, NamedTuple
 
 from smp_git import incoming
 from smp_git.erasure import journal, pages
+from smp_git.erasure.judge import Judge
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
 from smp_git.errors import InvalidError
 from smp_git.format.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
-from smp_git.git import command, disk, packs, storage
-from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId
+from smp_git.git import command, disk, gc, packs, staging, storage
+from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
+from smp_git.local import Local
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -64,29 +66,51 @@ class Removed(NamedTuple):
 
 
 def dead(repository: Repository, rewriter: Rewriter, tips: Iterable[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
-    """Return the objects that the rewritten history left behind, and strays that hold it.
+    """Return the objects that nothing reaches: no reference, no stash, not Git's index.
 
-    `tips` reach all that lives; `holds` says whether the bytes of a file or message hold
-    text of the deleted.
+    What was written since this deletion began may be on its way into a reference: it stays
+    unless it holds the deleted, which `holds` tells of the bytes of a file or message.
     """
-    alive = _alive(repository, set(tips))
-    left = rewriter.replaced - alive
-    strays = _everything(repository.git / "objects") - alive - left
-    if strays:
-        left |= _strays(repository.raw, strays, left, known, holds)
-    return left
+    git = repository.git
+    there = _everything(git / "objects")
+    staged = staging.named(git)
+    edited = map(bytes.fromhex, Local(git).left_alone().values())
+    alive = _alive(repository, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
+    unreachable = there - alive
+    fresh = _fresh(git, unreachable)
+    gone = unreachable - fresh | (rewriter.replaced - alive)
+    return gone | _strays(repository.raw, fresh - gone, gone, Judge(known), holds)
 
 
 def _everything(objects: Path) -> set[bytes]:
     """Return the id of every object on the disk."""
     found = {name for name, _ in packs.loose(objects)}
-    for index in (objects / "pack").glob("*.idx"):
+    for index in packs.indexes(objects):
         found.update(packs.names(index))
     return found
 
 
+def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
+    """Return those objects that were written, or asked for by a writer, since the deletion began."""
+    since = gc.kept_out_since(git)
+    found = {
+        name for name, path in packs.loose(git / "objects") if name in names and _age(path) >= since
+    }
+    for index in packs.indexes(git / "objects"):
+        if _age(index) >= since:
+            found.update(names.intersection(packs.names(index)))
+    return found
+
+
+def _age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
-    """Return everything that some commits and tags reach."""
+    """Return everything that some commits, tags and trees reach."""
     listed = command.reachable(repository.git, tips)
     if listed is not None:
         return listed
@@ -102,56 +126,51 @@ def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
             found.update(each for mode, _, each in pages.entries(data) if mode != FOLDER)
             stack += [each for mode, _, each in pages.entries(data) if mode == FOLDER]
         else:
-            stack += _needed(kind, data, Tombstones())[0]
+            stack += _needed(kind, data)
     return found
 
 
-def _strays(read: Read, strays: set[bytes], left: set[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
-    """Return the unreachable objects that hold the deleted, or need one that does."""
+def _strays(read: Read, strays: set[bytes], left: set[bytes], judge: Judge, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+    """Return those objects that hold the deleted, or need one that does or that is gone."""
     found: set[bytes] = set()
     needs: dict[bytes, list[bytes]] = {}
     for name in strays:
         kind, data = read(name)
-        needed, named = _needed(kind, data, known)
-        needs[name] = needed
-        found.update(each for each in named if each in strays)
-        if named or (kind in (BLOB, TAG) and _holds_blob(data, known)) or (kind != TREE and holds(data)):  # fmt: skip
-            found.add(name)
-        if kind == COMMIT and any(known.limit_of_text(each) for each in mentions(raw_commit(data).message)):  # fmt: skip
+        needs[name] = _needed(kind, data)
+        if kind == TREE:
+            gone = (entry.id for entry in pages.entries(data) if _is_gone_file(entry.name, judge))
+            found.update(strays.intersection(gone))
+        elif _holds(kind, data, judge) or holds(data):
             found.add(name)
     while more := [n for n in strays - found if any(e in found or e in left for e in needs[n])]:
         found.update(more)
     return found
 
 
-def _needed(kind: bytes, data: bytes, known: Tombstones) -> tuple[list[bytes], list[bytes]]:
-    """Return the objects that an object names, and those it names as a gone memory's file."""
+def _needed(kind: bytes, data: bytes) -> list[bytes]:
+    """Return the objects that an object names."""
     if kind == COMMIT:
         raw = raw_commit(data)
-        return [raw.tree, *raw.parents], []
+        return [raw.tree, *raw.parents]
     if kind == TAG:
-        return [bytes.fromhex(data[7:47].decode())], []
-    if kind != TREE:
-        return [], []
-    entries = pages.entries(data)
-    named = [entry.id for entry in entries if _is_gone_file(entry.name, known)]
-    return [entry.id for entry in entries], named
+        return [bytes.fromhex(data[7:47].decode())]
+    return pages.children(data) if kind == TREE else []
 
 
-def _is_gone_file(name: bytes, known: Tombstones) -> bool:
+def _is_gone_file(name: bytes, judge: Judge) -> bool:
     stem, _, suffix = name.rpartition(b".")
-    return suffix in (b"yaml", b"md") and known.limit_of_text(stem) > 0
+    return suffix in (b"yaml", b"md") and judge.concerns(stem)
 
 
-def _holds_blob(data: bytes, known: Tombstones) -> bool:
-    """Whether a file is a version of a gone memory, or an index with its line."""
-    name = pages.own_id(data)
-    if name:
-        number = pages.generation(data, has_front_matter=data.startswith(b"---"))
-        return number <= known.limit_of_text(name)
+def _holds(kind: bytes, data: bytes, judge: Judge) -> bool:
+    """Whether a file is of a gone memory or an index with its line, or a message names it."""
+    if kind == COMMIT:
+        return any(map(judge.concerns, mentions(raw_commit(data).message)))
+    if judge.is_dead_file(data):
+        return True
     if b'"id"' not in data and b"id:" not in data:
         return False
-    return any(item.generation <= known.limit_of_text(item.id) for item in pages.items(data)[1])
+    return any(map(judge.is_dead_item, pages.items(data)[1]))
 
 
 # Objects
@@ -174,7 +193,7 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
     """Return the packs that hold a dead object."""
     return [
         index.with_suffix(".pack")
-        for index in sorted((objects / "pack").glob("*.idx"))
+        for index in packs.indexes(objects)
         if not gone.isdisjoint(packs.names(index))
     ]
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pygit2
 from pygit2.enums import FileMode
 
 from smp_git.errors import FormatError
 from smp_git.git import disk
-from smp_git.git.indexfile import PlainIndex, is_whole, plain
+from smp_git.git.indexfile import PlainIndex, cached_trees, is_whole, plain
 from smp_git.git.objects import BLOB, Child, ObjectId, object_id
 from smp_git.git.repository import Repository
 
@@ -126,6 +126,22 @@ def staged(file: Path) -> dict[str, Child]:
         return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
     except pygit2.GitError as error:
         raise FormatError(f"Git's index {file} cannot be read: {error}", hint="git update-index --index-version 2 writes it in a plain form") from error  # fmt: skip
+
+
+class Named(NamedTuple):
+    """The objects that Git's index of a session names."""
+
+    blobs: frozenset[bytes]
+    trees: frozenset[bytes]
+
+
+def named(git: Path) -> Named:
+    """Return the objects that Git's index keeps in use, though no commit names them."""
+    file = git / "index"
+    if not file.exists():
+        return Named(frozenset(), frozenset())
+    blobs = (bytes.fromhex(child.id) for child in staged(file).values())
+    return Named(frozenset(blobs), frozenset(cached_trees(file.read_bytes())))
 
 
 def put(repository: Repository, entries: Mapping[str, ObjectId | None], index_file: Path | None = None) -> bool:  # fmt: skip
