@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -136,10 +137,15 @@ def _stranger(path: str) -> InvalidFileError:
 
 
 def _walk(folder: Path, top: Path) -> Iterator[tuple[str, Path]]:
-    for entry in folder.iterdir():
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        # Too deep or closed to us: no memory of this session is there.
+        return
+    for entry in entries:
         if folder == top and entry.name in (".git", ".DS_Store"):
             continue
-        if entry.is_dir() and not entry.is_symlink():
+        if not entry.is_symlink() and os.path.isdir(entry):  # noqa: PTH112 - a name that is too long is none
             yield from _walk(entry, top)
         else:
             yield entry.relative_to(top).as_posix(), entry
