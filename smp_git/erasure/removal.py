@@ -39,7 +39,7 @@ _STALE_FOLDERS: Final = (
 )  # fmt: skip
 _STALE_PATTERNS: Final = (
     "sharedindex.*", "objects/pack/multi-pack-index-*", "objects/pack/tmp_*", "objects/pack/.tmp-*",
-    "objects/*/tmp_obj*", "objects/tmp_*", "*.stash.*", "*~", ".*.sw?",
+    "objects/*/tmp_obj*", "objects/tmp_[!o]*", "objects/tmp_obj_*", "*.stash.*", "*~", ".*.sw?",
 )  # fmt: skip
 _LEFT: Final = "left.json"
 # What `.git/smp` keeps that holds no content; everything else there is a cache.
@@ -253,20 +253,40 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
 def tidy(git: Path, known: Tombstones) -> None:
     """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
     incoming.sweep(git)
-    for name in _STALE:
-        (git / name).unlink(missing_ok=True)
-    for name in _STALE_FOLDERS:
-        shutil.rmtree(git / name, ignore_errors=True)
+    for name in (*_STALE, *_STALE_FOLDERS):
+        _drop(git / name)
     for pattern in _STALE_PATTERNS:
         for path in git.glob(pattern):
-            if path.is_file():
-                path.unlink(missing_ok=True)
-    for pack in (git / "objects/pack").glob("pack-*.pack"):
-        # Whoever was to make its index died; nobody reads it, and no scan would look into it.
-        if not any(pack.with_suffix(suffix).exists() for suffix in (".idx", ".keep")):
-            pack.unlink()
+            _drop(path)
+    for quarantine in (git / "objects").glob("tmp_objdir-*"):
+        # At once, so that a push that fills it at this moment fails as a whole.
+        aside = git / "smp" / quarantine.name
+        quarantine.rename(aside)
+        _drop(aside)
+    _drop_halves(git / "objects" / "pack")
     _drop_logs(git / "logs")
     _tidy_local(git / "smp", known)
+
+
+def _drop(path: Path) -> None:
+    """Remove a file, or a folder with everything in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _drop_halves(folder: Path) -> None:
+    """Remove packs without an index and indexes without a pack: whoever made them died.
+
+    Nobody reads them, and no scan of objects would look into them.
+    """
+    for pack in folder.glob("*.pack"):
+        if not any(pack.with_suffix(suffix).exists() for suffix in (".idx", ".keep")):
+            _drop(pack)
+    for index in folder.glob("*.idx"):
+        if not index.with_suffix(".pack").exists():
+            _drop(index)
 
 
 def _drop_logs(logs: Path) -> None:
@@ -361,8 +381,14 @@ def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
         for page in names:
             for name in _named(folder / page):
                 own = parse_path(f"{page}/{name}")
-                if own is None and name != INDEX and _is_copy(name, page, known, agents):
-                    yield folder / page / name
+                file = folder / page / name
+                if (
+                    own is None
+                    and name != INDEX
+                    and _is_copy(name, page, known, agents)
+                    and not file.is_dir()
+                ):
+                    yield file
 
 
 def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool:
