@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from smp_git.erasure import guards, journal, proof, removal
+from smp_git.erasure.finder import Search
 from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.needles import Version, needles
@@ -317,14 +318,9 @@ def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> 
 
 
 def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:  # fmt: skip
-    texts = needles(known, versions).texts
-    gone = removal.dead(
-        plan.repository,
-        plan.rewriter,
-        tips,
-        known,
-        lambda data: any(each in data for each in texts),
-    )
+    wanted = needles(known, versions)
+    holds = Search(wanted.texts, wanted.phrases).is_in
+    gone = removal.dead(plan.repository, plan.rewriter, tips, known, holds)
     return removal.remove_objects(plan.repository, plan.rewriter, gone)
 
 

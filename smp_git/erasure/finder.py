@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import Final
 
+from smp_git.erasure.phrases import Phrase, PhraseFinder
+
 # Fewer texts are searched faster one by one.
 _FEW: Final = 24
 # A text of so many bytes holds, wherever it stands, eight that begin at a multiple of eight.
@@ -66,3 +68,27 @@ def _numbers(text: bytes, shift: int) -> memoryview:
     """Return eight bytes and eight bytes of a text as numbers, from `shift` on."""
     stop = shift + (len(text) - shift) // _WIDTH * _WIDTH
     return memoryview(text)[shift:stop].cast("Q")
+
+
+class Search:
+    """Looks for texts byte for byte, and for phrases word for word."""
+
+    def __init__(self, texts: Iterable[bytes], phrases: Iterable[Phrase]) -> None:
+        self._texts = Finder(texts)
+        self._phrases = PhraseFinder(phrases)
+        self.reach = self._phrases.reach
+
+    def __bool__(self) -> bool:
+        return bool(self._texts) or bool(self._phrases)
+
+    def found(self, data: bytes) -> tuple[set[bytes], set[Phrase]]:
+        """Return the texts and the phrases that stand in `data`."""
+        return self._texts.found(data), self._phrases.found(data)
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether any of them stands in `data`."""
+        return self._texts.is_in(data) or self._phrases.is_in(data)
+
+    def is_in_words(self, data: bytes) -> bool:
+        """Whether any of the phrases stands in `data`, such as the name of a file."""
+        return self._phrases.is_in(data)
