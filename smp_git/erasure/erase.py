@@ -14,6 +14,7 @@ from smp_git.erasure import guards, journal, proof, removal
 from smp_git.erasure.finder import Search
 from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
+from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
 from smp_git.erasure.proof import Proof
@@ -132,7 +133,7 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
         commit=done.commit,
         counts=_counts(done),
         proof=found,
-        out_of_reach=_out_of_reach(writer.reader.repository, done.plan),
+        out_of_reach=_out_of_reach(writer.reader.repository, done.plan, Names(done.versions)),
         seconds=clock.laps,
     )
 
@@ -352,13 +353,13 @@ def _counts(done: _Done) -> Counts:
     )
 
 
-def _out_of_reach(repository: Repository, plan: Plan) -> tuple[str, ...]:
+def _out_of_reach(repository: Repository, plan: Plan, names: Names) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
     remotes = sorted(repository.remotes())
     moved = [name.removeprefix(TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
     return (
         *(f"remote {name}: holds it until it is synced" for name in remotes),
-        *(f"tag {name}: who has fetched it keeps it until its next sync" for name in moved if remotes),
+        *(f"tag {names.file(name)}: who has fetched it keeps it until its next sync" for name in moved if remotes),
         *(f"submodule {name}: a repository of its own, not looked into" for name in _submodules(repository)),
         "clones, backups and file system snapshots made before",
     )  # fmt: skip

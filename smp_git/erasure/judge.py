@@ -51,6 +51,11 @@ class Judge:
         return found
 
 
+def how_many(known: Tombstones) -> int:
+    """Return of how many memories a life is over."""
+    return sum(each.last.number - each.first.number + 1 for each in known.items)
+
+
 def own_id(data: bytes) -> bytes:
     """Return the id that a file says of itself, whatever is above it, or nothing."""
     found = pages.own_id(data)
