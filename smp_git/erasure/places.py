@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.memory import KINDS
+
 
 class Care(Enum):
     """What becomes of the deleted in a place, and how that is proved."""
@@ -35,13 +37,14 @@ class Place(NamedTuple):
 
 
 _SESSION: Final = "{session}"
+BESIDE: Final = f"{_SESSION}/**"
 # The first that fits counts.
 PLACES: Final = (
     Place("config.yaml", Care.NOTHING, "the settings"),
     Place(".config.yaml.tmp", Care.PASSING, "the settings, being written"),
     Place(".gitignore", Care.NOTHING, "keeps the store out of a project's own commits"),
-    Place("current", Care.NOTHING, "which session a terminal means"),
-    Place("*lock", Care.NOTHING, "locks of the store"),
+    Place(".current/*", Care.NOTHING, "which session a terminal means"),
+    Place(".lock/*", Care.NOTHING, "locks of the store"),
     Place("audit.jsonl", Care.SEARCHED, "who deleted what, and reasons"),
     Place(f"deleted/{_SESSION}/.new-*/**", Care.PASSING, "a copy that is being sealed"),
     Place(f"deleted/{_SESSION}/.kept-*/**", Care.PASSING, "a copy whose deletion is under way"),
@@ -51,18 +54,30 @@ PLACES: Final = (
     Place(f"deleted/{_SESSION}/*/*.sealed", Care.SEALED, "the copy that can be restored"),
     Place(f"deleted/{_SESSION}/*/session/**", Care.WHOLE, "a session that was deleted"),
     Place(f"{_SESSION}/.git/objects/**", Care.REWRITTEN, "history"),
-    Place(f"{_SESSION}/.git/smp/*", Care.DROPPED, "what a replica keeps for itself; smp_git/local.py has the names"),
-    Place(f"{_SESSION}/.git/smp/**", Care.DROPPED, "caches"),
+    Place(f"{_SESSION}/.git/smp/**", Care.DROPPED, "what a replica keeps for itself; smp_git/local.py has the names"),
     Place(f"{_SESSION}/.git/syncing/**", Care.PASSING, "what a sync has fetched"),
     Place(f"{_SESSION}/.git/erasing/lock", Care.NOTHING, "the lock of deletions"),
-    Place(f"{_SESSION}/.git/logs/**", Care.DROPPED, "the logs of references"),
+    Place(f"{_SESSION}/.git/logs/**", Care.DROPPED, "the logs of references; the stash's is rewritten"),
     Place(f"{_SESSION}/.git/refs/**", Care.REWRITTEN, "references, those for rescue too"),
     Place(f"{_SESSION}/.git/packed-refs", Care.REWRITTEN, "references"),
     Place(f"{_SESSION}/.git/index", Care.REWRITTEN, "what a person staged"),
+    Place(f"{_SESSION}/.git/HEAD", Care.NOTHING, "which branch is checked out"),
     Place(f"{_SESSION}/.git/hooks/*", Care.SEARCHED, "hooks"),
     Place(f"{_SESSION}/.git/info/*", Care.SEARCHED, "what Git leaves out and how it merges"),
-    Place(f"{_SESSION}/.git/*", Care.SEARCHED, "Git's own files; what is left of earlier commands is dropped"),
-    Place(f"{_SESSION}/**", Care.REWRITTEN, "memories and what a person put beside them"),
+    Place(f"{_SESSION}/.git/config", Care.SEARCHED, "settings and remotes"),
+    Place(f"{_SESSION}/.git/description", Care.SEARCHED, "Git's word about a repository"),
+    Place(f"{_SESSION}/.git/*.lock", Care.PASSING, "Git's locks"),
+    Place(f"{_SESSION}/.git/gc.*", Care.DROPPED, "what Git's gc says of itself"),
+    Place(f"{_SESSION}/.git/*_HEAD", Care.DROPPED, "where Git's last commands began"),
+    Place(f"{_SESSION}/.git/*MSG", Care.DROPPED, "messages of Git's last commands"),
+    Place(f"{_SESSION}/.git/*_RR", Care.DROPPED, "resolutions of conflicts"),
+    *(Place(f"{_SESSION}/{kind.folder}/**", Care.REWRITTEN, f"each {kind.name}, and its page's index") for kind in KINDS.values()),
+    Place(f"{_SESSION}/metadata.yaml", Care.SEARCHED, "what is known of the session"),
+    Place(f"{_SESSION}/tombstones.yaml", Care.NOTHING, "what was deleted"),
+    Place(f"{_SESSION}/replicas/*.yaml", Care.NOTHING, "who writes here"),
+    Place(f"{_SESSION}/.gitattributes", Care.NOTHING, "how Git merges"),
+    Place(f"{_SESSION}/.gitignore", Care.NOTHING, "what Git leaves out"),
+    Place(BESIDE, Care.SEARCHED, "what a person put beside the memories"),
 )  # fmt: skip
 # Where sessions are, from the store on.
 _HOMES: Final = ("active/*", "global")
