@@ -8,9 +8,8 @@ enough, as an address or a code has.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import compress, groupby
+from itertools import groupby
 from typing import Final, NamedTuple
 
 Phrase = tuple[bytes, ...]
@@ -23,9 +22,8 @@ _DIGIT: Final = 2
 # A longer line is looked for in parts, so that a part of it is found too.
 _MOST_WORDS: Final = 32
 _LONGEST_WORD: Final = 512
-# So much is taken apart at a time; what overlaps holds a whole phrase.
-_PART: Final = 1 << 20
-_OVERLAP: Final = _MOST_WORDS * (_LONGEST_WORD + 64)
+# No phrase is longer, whatever stands between its words.
+LONGEST: Final = _MOST_WORDS * (_LONGEST_WORD + 64)
 _WORDS: Final = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() else 32  # noqa: PLR2004 - from there on it is no ASCII
     for byte in bytes(range(256)).lower()
@@ -54,7 +52,7 @@ def phrases_of(lines: Iterable[bytes]) -> Phrases:
     short: set[Phrase] = set()
     run: list[Phrase] = []
     for row in rows:
-        if _size(row) >= _LONG:
+        if size_of(row) >= _LONG:
             _end(run, phrases, short)
             phrases.update(_parts(row))
         else:
@@ -88,7 +86,7 @@ def _enough(run: list[Phrase], at: int) -> int | None:
     """Return up to where lines from `at` on are long enough together, None if they end before."""
     size = -1
     for end in range(at, len(run)):
-        size += _size(run[end]) + 1
+        size += size_of(run[end]) + 1
         if size >= _LONG:
             return end + 1
     return None
@@ -100,58 +98,17 @@ def _parts(row: Phrase) -> Iterator[Phrase]:
         stretch = tuple(group) if is_word else ()
         for at in range(0, len(stretch), _MOST_WORDS):
             part = stretch[max(0, min(at, len(stretch) - _MOST_WORDS)) : at + _MOST_WORDS]
-            if _size(part) >= _LONG:
+            if size_of(part) >= _LONG:
                 yield part
 
 
 def is_telling(row: Phrase) -> bool:
     """Whether a short row of words is no chance: it has many letters, or digits among them."""
-    size = _size(row)
+    size = size_of(row)
     digits = sum(48 <= byte <= 57 for word in row for byte in word)  # noqa: PLR2004 - 0 to 9
     return size >= _LEAST and size + _DIGIT * digits >= _TELLING
 
 
-def _size(row: Phrase) -> int:
+def size_of(row: Phrase) -> int:
+    """Return how many bytes a phrase has, with one between two words."""
     return sum(map(len, row)) + len(row) - 1
-
-
-class PhraseFinder:
-    """Looks for phrases, by the rarest word of each."""
-
-    def __init__(self, phrases: Iterable[Phrase]) -> None:
-        wanted = set(phrases)
-        shared = Counter(word for phrase in wanted for word in set(phrase))
-        self._anchors: dict[bytes, dict[tuple[int, int], set[Phrase]]] = {}
-        for phrase in wanted:
-            at = min(
-                range(len(phrase)), key=lambda place: (shared[phrase[place]], -len(phrase[place]))
-            )
-            places = self._anchors.setdefault(phrase[at], {})
-            places.setdefault((at, len(phrase)), set()).add(phrase)
-        longest = max(map(_size, wanted), default=0)
-        # Around what is new so much is looked at besides: what is between words counts too.
-        self.reach = min(2 * longest + 64, _OVERLAP) if wanted else 0
-
-    def __bool__(self) -> bool:
-        return bool(self._anchors)
-
-    def found(self, data: bytes) -> set[Phrase]:
-        """Return the phrases that stand in `data`."""
-        return set(self._each(data))
-
-    def is_in(self, data: bytes) -> bool:
-        """Whether any of the phrases stands in `data`."""
-        return next(self._each(data), None) is not None
-
-    def _each(self, data: bytes) -> Iterator[Phrase]:
-        if not self._anchors:
-            return
-        for at in range(0, max(len(data), 1), _PART):
-            yield from self._in_part(words(data[max(0, at - _OVERLAP) : at + _PART]))
-
-    def _in_part(self, row: list[bytes]) -> Iterator[Phrase]:
-        for place in compress(range(len(row)), map(self._anchors.__contains__, row)):
-            for (offset, length), wanted in self._anchors[row[place]].items():
-                start = place - offset
-                if start >= 0 and (found := tuple(row[start : start + length])) in wanted:
-                    yield found

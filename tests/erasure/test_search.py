@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smp_git import Session
-from smp_git.erasure.phrases import PhraseFinder, phrases_of, words
+from smp_git.erasure.finder import PhraseFinder
+from smp_git.erasure.phrases import phrases_of, words
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words
