@@ -40,6 +40,11 @@ _BUNDLE: Final = re.compile(rb"# v[23] git bundle\n")
 _LONGEST_HEADER: Final = 1 << 20
 _LOOSE: Final = re.compile(r"(?:.*/)?[0-9a-f]{2}/[0-9a-f]{38}")
 _TAR: Final = slice(257, 262)
+_PER_MEMBER: Final = 512
+# Where a zip archive says how long the list of its files is; with 64 bits it says -1 there.
+_ZIP_TAIL: Final = (1 << 16) + 22
+_ZIP_END: Final = b"PK\x05\x06"
+_LARGEST_LIST: Final = 8 << 20
 # What this program does not open.
 _CLOSED: Final = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
@@ -191,12 +196,24 @@ def _tar(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator
 
 
 def _zip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    _check_number(file)
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             yield Inner(BLOB, member.filename.encode("utf-8", "replace") + b"\n" + member.comment)
             if not member.is_dir():
                 with archive.open(member) as inside:
                     yield from _peeked(inside, member.filename, member.file_size, scratch, budget, depth)  # fmt: skip
+
+
+def _check_number(file: IO[bytes]) -> None:
+    """Raise ClosedError if listing a zip archive would take the memory."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - _ZIP_TAIL))
+    tail = file.read(_ZIP_TAIL)
+    file.seek(0)
+    at = tail.rfind(_ZIP_END)
+    if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_LIST:
+        raise ClosedError("an archive of very many files")
 
 
 def _peeked(inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip

@@ -312,17 +312,25 @@ def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> 
     if not staging.expel(
         repository, tree, lambda path, blob: is_staged_gone(path, blob, known, repository)
     ):
-        raise LockedError(
-            f"another Git process holds the index of session {repository.path.name}",
-            hint="the deletion is finished when the session is opened next",
-        )
+        raise _index_held(repository)
+
+
+def _index_held(repository: Repository) -> LockedError:
+    return LockedError(
+        f"another Git process holds the index of session {repository.path.name}",
+        hint="the deletion is finished when the session is opened next",
+    )
 
 
 def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:  # fmt: skip
     wanted = needles(known, versions)
     holds = Search(wanted.texts, wanted.phrases).is_in
-    gone = removal.dead(plan.repository, plan.rewriter, tips, known, holds)
-    return removal.remove_objects(plan.repository, plan.rewriter, gone)
+    # What is staged now may be an object that was there and that nothing names yet.
+    with staging.held(plan.repository.git) as mine:
+        if not mine:
+            raise _index_held(plan.repository)
+        gone = removal.dead(plan.repository, plan.rewriter, tips, known, holds)
+        return removal.remove_objects(plan.repository, plan.rewriter, gone)
 
 
 def _tombstones(versions: Sequence[Version], order: _Order, known: Tombstones) -> Tombstones:

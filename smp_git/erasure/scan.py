@@ -349,17 +349,20 @@ def _paths(repository: Repository) -> dict[bytes, set[str]]:
         elif kind == COMMIT:
             raw = raw_commit(data)
             stack += raw.parents
-            _note_paths(repository, "", raw.tree, found, seen)
+            _note_paths(repository, raw.tree, found, seen)
     return found
 
 
-def _note_paths(repository: Repository, prefix: str, tree: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]) -> None:  # fmt: skip
-    if (prefix, tree) in seen:
-        return
-    seen.add((prefix, tree))
-    for entry in pages.entries(repository.raw(tree)[1]):
-        path = prefix + entry.name.decode("utf-8", "surrogateescape")
-        if entry.mode == FOLDER:
-            _note_paths(repository, f"{path}/", entry.id, found, seen)
-        else:
-            found.setdefault(entry.id, set()).add(path)
+def _note_paths(repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]) -> None:  # fmt: skip
+    stack = [("", root)]
+    while stack:
+        prefix, tree = stack.pop()
+        if (prefix, tree) in seen:
+            continue
+        seen.add((prefix, tree))
+        for entry in pages.entries(repository.raw(tree)[1]):
+            path = prefix + entry.name.decode("utf-8", "surrogateescape")
+            if entry.mode == FOLDER:
+                stack.append((f"{path}/", entry.id))
+            else:
+                found.setdefault(entry.id, set()).add(path)

@@ -121,6 +121,20 @@ def test_compressed_copy_in_history_is_found(session: Session, clock: Clock) -> 
     git(folder, "commit", "-q", "--no-verify", "-m", "no archive")
 
 
+def test_archives_of_very_many_files_take_no_memory(session: Session, clock: Clock) -> None:
+    folder = filled(session)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for number in range(90_000):
+            archive.writestr(f"a file of a rather long name that says nothing {number:060}", b"")
+    (folder / "many.zip").write_bytes(out.getvalue())
+    with Session(folder, clock) as opened:
+        proof = deleted(opened, clock, "DEC-0002").proof
+
+    assert proof.not_looked_into == ("many.zip: an archive of very many files",)
+    (folder / "many.zip").unlink()
+
+
 CLOSED: dict[str, tuple[bytes, str]] = {
     "7z": (b"7z\xbc\xaf\x27\x1c" + bytes(100), "a 7z archive"),
     "pdf": (b"%PDF-1.7 ", "a PDF"),
@@ -213,7 +227,7 @@ def test_large_files_take_neither_the_memory_nor_the_day(session: Session) -> No
     (folder / "bomb.gz").write_bytes(swelling * 2_000)
     (folder / "nested.zip").write_bytes(zipped(gzip.compress(bytes(300 << 20), 9), "b.gz"))
     with (folder / "history.bin").open("wb") as file:
-        file.truncate(80 << 20)
+        file.truncate(300 << 20)
     git(folder, "add", "history.bin")
     git(folder, "commit", "-q", "--no-verify", "-m", "large")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
+from smp_git.erasure import journal
 from smp_git.erasure.erase import Version, erase
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
@@ -95,6 +96,28 @@ def test_what_another_process_has_just_written_stays_unless_it_holds_the_deleted
     with Session(folder, clock) as opened:
         deleted(opened, clock, "DEC-0003")
     assert unreachable(folder) == []
+
+
+def test_nobody_stages_an_object_while_it_goes(session: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """It was there, unreachable, so that Git would write nothing and rely on it."""
+    folder = filled(session)
+    git_input(folder, b"of another thing\n", "hash-object", "-w", "--stdin")
+    (folder / "notes.txt").write_text("of another thing\n")
+    staged: list[int] = []
+
+    def reached(step: str) -> None:
+        if step == "loose removed":
+            done = subprocess.run(["git", "add", "notes.txt"], cwd=folder, capture_output=True, check=False)  # fmt: skip
+            staged.append(done.returncode)
+
+    monkeypatch.setattr(journal, "reached", reached)
+    with Session(folder, clock) as opened:
+        deleted(opened, clock, "DEC-0002")
+
+    assert staged == [128]
+    git(folder, "add", "notes.txt")
+    assert git(folder, "show", ":notes.txt") == "of another thing\n"
+    git(folder, "rm", "-qf", "notes.txt")
 
 
 def _is_there(folder: Path, name: str) -> bool:
