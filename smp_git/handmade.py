@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +39,7 @@ def find(snapshot: Snapshot, folder: Path) -> Handmade:
 
 def _found(snapshot: Snapshot, folder: Path) -> Handmade:
     committed = dict(snapshot.repository.files(snapshot.tree))
-    on_disk = dict(_walk(folder, folder))
+    on_disk = dict(_walk(folder))
     changed: dict[str, bytes | None] = {}
     strangers: list[str] = []
     stale: list[str] = []
@@ -135,14 +136,25 @@ def _stranger(path: str) -> InvalidFileError:
     return InvalidFileError(f"{shown}: no memory belongs at this path", hint=hint)
 
 
-def _walk(folder: Path, top: Path) -> Iterator[tuple[str, Path]]:
-    for entry in folder.iterdir():
-        if folder == top and entry.name in (".git", ".DS_Store"):
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            yield from _walk(entry, top)
-        else:
-            yield entry.relative_to(top).as_posix(), entry
+def _walk(top: Path) -> Iterator[tuple[str, Path]]:
+    stack = [top]
+    while stack:
+        folder = stack.pop()
+        for entry in _listed(folder):
+            if folder == top and entry.name in (".git", ".DS_Store"):
+                continue
+            if not entry.is_symlink() and os.path.isdir(entry):  # noqa: PTH112 - a name that is too long is none
+                stack.append(entry)
+            else:
+                yield entry.relative_to(top).as_posix(), entry
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        # Too deep or closed to us: no memory of this session is there.
+        return []
 
 
 def _read(path: Path | None) -> bytes | None:

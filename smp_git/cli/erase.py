@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,8 +18,12 @@ from smp_git.session import Session
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
+    from smp_git.erasure.proof import Proof
+    from smp_git.recovery.purge import Purged
     from smp_git.recovery.redaction import Redaction
 
+# The status that says that something of the deleted is left.
+_FOUND: Final = 9
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
 SomeIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
 SessionId = Annotated[str, typer.Argument(metavar="ID", help="The whole id of a session")]
@@ -53,7 +57,7 @@ def delete(
     """Delete memories, out of the whole history
 
     They can be restored until the deadline, which the receipt names. All criteria that
-    are given must hold.
+    are given must hold. Exits with 9 if something is left.
     """
     wanted = text_from(text, None) if text is not None else None
     with session_of(ctx) as session:
@@ -65,7 +69,8 @@ def delete(
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
         receipt = session.delete(plan.ids, reason=reason, by=asker(ctx, by), purge=purge)
-    return emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
+    emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
+    return _tell(receipt.proof)
 
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
@@ -77,7 +82,6 @@ def _receipt(found: Mapping[str, Any]) -> str:
     """Return a receipt, as it is kept, for people."""
     counts, proof = found["counts"], found["proof"]
     fate = f"until {found['deadline']}" if found["deadline"] else "never again"
-    seen = "nothing found" if proof["clean"] else f"found at {', '.join(proof['hits'])}"
     removed = [
         _count(counts["versions"], "version"),
         f"{_count(counts['commits_rewritten'], 'commit')} rewritten",
@@ -86,12 +90,30 @@ def _receipt(found: Mapping[str, Any]) -> str:
     lines = [
         f"deleted {', '.join(found['ids'])}",
         f"  {', '.join(removed)}",
-        f"  searched {_count(proof['objects'], 'object')} and {_count(proof['files'], 'file')}: {seen}",
+        *(f"  {line}" for line in _proof(proof)),
         f"  restorable {fate}",
         *(f"  also stands in {name}" for name in proof["also_in"]),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _proof(proof: Mapping[str, Any]) -> list[str]:
+    """Return what a proof says: what was not searched, where nothing was, what was found."""
+    what = "ids and texts" if proof["text_searched"] else "ids only"
+    seen = "nothing found" if proof["clean"] else f"found at {', '.join(proof['hits'])}"
+    searched = f"{_count(proof['objects'], 'object')} and {_count(proof['files'], 'file')}"
+    return [
+        *(f"not searched: {each}" for each in proof.get("not_searched", ())),
+        *(f"not looked into: {each}" for each in proof.get("not_looked_into", ())),
+        f"searched {searched} for {what}: {seen}",
+    ]
+
+
+def _tell(proof: Proof | None) -> None:
+    """Say by the exit status that something is left."""
+    if proof is not None and not proof.clean:
+        raise typer.Exit(_FOUND)
 
 
 def _kept_receipt(found: Mapping[str, Any]) -> str:
@@ -169,7 +191,8 @@ def purge(
 ) -> None:  # fmt: skip
     """Make deleted memories unrecoverable
 
-    Their sealed copies and the keys of those are destroyed. A purge is final.
+    Their sealed copies and the keys of those are destroyed. A purge is final. Exits with 9
+    if something of memories that were named is left in the session.
     """
     who = asker(ctx, by)
     if ids:
@@ -181,16 +204,25 @@ def purge(
                 emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in plan.ids))  # fmt: skip
                 return _confirm(yes=dry_run)
             done = session.purge(ids, reason=reason, by=who)
-    else:
-        if now or expired == bool(older_than):
-            raise InvalidError("nothing says what to purge", hint="ids with --now, --expired, or --older-than")  # fmt: skip
-        store = store_of(ctx)
-        if dry_run or (older_than and not yes):
-            plan = store.purge_expired(older_than=older_than, dry_run=True)
-            emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions)) or "nothing to purge")  # fmt: skip
-            return _confirm(yes=dry_run)
-        done = store.purge_expired(older_than=older_than, by=who)
-    return emit(ctx, done.as_json(), lambda: "\n".join(f"purged {name}" for name in (*done.ids, *done.sessions)) or "nothing to purge")  # fmt: skip
+            emit(ctx, done.as_json(), lambda: _purged(done))
+        return _tell(done.proof)
+    if now or expired == bool(older_than):
+        raise InvalidError("nothing says what to purge", hint="ids with --now, --expired, or --older-than")  # fmt: skip
+    store = store_of(ctx)
+    if dry_run or (older_than and not yes):
+        plan = store.purge_expired(older_than=older_than, dry_run=True)
+        emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions)) or "nothing to purge")  # fmt: skip
+        return _confirm(yes=dry_run)
+    done = store.purge_expired(older_than=older_than, by=who)
+    return emit(ctx, done.as_json(), lambda: _purged(done))
+
+
+def _purged(done: Purged) -> str:
+    found = _proof(done.proof.as_json()) if done.proof and not done.proof.clean else []
+    return (
+        "\n".join((*(f"purged {name}" for name in (*done.ids, *done.sessions)), *found))
+        or "nothing to purge"
+    )
 
 
 @command(example='smp redact "the project name" --dry-run')
@@ -207,7 +239,7 @@ def redact(
     """Take a text out of every version of every memory
 
     The earlier versions of each memory that held it go for good; its present version
-    stays, without the text, as its next generation.
+    stays, without the text, under its id.
     """
     text = text_from(pattern, None).removesuffix("\n")
     wanted = _compiled(text) if regex else text
@@ -217,7 +249,8 @@ def redact(
             emit(ctx, plan.as_json(), lambda: _redaction(plan, "would redact"))
             return _confirm(yes=dry_run)
         done = session.redact(wanted, replacement, reason=reason, by=asker(ctx, by))
-    return emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
+    emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
+    return _tell(done.receipt.proof if done.receipt else None)
 
 
 def _compiled(text: str) -> re.Pattern[str]:
@@ -231,6 +264,8 @@ def _redaction(done: Redaction, verb: str) -> str:
     lines = [f"{verb} {name}" for name in done.ids]
     lines += [f"{verb} {name}, which is only in the history" for name in done.gone]
     lines += [f"also stands in {place}" for place in done.left]
+    if done.receipt and not done.receipt.proof.clean:
+        lines += _proof(done.receipt.proof.as_json())
     return "\n".join(lines) or "no memory holds it"
 
 
@@ -292,14 +327,14 @@ def verify(
 ) -> None:  # fmt: skip
     """Prove again that what was deleted is nowhere in the session
 
-    Exits with 9 if something is found.
+    Texts are searched as long as a copy that can be restored tells them; what is not
+    searched is said. Exits with 9 if something is found.
     """
     with session_of(ctx) as session:
         proof = session.verify()
-    found = "nothing found" if proof.clean else "found at " + ", ".join(proof.hits)
-    emit(ctx, proof.as_json(), f"searched {proof.objects} objects and {proof.files} files: {found}")
-    if not proof.clean:
-        raise typer.Exit(9)
+    lines = [*_proof(proof.as_json())[:-1], *(f"also stands in {name}" for name in proof.also_in)]
+    emit(ctx, proof.as_json(), "\n".join([*lines, _proof(proof.as_json())[-1]]))
+    _tell(proof)
 
 
 @command(example="smp audit")

@@ -10,9 +10,11 @@ from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from smp_git.erasure import carry, guards, journal, proof, removal
+from smp_git.erasure.finder import Search
 from smp_git.erasure.generations import METADATA, raised
 from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
+from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
 from smp_git.erasure.proof import Proof
@@ -223,7 +225,7 @@ def _receipt(writer: Writer, order: _Order, done: _Done, found: Proof, clock: _C
         commit=done.commit,
         counts=_counts(done),
         proof=found,
-        out_of_reach=_out_of_reach(writer.reader.repository, done.plan),
+        out_of_reach=_out_of_reach(writer.reader.repository, done.plan, Names(done.versions)),
         seconds=clock.laps,
     )
 
@@ -424,22 +426,25 @@ def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> 
     if not staging.expel(
         repository, tree, lambda path, blob: is_staged_gone(path, blob, known, repository)
     ):
-        raise LockedError(
-            f"another Git process holds the index of session {repository.path.name}",
-            hint="the deletion is finished when the session is opened next",
-        )
+        raise _index_held(repository)
+
+
+def _index_held(repository: Repository) -> LockedError:
+    return LockedError(
+        f"another Git process holds the index of session {repository.path.name}",
+        hint="the deletion is finished when the session is opened next",
+    )
 
 
 def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> removal.Removed:  # fmt: skip
-    texts = needles(known, versions).texts
-    gone = removal.dead(
-        plan.repository,
-        plan.rewriter,
-        tips,
-        known,
-        lambda data: any(each in data for each in texts),
-    )
-    return removal.remove_objects(plan.repository, plan.rewriter, gone)
+    wanted = needles(known, versions)
+    holds = Search(wanted.texts, wanted.phrases).is_in
+    # What is staged now may be an object that was there and that nothing names yet.
+    with staging.held(plan.repository.git) as mine:
+        if not mine:
+            raise _index_held(plan.repository)
+        gone = removal.dead(plan.repository, plan.rewriter, tips, known, holds)
+        return removal.remove_objects(plan.repository, plan.rewriter, gone)
 
 
 def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombstones:
@@ -489,13 +494,13 @@ def _counts(done: _Done) -> Counts:
     )
 
 
-def _out_of_reach(repository: Repository, plan: Plan) -> tuple[str, ...]:
+def _out_of_reach(repository: Repository, plan: Plan, names: Names) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
     remotes = sorted(repository.remotes())
     moved = [name.removeprefix(TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
     return (
         *(f"remote {name}: holds it until it is synced" for name in remotes),
-        *(f"tag {name}: who has fetched it keeps it until its next sync" for name in moved if remotes),
+        *(f"tag {names.file(name)}: who has fetched it keeps it until its next sync" for name in moved if remotes),
         *(f"submodule {name}: a repository of its own, not looked into" for name in _submodules(repository)),
         "clones, backups and file system snapshots made before",
     )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +12,9 @@ from smp_git.erasure.rewrite import TAG, Read
 from smp_git.errors import DamagedError, LockedError, RefusedError
 from smp_git.git import staging
 from smp_git.git.objects import COMMIT
+from smp_git.memory import KINDS
 
+_FOLDERS: Final = frozenset(kind.folder for kind in KINDS.values())
 _UNDER_WAY: Final = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -36,8 +41,52 @@ def check(git: Path) -> None:
             raise _refused(git, what, "delete in the whole repository")
     _check_neighbours(git)
     kept = sorted(path.name for path in (git / "objects" / "pack").glob("*.keep"))
+    check_files(git)
     if kept:
         raise _refused(git, f"a pack is marked to be kept ({kept[0]})", "remove that mark first")
+
+
+def check_files(git: Path) -> None:
+    """Raise RefusedError if something could not be read, changed or removed when its turn comes."""
+    for folder, what in ((git / "objects", "objects"), (git / "smp", "its local files"), (git.parent, "")):  # fmt: skip
+        for path in _closed(folder, is_deep=bool(what)):
+            name = path.relative_to(git.parent).as_posix()
+            raise _refused(git, f"{name} cannot be read or changed", "change its owner or its mode")
+    for path in (git / "smp").iterdir():
+        if stat.S_ISFIFO(path.lstat().st_mode) or stat.S_ISSOCK(path.lstat().st_mode):
+            raise _refused(git, f".git/smp/{path.name} is no file", "remove it")
+
+
+def _closed(folder: Path, *, is_deep: bool) -> Iterator[Path]:
+    """Yield folders that cannot be changed and, below `.git`, files that cannot be read."""
+    stack = [(str(folder), 0)]
+    while stack:
+        here, depth = stack.pop()
+        try:
+            with os.scandir(here) as found:
+                entries = list(found)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            entries = []
+        if _is_closed(here, os.R_OK | os.W_OK | os.X_OK):
+            yield Path(here)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if is_deep or _is_page(entry.name, depth):
+                    stack.append((entry.path, depth + 1))
+            elif is_deep and _is_closed(entry.path, os.R_OK):
+                yield Path(entry.path)
+
+
+def _is_closed(path: str, mode: int) -> bool:
+    """Whether something is there, still, and cannot be used so."""
+    return not os.access(path, mode) and os.path.lexists(path)
+
+
+def _is_page(name: str, depth: int) -> bool:
+    """Whether a folder of the session is one of a kind of memories, or a page of one."""
+    return name in _FOLDERS if depth == 0 else depth == 1
 
 
 def _check_neighbours(git: Path) -> None:

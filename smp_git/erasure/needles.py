@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from smp_git.erasure.phrases import Phrase, phrases_of, words
 from smp_git.errors import InvalidFileError
 from smp_git.format import document
 from smp_git.format.dialect import escape
@@ -24,8 +25,11 @@ _STRUCTURAL = re.compile(
     rb"importance|pinned|status|severity|resolved_at|resolved_by|conversation_id|speaker|role)[\"']?:"
 )
 _KEYED = re.compile(rb"\s*(?:- )?[\"']?[A-Za-z0-9_.-]{1,64}[\"']?:\s+(.*)", re.DOTALL)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d)?)?")
+_ID = re.compile(r"[A-Za-z]{1,16}-(?:\d{4,18}(?:-[a-z][a-z0-9]{3})?|[a-z0-9-]{1,64})")
 _SKIPPED: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "agent", "turn_ref", "status", "severity"))  # fmt: skip
+# Many memories have these in common, so that only long ones say anything.
+_SHARED: Final = frozenset(("tags", "links", "speaker", "role", "confidence", "importance", "pinned", "resolved_at", "resolved_by", "conversation_id"))  # fmt: skip
 
 
 class Version(NamedTuple):
@@ -44,22 +48,38 @@ class Version(NamedTuple):
 
 
 class Needles(NamedTuple):
-    """Everything that a scan looks for."""
+    """Everything that a scan looks for; `short` counts the texts that it cannot look for."""
 
     known: Tombstones
     blobs: frozenset[bytes]
     texts: tuple[bytes, ...]
+    phrases: frozenset[Phrase]
+    short: int
 
 
 def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
     """Return what to look for: every id of the tombstones, the text of the versions."""
     kept = list(versions)
     texts = {text for each in kept for text in _texts(each)}
+    phrases: set[Phrase] = set()
+    short: set[Phrase] = set()
+    for each in kept:
+        for lines in _passages(each):
+            found = phrases_of(lines)
+            phrases |= found.phrases
+            short |= found.short
     return Needles(
         known=known,
         blobs=frozenset(object_id(BLOB, each.data).encode() for each in kept),
         texts=tuple(sorted(_least(texts))),
+        phrases=frozenset(phrases),
+        short=len(short - phrases),
     )
+
+
+def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
+    """Return every word of the versions, so that nothing need repeat one."""
+    return frozenset(word for each in versions for word in words(each.data))
 
 
 def _texts(version: Version) -> Iterator[bytes]:
@@ -84,6 +104,43 @@ def _long(text: bytes) -> Iterator[bytes]:
     text = text.strip()
     if len(text) >= SHORTEST:
         yield text
+
+
+def _passages(version: Version) -> Iterator[list[bytes]]:
+    """Yield the lines of each text of a version that stand one below the other."""
+    try:
+        memory = document.decode(version.data, version.path)
+    except InvalidFileError:
+        yield [line for line in version.data.split(b"\n") if not _STRUCTURAL.match(line)]
+        return
+    fields = [v for k, v in memory.fields.items() if k not in _SKIPPED and k not in _SHARED]
+    for text in [memory.content, memory.title, *(each for value in fields for each in _joined(value))]:  # fmt: skip
+        if text.endswith("…"):
+            # Cut in the middle of a word.
+            text = text.removesuffix("…").rpartition(" ")[0]
+        lines = [line for line in text.splitlines() if not _is_common(line)]
+        yield [line.encode("utf-8", "surrogatepass") for line in lines]
+        if not text.isascii():
+            yield [escape(json.dumps(line, ensure_ascii=False)[1:-1]).encode("utf-8", "surrogatepass") for line in lines]  # fmt: skip
+
+
+def _joined(value: object) -> Iterator[str]:
+    """Yield the texts of a field's value; the items of a list are lines of one."""
+    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+        yield "\n".join(value)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _joined(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _joined(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def _is_common(line: str) -> bool:
+    """Whether a line is a time or an id, which stand in other files as well."""
+    return bool(_TIME.fullmatch(line.strip()) or _ID.fullmatch(line.strip()))
 
 
 def _values(value: object) -> Iterator[str]:

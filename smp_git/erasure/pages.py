@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.format.ids import INDEX, parse_id
-from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
 from smp_git.lives import FIRST, of_generation
 
 FOLDER: Final = b"40000"
@@ -35,15 +33,6 @@ class Entry(NamedTuple):
     mode: bytes
     name: bytes
     id: bytes
-
-
-def is_dead_file(file: bytes, known: Tombstones) -> bool:
-    """Whether bytes, wherever they stand, are a version of a memory that may not stand."""
-    name = own_id(file)
-    if not name or not known.names_text(name):
-        return False
-    kind = "x.md" if file.startswith(b"---") else "x.yaml"
-    return known.lives_of_text(name).is_dead(life_of(file, kind))
 
 
 def own_id(file: bytes) -> bytes:

@@ -12,17 +12,18 @@ from typing import Final, NamedTuple
 
 from smp_git import incoming
 from smp_git.erasure import journal, pages
+from smp_git.erasure.judge import Judge
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
 from smp_git.errors import InvalidError
 from smp_git.format.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
-from smp_git.git import command, disk, packs, storage
-from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId
+from smp_git.git import command, disk, gc, packs, staging, storage
+from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
-from smp_git.local import Use, use_of
+from smp_git.local import Local, Use, use_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -38,7 +39,7 @@ _STALE_FOLDERS: Final = (
 )  # fmt: skip
 _STALE_PATTERNS: Final = (
     "sharedindex.*", "objects/pack/multi-pack-index-*", "objects/pack/tmp_*", "objects/pack/.tmp-*",
-    "objects/*/tmp_obj*", "objects/tmp_*", "*.stash.*", "*~", ".*.sw?",
+    "objects/*/tmp_obj*", "objects/tmp_[!o]*", "objects/tmp_obj_*", "*.stash.*", "*~", ".*.sw?",
 )  # fmt: skip
 _LEFT: Final = "left.json"
 _KEPT_LOG: Final = "refs/stash"
@@ -59,29 +60,51 @@ class Removed(NamedTuple):
 
 
 def dead(repository: Repository, rewriter: Rewriter, tips: Iterable[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
-    """Return the objects that the rewritten history left behind, and strays that hold it.
+    """Return the objects that nothing reaches: no reference, no stash, not Git's index.
 
-    `tips` reach all that lives; `holds` says whether the bytes of a file or message hold
-    text of the deleted.
+    What was written since this deletion began may be on its way into a reference: it stays
+    unless it holds the deleted, which `holds` tells of the bytes of a file or message.
     """
-    alive = _alive(repository, set(tips))
-    left = rewriter.replaced - alive
-    strays = _everything(repository.git / "objects") - alive - left
-    if strays:
-        left |= _strays(repository.raw, strays, left, known, holds)
-    return left
+    git = repository.git
+    there = _everything(git / "objects")
+    staged = staging.named(git)
+    edited = map(bytes.fromhex, Local(git).left_alone().values())
+    alive = _alive(repository, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
+    unreachable = there - alive
+    fresh = _fresh(git, unreachable)
+    gone = unreachable - fresh | (rewriter.replaced - alive)
+    return gone | _strays(repository.raw, fresh - gone, gone, Judge(known), holds)
 
 
 def _everything(objects: Path) -> set[bytes]:
     """Return the id of every object on the disk."""
     found = {name for name, _ in packs.loose(objects)}
-    for index in (objects / "pack").glob("*.idx"):
+    for index in packs.indexes(objects):
         found.update(packs.names(index))
     return found
 
 
+def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
+    """Return those objects that were written, or asked for by a writer, since the deletion began."""
+    since = gc.kept_out_since(git)
+    found = {
+        name for name, path in packs.loose(git / "objects") if name in names and _age(path) >= since
+    }
+    for index in packs.indexes(git / "objects"):
+        if _age(index) >= since:
+            found.update(names.intersection(packs.names(index)))
+    return found
+
+
+def _age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
-    """Return everything that some commits and tags reach."""
+    """Return everything that some commits, tags and trees reach."""
     listed = command.reachable(repository.git, tips)
     if listed is not None:
         return listed
@@ -97,54 +120,51 @@ def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
             found.update(each for mode, _, each in pages.entries(data) if mode != FOLDER)
             stack += [each for mode, _, each in pages.entries(data) if mode == FOLDER]
         else:
-            stack += _needed(kind, data, Tombstones())[0]
+            stack += _needed(kind, data)
     return found
 
 
-def _strays(read: Read, strays: set[bytes], left: set[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
-    """Return the unreachable objects that hold the deleted, or need one that does."""
+def _strays(read: Read, strays: set[bytes], left: set[bytes], judge: Judge, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+    """Return those objects that hold the deleted, or need one that does or that is gone."""
     found: set[bytes] = set()
     needs: dict[bytes, list[bytes]] = {}
     for name in strays:
         kind, data = read(name)
-        needed, named = _needed(kind, data, known)
-        needs[name] = needed
-        found.update(each for each in named if each in strays)
-        if named or (kind in (BLOB, TAG) and _holds_blob(data, known)) or (kind != TREE and holds(data)):  # fmt: skip
-            found.add(name)
-        if kind == COMMIT and any(known.names_text(each) for each in mentions(raw_commit(data).message)):  # fmt: skip
+        needs[name] = _needed(kind, data)
+        if kind == TREE:
+            gone = (entry.id for entry in pages.entries(data) if _is_gone_file(entry.name, judge))
+            found.update(strays.intersection(gone))
+        elif _holds(kind, data, judge) or holds(data):
             found.add(name)
     while more := [n for n in strays - found if any(e in found or e in left for e in needs[n])]:
         found.update(more)
     return found
 
 
-def _needed(kind: bytes, data: bytes, known: Tombstones) -> tuple[list[bytes], list[bytes]]:
-    """Return the objects that an object names, and those it names as a gone memory's file."""
+def _needed(kind: bytes, data: bytes) -> list[bytes]:
+    """Return the objects that an object names."""
     if kind == COMMIT:
         raw = raw_commit(data)
-        return [raw.tree, *raw.parents], []
+        return [raw.tree, *raw.parents]
     if kind == TAG:
-        return [bytes.fromhex(data[7:47].decode())], []
-    if kind != TREE:
-        return [], []
-    entries = pages.entries(data)
-    named = [entry.id for entry in entries if _is_gone_file(entry.name, known)]
-    return [entry.id for entry in entries], named
+        return [bytes.fromhex(data[7:47].decode())]
+    return pages.children(data) if kind == TREE else []
 
 
-def _is_gone_file(name: bytes, known: Tombstones) -> bool:
+def _is_gone_file(name: bytes, judge: Judge) -> bool:
     stem, _, suffix = name.rpartition(b".")
-    return suffix in (b"yaml", b"md") and known.names_text(stem)
+    return suffix in (b"yaml", b"md") and judge.concerns(stem)
 
 
-def _holds_blob(data: bytes, known: Tombstones) -> bool:
-    """Whether a file is a version of a gone memory, or an index with its line."""
-    if pages.own_id(data):
-        return pages.is_dead_file(data, known)
+def _holds(kind: bytes, data: bytes, judge: Judge) -> bool:
+    """Whether a file is of a gone memory or an index with its line, or a message names it."""
+    if kind == COMMIT:
+        return any(map(judge.concerns, mentions(raw_commit(data).message)))
+    if judge.is_dead_file(data):
+        return True
     if b'"id"' not in data and b"id:" not in data:
         return False
-    return any(known.lives_of_text(item.id).is_dead(item.life) for item in pages.items(data)[1])
+    return any(map(judge.is_dead_item, pages.items(data)[1]))
 
 
 # Objects
@@ -167,7 +187,7 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
     """Return the packs that hold a dead object."""
     return [
         index.with_suffix(".pack")
-        for index in sorted((objects / "pack").glob("*.idx"))
+        for index in packs.indexes(objects)
         if not gone.isdisjoint(packs.names(index))
     ]
 
@@ -227,20 +247,40 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
 def tidy(git: Path, known: Tombstones) -> None:
     """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
     incoming.sweep(git)
-    for name in _STALE:
-        (git / name).unlink(missing_ok=True)
-    for name in _STALE_FOLDERS:
-        shutil.rmtree(git / name, ignore_errors=True)
+    for name in (*_STALE, *_STALE_FOLDERS):
+        _drop(git / name)
     for pattern in _STALE_PATTERNS:
         for path in git.glob(pattern):
-            if path.is_file():
-                path.unlink(missing_ok=True)
-    for pack in (git / "objects/pack").glob("pack-*.pack"):
-        # Whoever was to make its index died; nobody reads it, and no scan would look into it.
-        if not any(pack.with_suffix(suffix).exists() for suffix in (".idx", ".keep")):
-            pack.unlink()
+            _drop(path)
+    for quarantine in (git / "objects").glob("tmp_objdir-*"):
+        # At once, so that a push that fills it at this moment fails as a whole.
+        aside = git / "smp" / quarantine.name
+        quarantine.rename(aside)
+        _drop(aside)
+    _drop_halves(git / "objects" / "pack")
     _drop_logs(git / "logs")
     _tidy_local(git / "smp", known)
+
+
+def _drop(path: Path) -> None:
+    """Remove a file, or a folder with everything in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _drop_halves(folder: Path) -> None:
+    """Remove packs without an index and indexes without a pack: whoever made them died.
+
+    Nobody reads them, and no scan of objects would look into them.
+    """
+    for pack in folder.glob("*.pack"):
+        if not any(pack.with_suffix(suffix).exists() for suffix in (".idx", ".keep")):
+            _drop(pack)
+    for index in folder.glob("*.idx"):
+        if not index.with_suffix(".pack").exists():
+            _drop(index)
 
 
 def _drop_logs(logs: Path) -> None:
@@ -335,8 +375,14 @@ def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
         for page in names:
             for name in _named(folder / page):
                 own = parse_path(f"{page}/{name}")
-                if own is None and name != INDEX and _is_copy(name, page, known, agents):
-                    yield folder / page / name
+                file = folder / page / name
+                if (
+                    own is None
+                    and name != INDEX
+                    and _is_copy(name, page, known, agents)
+                    and not file.is_dir()
+                ):
+                    yield file
 
 
 def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool:

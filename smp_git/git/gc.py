@@ -50,6 +50,14 @@ def kept_out(git: Path, deadline: float, doing: str) -> Iterator[None]:
             locks.drop()
 
 
+def kept_out_since(git: Path) -> int:
+    """Return when this process began to keep gc out, by the clock of the disk, in nanoseconds."""
+    try:
+        return (git / _OWN_LOCK).stat().st_mtime_ns
+    except FileNotFoundError:
+        return time.time_ns()
+
+
 def is_locked_by_us(git: Path) -> bool:
     """Whether a process of ours keeps gc out, or died while it did."""
     return (git / _OWN_LOCK).exists()

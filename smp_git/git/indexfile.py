@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
 from smp_git.git.objects import ObjectId
@@ -23,6 +25,9 @@ _ABSENT: Final = (0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 0)
 # What Git keeps to undo a resolved conflict; others only make it faster, and may be
 # wrong once an entry changed.
 _KEPT: Final = b"REUC"
+_TREES: Final = b"TREE"
+_TREE: Final = re.compile(rb"[^\0]*\0(-?\d+) \d+\n")
+_ID_SIZE: Final = 20
 
 
 def is_whole(data: bytes) -> bool:
@@ -129,3 +134,22 @@ def plain(data: bytes) -> PlainIndex | None:
         at += (_PATH + flags + 8) & ~7
     is_known = all(name[:1].isupper() for name, _ in _extensions(data, at))
     return PlainIndex(data, starts, at) if is_known else None
+
+
+def cached_trees(data: bytes) -> list[bytes]:
+    """Return the ids of the trees that an index remembers, whatever its form."""
+    at = data.rfind(_TREES)
+    if at < 0:
+        return []
+    size = int.from_bytes(data[at + 4 : at + 8], "big")
+    return list(_tree_ids(data[at + 8 : at + 8 + size]))
+
+
+def _tree_ids(trees: bytes) -> Iterator[bytes]:
+    """Yield the ids of a tree extension: a name, how many entries (-1: unknown), an id."""
+    at = 0
+    while match := _TREE.match(trees, at):
+        at = match.end()
+        if not match[1].startswith(b"-"):
+            yield trees[at : at + _ID_SIZE]
+            at += _ID_SIZE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import re
 import struct
 import zlib
 from binascii import hexlify
@@ -21,6 +22,7 @@ _LARGE_OFFSET: Final = 1 << 31
 _LONGEST_CHAIN: Final = 40
 _SMALL: Final = 256
 _HEAD: Final = 12
+_LOOSE: Final = re.compile("[0-9a-f]{40}")
 _NAME: Final = 20
 _BYTE: Final = [bytes((value,)) for value in range(256)]
 _COPY: Final = struct.Struct("<BIH")
@@ -231,7 +233,7 @@ def loose(objects: Path) -> Iterator[tuple[bytes, Path]]:
             continue
         for file in folder.iterdir():
             name = folder.name + file.name
-            if len(name) == 40 and not file.name.startswith("tmp"):  # noqa: PLR2004 - an id
+            if _LOOSE.fullmatch(name):
                 yield bytes.fromhex(name), file
 
 

@@ -68,7 +68,7 @@ def _files(folder: str, above: str) -> Iterator[str]:
         name = f"{above}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
             yield from _files(entry.path, name)
-        elif not name.endswith(".lock"):
+        elif entry.is_file() and not name.endswith(".lock"):
             yield name
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pygit2
 from pygit2.enums import FileMode
@@ -15,8 +17,8 @@ from pygit2.enums import FileMode
 from smp_git.errors import FormatError
 from smp_git.git import disk
 from smp_git.git.ancestry import newest_first
-from smp_git.git.indexfile import PlainIndex, is_whole, plain
-from smp_git.git.objects import BLOB, Child, ObjectId, object_id
+from smp_git.git.indexfile import PlainIndex, cached_trees, is_whole, plain
+from smp_git.git.objects import Child, ObjectId
 from smp_git.git.repository import Repository
 
 HELD: Final = "another Git process holds its index"
@@ -27,6 +29,9 @@ _LATEST: Final = 20
 # A page's index is generated, so nobody has anything of his own staged there.
 _GENERATED: Final = "/index.yaml"
 _TOMBSTONES: Final = "tombstones.yaml"
+# Opening a pipe waits for whoever writes into it.
+_UNHURT: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_PART: Final = 1 << 20
 # Git holds its index for milliseconds, but a commit in an editor for minutes.
 _LOCK_SECONDS: Final = 0.3
 
@@ -131,6 +136,27 @@ def staged(file: Path) -> dict[str, Child]:
         return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
     except pygit2.GitError as error:
         raise FormatError(f"Git's index {file} cannot be read: {error}", hint="git update-index --index-version 2 writes it in a plain form") from error  # fmt: skip
+
+
+class Named(NamedTuple):
+    """The objects that Git's index of a session names."""
+
+    blobs: frozenset[bytes]
+    trees: frozenset[bytes]
+
+
+def named(git: Path) -> Named:
+    """Return the objects that Git's index keeps in use, though no commit names them."""
+    file = git / "index"
+    if not file.exists():
+        return Named(frozenset(), frozenset())
+    blobs = (bytes.fromhex(child.id) for child in staged(file).values())
+    return Named(frozenset(blobs), frozenset(cached_trees(file.read_bytes())))
+
+
+def held(git: Path) -> AbstractContextManager[bool]:
+    """Let no Git command stage anything meanwhile; yield False if one is at it."""
+    return _locked(git)
 
 
 def put(repository: Repository, entries: Mapping[str, ObjectId | None], index_file: Path | None = None) -> bool:  # fmt: skip
@@ -336,9 +362,21 @@ def _latest(repository: Repository) -> list[ObjectId]:
 def _standing(path: Path) -> ObjectId | None:
     """Return the version of a checked-out file, or None if there is none."""
     try:
-        return object_id(BLOB, path.read_bytes())
+        fd = os.open(path, os.O_RDONLY | _UNHURT)
     except OSError:
         return None
+    try:
+        seen = os.fstat(fd)
+        if not stat.S_ISREG(seen.st_mode):
+            return None
+        made = hashlib.sha1(b"blob %d\0" % seen.st_size, usedforsecurity=False)
+        while part := os.read(fd, _PART):
+            made.update(part)
+        return ObjectId(made.hexdigest())
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def _unlike(repository: Repository, index: PlainIndex | _AnyIndex, head: ObjectId) -> _Changes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.git.packs import Growing, Pack, Packed, distance, listed, told_back
+from smp_git.git.packs import Growing, Pack, Packed, distance, indexes, listed, told_back
 
 _OFFSET_DELTA: Final = 6
 _NAMED_DELTA: Final = 7
@@ -58,7 +58,7 @@ def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[byte
     """Return those of the objects `wanted` that hang on something gone: differences to it, or to those."""
     names = set(wanted)
     found: set[bytes] = set()
-    for index in sorted(folder.glob("*.idx")) if names else ():
+    for index in indexes(folder.parent) if names else ():
         offsets, there, _ = listed(index.read_bytes())
         if gone.isdisjoint(there):
             continue

@@ -4,7 +4,7 @@
 `deletion`     memories deleted: sealed, then erased
 `redaction`    a text taken out of every version of every memory
 `trash`        the folder `deleted/` of a store, its copies and their records
-`restore`      memories brought back as their next generation
+`restore`      memories brought back as a life of their own
 `purge`        copies and their keys destroyed
 `sessions`     whole sessions moved away and back
 `anonymize`    a session without names; `takeover` puts its memories into a new one

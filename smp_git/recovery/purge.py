@@ -6,24 +6,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from smp_git.erasure import proof
 from smp_git.erasure.erase import erase
+from smp_git.erasure.proof import Proof
 from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.format.ids import parse_id
 from smp_git.memory import MemoryId, aware
 from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.site import Site
+from smp_git.recovery.verification import tell
 from smp_git.when import parse_duration, parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """What a purge destroyed: memories, how many copies of them, and whole sessions."""
+    """What a purge destroyed: memories, how many copies of them, and whole sessions.
+
+    `proof` is of memories that were named; their copies told the texts once more.
+    """
 
     ids: tuple[MemoryId, ...]
     copies: int
     sessions: tuple[str, ...] = ()
     dry_run: bool = False
+    proof: Proof | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -32,6 +39,7 @@ class Purged:
             "copies": self.copies,
             "sessions": list(self.sessions),
             "dry_run": self.dry_run,
+            "proof": self.proof.as_json() if self.proof else None,
         }
 
 
@@ -75,10 +83,12 @@ def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason
     why = site.reason(reason)
     check_droppable(site, ids)
     copies = len(copies_of(site, ids))
+    told = tell(site, site.tombstones(), ids)
     _publish(site, ids, now, by)
     drop_copies(site, ids)
     site.note("purge", at=now, by=by, ids=ids, reason=why)
-    return Purged(ids=tuple(ids), copies=copies)
+    found = proof.verify(site.reader, site.tombstones(), told.versions, told.unknown)
+    return Purged(ids=tuple(ids), copies=copies, proof=found)
 
 
 def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) -> Purged:

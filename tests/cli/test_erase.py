@@ -170,6 +170,52 @@ def test_receipt_and_verify(project: Path) -> None:
     assert run("receipt", "DEC-0099").exit_code == 3
 
 
+@pytest.fixture
+def copied(project: Path) -> Path:
+    """A copy of a memory's text that a person put beside it."""
+    said("add", "decision", "The vault opens at 04:51 with the word plugh", "-a", "architect")
+    made = Path(said("path", "DEC-0001")).parents[2] / "mine.txt"
+    made.write_text("The vault opens at 04:51 with the word plugh")
+    return made
+
+
+@pytest.mark.parametrize("more", [(), ("--purge", "--yes")], ids=["delete", "purge"])
+def test_deletion_that_leaves_something_says_so_by_its_status(copied: Path, more: tuple[str, ...]) -> None:  # fmt: skip
+    result = run("delete", "DEC-0002", *more)
+
+    assert result.exit_code == 9
+    assert "found at the file mine.txt" in result.stdout
+    assert "nothing found" not in result.stdout
+    copied.unlink()
+
+
+def test_verify_finds_what_the_receipt_reported(copied: Path) -> None:
+    run("delete", "DEC-0002")
+
+    result = run("verify", "--deleted")
+
+    assert result.exit_code == 9
+    assert result.stdout.splitlines()[-1].endswith(" for ids and texts: found at the file mine.txt")
+    copied.unlink()
+    assert said("verify").endswith("for ids and texts: nothing found")
+
+
+def test_purge_finds_what_its_copy_tells_for_the_last_time(copied: Path) -> None:
+    run("delete", "DEC-0002")
+
+    result = run("purge", "DEC-0002", "--now", "--yes")
+
+    assert result.exit_code == 9
+    assert result.stdout.startswith("purged DEC-0002\n")
+    assert result.stdout.endswith("found at the file mine.txt\n")
+    assert said("verify").splitlines() == [
+        "not searched: the text of a deleted or redacted memory, which no copy here tells",
+        said("verify").splitlines()[-1],
+    ]
+    assert said("verify").endswith(" for ids only: nothing found")
+    copied.unlink()
+
+
 def test_anonymize_prints_the_new_session(project: Path) -> None:
     name = said("-s", "shop", "anonymize")
 

@@ -101,7 +101,7 @@ def test_killed_while_restoring_with_history_all_versions_are_back_or_none(place
         assert session.trash() == ()
 
 
-def test_killed_after_a_redaction_erased_the_next_open_brings_the_texts_back(place: Path) -> None:
+def test_killed_after_a_redaction_erased_the_memory_goes_on_without_the_text(place: Path) -> None:
     die(place, f'session.redact("{SENTINEL}")', "redaction", "erase", after=True)
     store = Store.open(place)
     with store.session("shop") as session:

@@ -1,0 +1,125 @@
+"""Every place of a store that ever holds content, and what looks into it when something must be gone.
+
+Whoever writes a file below a store gives it a line here: what deletes, purges, redacts and
+verifies goes by this list, and a test fails for a file that no line explains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.memory import KINDS
+
+
+class Care(Enum):
+    """What becomes of the deleted in a place, and how that is proved."""
+
+    REWRITTEN = "taken out by the rewrite; searched by the proof"
+    DROPPED = "removed by a deletion; searched by the proof"
+    SEARCHED = "nothing is taken out; searched by the proof, and named"
+    SEALED = "encrypted: destroyed with its key by a purge"
+    PASSING = "there only while an operation is under way, which removes it"
+    WHOLE = "another session, deleted as a whole: purge-session removes it"
+    NOTHING = "no content"
+
+
+class Place(NamedTuple):
+    """Files below a store: `*` is a part of one name, `**` any number of names."""
+
+    pattern: str
+    care: Care
+    what: str
+
+
+_SESSION: Final = "{session}"
+BESIDE: Final = f"{_SESSION}/**"
+# The first that fits counts.
+PLACES: Final = (
+    Place("config.yaml", Care.NOTHING, "the settings"),
+    Place(".config.yaml.tmp", Care.PASSING, "the settings, being written"),
+    Place(".gitignore", Care.NOTHING, "keeps the store out of a project's own commits"),
+    Place(".current/*", Care.NOTHING, "which session a terminal means"),
+    Place(".lock/*", Care.NOTHING, "locks of the store"),
+    Place("audit.jsonl", Care.SEARCHED, "who deleted what, and reasons"),
+    Place(f"deleted/{_SESSION}/.new-*/**", Care.PASSING, "a copy that is being sealed"),
+    Place(f"deleted/{_SESSION}/.kept-*/**", Care.PASSING, "a copy whose deletion is under way"),
+    Place(f"deleted/{_SESSION}/*-redact/**", Care.PASSING, "texts on their way back from a redaction"),
+    Place(f"deleted/{_SESSION}/*/record.yaml", Care.SEARCHED, "the record of a deletion, and its reason"),
+    Place(f"deleted/{_SESSION}/*/receipt.json", Care.SEARCHED, "the receipt of a deletion"),
+    Place(f"deleted/{_SESSION}/*/*.sealed", Care.SEALED, "the copy that can be restored"),
+    Place(f"deleted/{_SESSION}/*/session/**", Care.WHOLE, "a session that was deleted"),
+    Place(f"{_SESSION}/.git/objects/**", Care.REWRITTEN, "history"),
+    Place(f"{_SESSION}/.git/smp/**", Care.DROPPED, "what a replica keeps for itself; smp_git/local.py has the names"),
+    Place(f"{_SESSION}/.git/syncing/**", Care.PASSING, "what a sync has fetched"),
+    Place(f"{_SESSION}/.git/erasing/lock", Care.NOTHING, "the lock of deletions"),
+    Place(f"{_SESSION}/.git/logs/**", Care.DROPPED, "the logs of references; the stash's is rewritten"),
+    Place(f"{_SESSION}/.git/refs/**", Care.REWRITTEN, "references, those for rescue too"),
+    Place(f"{_SESSION}/.git/packed-refs", Care.REWRITTEN, "references"),
+    Place(f"{_SESSION}/.git/index", Care.REWRITTEN, "what a person staged"),
+    Place(f"{_SESSION}/.git/HEAD", Care.NOTHING, "which branch is checked out"),
+    Place(f"{_SESSION}/.git/hooks/*", Care.SEARCHED, "hooks"),
+    Place(f"{_SESSION}/.git/info/*", Care.SEARCHED, "what Git leaves out and how it merges"),
+    Place(f"{_SESSION}/.git/config", Care.SEARCHED, "settings and remotes"),
+    Place(f"{_SESSION}/.git/description", Care.SEARCHED, "Git's word about a repository"),
+    Place(f"{_SESSION}/.git/*.lock", Care.PASSING, "Git's locks"),
+    Place(f"{_SESSION}/.git/gc.*", Care.DROPPED, "what Git's gc says of itself"),
+    Place(f"{_SESSION}/.git/*_HEAD", Care.DROPPED, "where Git's last commands began"),
+    Place(f"{_SESSION}/.git/*MSG", Care.DROPPED, "messages of Git's last commands"),
+    Place(f"{_SESSION}/.git/*_RR", Care.DROPPED, "resolutions of conflicts"),
+    *(Place(f"{_SESSION}/{kind.folder}/**", Care.REWRITTEN, f"each {kind.name}, and its page's index") for kind in KINDS.values()),
+    Place(f"{_SESSION}/metadata.yaml", Care.SEARCHED, "what is known of the session"),
+    Place(f"{_SESSION}/tombstones.yaml", Care.NOTHING, "what was deleted"),
+    Place(f"{_SESSION}/replicas/*.yaml", Care.NOTHING, "who writes here"),
+    Place(f"{_SESSION}/.gitattributes", Care.NOTHING, "how Git merges"),
+    Place(f"{_SESSION}/.gitignore", Care.NOTHING, "what Git leaves out"),
+    Place(BESIDE, Care.SEARCHED, "what a person put beside the memories"),
+)  # fmt: skip
+# Where sessions are, from the store on.
+_HOMES: Final = ("active/*", "global")
+
+
+class Beside(NamedTuple):
+    """A file that belongs to a session and is not in its folder."""
+
+    path: Path
+    name: str
+
+
+def place_of(path: str) -> Place | None:
+    """Return the line that explains a file of a store, None if none does."""
+    return next((place for place in PLACES if _pattern(place).fullmatch(path)), None)
+
+
+def beside(session: Path) -> Iterator[Beside]:
+    """Yield the files outside a session's folder that may hold what was deleted from it."""
+    store = session.parent if session.parent.name != "active" else session.parent.parent
+    if not (store / "config.yaml").is_file():
+        return
+    for place in PLACES:
+        if place.care is Care.SEARCHED and not place.pattern.startswith(_SESSION):
+            for path in sorted(store.glob(place.pattern.replace(_SESSION, _literal(session.name)))):
+                name = path.relative_to(store).as_posix()
+                if place_of(name) is place:
+                    yield Beside(path, name)
+
+
+def _literal(name: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+@cache
+def _pattern(place: Place) -> re.Pattern[str]:
+    text = place.pattern
+    if text.startswith(_SESSION):
+        homes = "|".join(_regex(home) for home in _HOMES)
+        return re.compile(f"(?:{homes}){_regex(text.removeprefix(_SESSION))}", re.DOTALL)
+    return re.compile(_regex(text.replace(_SESSION, "*")), re.DOTALL)
+
+
+def _regex(pattern: str) -> str:
+    return re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
