@@ -219,3 +219,9 @@ class UntrustedError(SyncError):
     """What a remote holds cannot be taken in."""
 
     code = "untrusted"
+
+
+class UnfoundedError(UntrustedError):
+    """What a remote says of the lives of a memory does not go together with what it holds."""
+
+    code = "unfounded"

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
-from smp_git import guard, handmade, history, repair, revert, when
+from smp_git import guard, handmade, history, managed, repair, revert, when
 from smp_git.errors import (
     FormatError,
     InvalidError,
@@ -314,7 +314,9 @@ class Session(Syncing):
             found = handmade.find(stage.base, self.path)
             handmade.check(found, self._rules)
             same = list(found.stale_indexes)
-            for path, data in handmade.brought_together(found, stage.base, self._reader.local).items():  # fmt: skip
+            right = managed.put_right(found.files, stage.base, stage.base.tombstones)
+            whole = handmade.Handmade(right, found.stale_indexes, found.strangers)
+            for path, data in handmade.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
                 was = stage.base.repository.find(stage.base.tree, path)
                 verb = "remove" if data is None else "edit" if was else ""
                 stage.put_file(path, data, verb, found.files[path])
