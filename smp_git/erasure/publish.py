@@ -98,17 +98,30 @@ class Publisher:
         """Return a tip with the records and files on top; the tip itself if it needs none."""
         if self._entry.arrived and not brought:
             return tip
-        repository = self._plan.repository
-        base = Snapshot(PageCache(repository, self._writer.reader.local), CommitId(tip.hex()))
+        base = self._at(tip)
+        said = self._said(base, brought)
+        if self._entry.redacts and said == base.said:
+            # It was moved before an interruption.
+            return tip
         files: dict[str, bytes | None] = {
             path: data for path, data in brought.items() if not _is_there(base, path, data)
         }
-        said = self._said(base, brought)
-        if files or (said != base.said and not self._entry.arrived):
-            files[tombstones.PATH] = tombstones.write(said)
-            self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
-            return self._committed(base, files)
-        return tip
+        if not files and (said == base.said or self._entry.arrived):
+            return tip
+        files[tombstones.PATH] = tombstones.write(said)
+        self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
+        return self._taken_out(self._committed(base, files), files)
+
+    def _taken_out(self, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
+        """Return a tip without the files that were brought for the history only."""
+        gone: dict[str, bytes | None] = {
+            path: None for path in files if path in self._entry.removed
+        }
+        return self._committed(self._at(tip), gone) if gone else tip
+
+    def _at(self, tip: bytes) -> Snapshot:
+        pages = PageCache(self._plan.repository, self._writer.reader.local)
+        return Snapshot(pages, CommitId(tip.hex()))
 
     def _said(self, base: Snapshot, brought: Mapping[str, bytes]) -> Tombstones:
         """Return the records that the commit on top holds."""

@@ -45,6 +45,7 @@ class Rewording:
         # One name on every branch.
         self._lives = {name: lives.new_life() for name in ids}
         self.sealed: list[Kept] = []
+        self.removed: set[str] = set()
 
     def files(self, plan: Plan) -> Brought:
         """Return the redacted files of each branch that has the memories.
@@ -72,12 +73,28 @@ class Rewording:
                 blob = repository.find(tree, path)
                 if blob is not None and not plan.known.is_dead(name, life_of(repository.blob(blob), path)):  # fmt: skip
                     found.setdefault(ref, {})[path] = repository.blob(blob)
+        self._stand_in_history(plan, tips.get(own, ""), found)
         here = found.get(own, {})
         past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
         for ref, files in found.items():
             if ref != own:
                 files.update({p: here[p] for p, data in files.items() if p in here and _name(data) in past[p]})  # fmt: skip
         return found
+
+    def _stand_in_history(self, plan: Plan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
+        """Add what no branch has any more, though it was never deleted.
+
+        It was removed by an ordinary commit, and may stand on another replica: what is
+        left of it has to be in the history, so that it is known there.
+        """
+        shown = {path for files in found.values() for path in files}
+        paths = {parse_id(name).path: name for name in self._ids}
+        history = History(plan.repository, [CommitId(tip)], paths.keys() - shown)
+        for path in paths.keys() - shown:
+            last = history.living(path, plan.known.lives(paths[path]))
+            if last is not None:
+                self.removed.add(path)
+                found.setdefault(self._site.reader.ref, {})[path] = last.file
 
     def _past(self, plan: Plan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
         """Return which versions the present branch ever had of some files."""

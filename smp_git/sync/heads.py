@@ -125,6 +125,8 @@ class _One:
                 target = self._standing(head)
                 if target is not None:
                     self._meet(self._after[head], target, head)
+                else:
+                    self._join_with_history(head)
 
     def _is_unsettled(self) -> bool:
         names = {found.memory.life for found in self._before.values()}
@@ -152,6 +154,13 @@ class _One:
             if not self.lives.is_dead(self._after[each].memory.life):
                 return self._after[each]
         return self._look.history.living(self._path, self.lives)
+
+    def _join_with_history(self, head: Head) -> None:
+        """Join a head with redactions that no branch shows any more: it lacks them all the same."""
+        for life, version in sorted(self._look.history.latest(self._path).items()):
+            mine = self._after[head].memory.life
+            if not is_ended(self.lives, life) and self.lives.missing(mine, life):
+                self._meet(self._after[head], version, head)
 
     @cached_property
     def _said(self) -> Said:

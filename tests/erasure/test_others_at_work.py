@@ -151,7 +151,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
 from smp_git.erasure import erase
-erase.make_plan = lambda *arguments: os._exit(73)
+erase.make_plan = lambda *arguments, **named: os._exit(73)
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
 erase.erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
 """
