@@ -77,7 +77,7 @@ _EXPECTED = r"password[^\n]{0,20}[ ]send[ ]{1,4}[\"'](?P<secret>[^\s\"'\\]{3,128
 _PASS_OF_OPENSSL = rf"-pass(?:in|out)?[ ]{{1,4}}[\"']?pass:(?P<quote>[\"'])?(?P<secret>(?(quote){_QUOTED}|{_BARE}))"
 _NETRC = rf"\b(?:login|user)\s{{1,8}}[\w.@+-]{{1,64}}\s{{1,8}}password\s{{1,8}}{_VALUE}"
 _NETRC_MACHINE = rf"""
-    (?:\bmachine[ \t]{{1,8}}[\w-]{{1,60}}\.[\w.-]{{1,120}}|(?<!\S)default(?=\s{{1,8}}login\s))
+    \bmachine[ \t]{{1,8}}[\w-]{{1,60}}\.[\w.-]{{1,120}}
     (?:\s{{1,8}}(?:login|account)\s{{1,8}}\S{{1,64}}){{0,2}}\s{{1,8}}password\s{{1,8}}{_VALUE}
 """
 _SQL = r"""
@@ -161,7 +161,7 @@ COMMANDS: Final[tuple[Pattern, ...]] = (
     _password(_HERE_STRING, "cryptsetup passwd sudo kinit", "<<<"),
     _password(_EXPECTED, "password", "send"),
     _password(_PASS_OF_OPENSSL, "-pass", "pass:"),
-    _password(_NETRC_MACHINE, "machine default", "password"),
+    _password(_NETRC_MACHINE, "machine"),
     _password(_NETRC, "login user", "password", judge=is_told),
     _password(_SQL, "identified user role login", "identified", "password", flags=_ANY_CASE),
     _password(_SETTINGS, "requirepass masterauth psk wpa convertto-", flags=_ANY_CASE),

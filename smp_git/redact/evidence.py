@@ -35,7 +35,7 @@ _PUNCTUATION = re.compile(r"[!@#$%^&*?~+|\\]")
 # A value that names where the secret is, or stands for one.
 _REFERENCE = LazyRegex(
     r"""
-      \$\w+ | \$[({].* | %\w+% | %\(\w+\)s | \{+[^{}]*\}+.* | <.*      # templates
+      \$(?:env:)?\w+ | \$[({].* | %\w+% | %\(\w+\)s | \{+[^{}]*\}+.* | <.*      # templates
     | [*xX.•#_\-=~?0]+                                                 # masks
     | (?:~|\.{1,2}|)(?:/[\w.@+-]+){2,}/? | [A-Za-z]:\\.*              # paths
     | [a-z][a-z0-9+.-]*://.* | (?:arn|vault|env|ssm|file|kms):.*       # addresses

@@ -12,12 +12,17 @@ from smp_git.redact.pattern import Pattern
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 
+# A "password policy" is no password.
+_OTHER_THING: Final = (
+    r"[ ](?:polic|manager|hash|hint|field|reset|length|file|store|vault|rotation|prompt|generator"
+    r"|strength|encoding|algorithm|format|type|name|id\b|column|rule|check|list|complexity)"
+)
 # Keywords, the words for a password, and the verbs that the value follows.
 _WITH_A_VERB: Final = (
     # English; "pass", "token" and "key" are words of other things too
     (
         ("password", "passphrase", "passcode", "passwd"),
-        r"pass(?:word|phrase|code|wd)s?",
+        rf"pass(?:word|phrase|code|wd)s?(?!{_OTHER_THING})",
         r"is|was|are|be|been|becomes|now|as|to|from|['’]s|=|è|era|sarà|er|är",
     ),
     (
@@ -104,7 +109,9 @@ _NEAR: Final = r"(?=[^0-9@#$%^*!+&]{0,200}+[0-9@#$%^*!+&])"
 _WORD: Final = r"[^\W\d_](?:[^\W\d_]|['’-]){0,24}"
 _FILLERS: Final = rf"(?:{_BLANK}{{1,3}}{_WORD}){{0,5}}?"
 _FOREIGN: Final = rf"(?:{_BLANK}{{1,3}}[^\x00-\x7f]{{1,24}}){{0,3}}?"
-_SIGN: Final = rf"(?:{_BLANK}{{0,2}}(?:[:：=—–→|]|[-=]>)|{_BLANK}-(?={_BLANK}))"
+_SIGN: Final = (
+    rf"(?:{_BLANK}{{0,2}}(?:(?<!:):(?!:)|=(?![=>])|[：—–→|]|[-=]>)|{_BLANK}-(?={_BLANK}))"
+)
 _ADVERB: Final = rf"(?:{_BLANK}(?:still|now|currently|noch|jetzt|encore|todavía|ahora|ainda|agora|ancora|nog|nu|teraz))?"
 _TO_THE_VALUE: Final = (
     rf"(?:{_BLANK}{{1,4}}|[:：]?{_BLANK}{{0,4}}\r?\n\s{{0,8}}|[:：]{_BLANK}{{0,4}})"
