@@ -107,7 +107,7 @@ class Rules:
 
     def names(self, items: object, what: str) -> tuple[object, ...]:
         """Return names, or pairs of names, as they are; raise InvalidError for a secret."""
-        if isinstance(items, str) or not isinstance(items, Iterable):
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             return cast("tuple[object, ...]", items)
         given = tuple(items)
         if self.on and given:
