@@ -365,7 +365,7 @@ class Session(Syncing):
         moment = self._moment(at) if at is not None else None
         new = self._rules.cleaned(text, fields)
         named = self._named(tags, links)
-        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=named.tags or (), links=named.links or (), fields=new.fields)  # fmt: skip
+        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=cast("Iterable[str]", named.tags), links=cast("Iterable[object]", named.links), fields=new.fields)  # fmt: skip
         return replace(made, redacted=new.redacted)
 
     def _named(self, tags: Iterable[str] | None, links: Iterable[object] | None) -> _Named:
