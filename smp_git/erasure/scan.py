@@ -151,6 +151,9 @@ class Scan:
                 self._inside(path, opened, place)
         except ClosedError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error}")
+        except FileNotFoundError:
+            # It went meanwhile.
+            return
         except OSError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error.strerror}")
 
