@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Version, erase
+from smp_git.erasure.proof import verify
 from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format import document
 from smp_git.format.ids import parse_id
@@ -16,6 +17,7 @@ from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import BACKUP, new_deletion
+from smp_git.recovery.verification import tell
 from smp_git.when import format_time
 
 
@@ -61,9 +63,15 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
 def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
     check_droppable(site, ids)
     deletion = new_deletion(now)
+    told = tell(site, site.tombstones(), ids)
     receipt = erase(site.writer, ids, purge=True, reason=why, by=by, now=now, deletion=deletion)
     drop_copies(site, receipt.ids)
-    return receipt
+    if receipt.counts.versions:
+        return receipt
+    # It was deleted before: only its copy told the text.
+    return replace(
+        receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown)
+    )
 
 
 def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip

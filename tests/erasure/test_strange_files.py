@@ -157,8 +157,10 @@ def test_folders_too_deep_to_be_named_are_named(shop: Path) -> None:
 
 def test_very_deep_folders_break_nothing(shop: Path) -> None:
     """More than Python calls into itself, in the folder and in the history."""
-    deep = shop / Path(*["d"] * 1_200)
-    os.makedirs(deep)  # noqa: PTH103 - Path.mkdir calls itself
+    deep = shop
+    for _ in range(1_200):
+        deep /= "d"
+        deep.mkdir()
     (deep / "text.txt").write_text(f"{SENTINEL} is edited")
     git(shop, "add", "-A")
     git(shop, "commit", "-q", "--no-verify", "-m", "deep")
@@ -166,7 +168,7 @@ def test_very_deep_folders_break_nothing(shop: Path) -> None:
     found = deleted(shop)
 
     assert found == {"unread": [], "clean": False}
-    shutil.rmtree(shop / "d")
+    subprocess.run(["rm", "-r", str(shop / "d")], check=True)
     git(shop, "rm", "-rq", "--cached", "d")
     git(shop, "commit", "-q", "--no-verify", "-m", "flat")
 

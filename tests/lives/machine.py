@@ -98,39 +98,50 @@ class Run:
         self.log.append(f"{'ABCDE'[number]} {verb} {name}: {done}")
 
     def _do(self, verb: str, session: Session, number: int, name: str) -> str:
-        if verb == "edit":
-            field = self.rng.choice(FIELDS)
-            session.edit(name, **{field: self.text()})
-        elif verb == "copy":
-            memory = session.get(name)
-            have = [w for f in FIELDS for w in str(memory.fields.get(f, "")).split() if w in self.words]  # fmt: skip
-            if have:
-                session.edit(name, **{self.rng.choice(FIELDS): f"{self.rng.choice(have)} {self.word()}"})  # fmt: skip
-        elif verb == "by hand":
-            self._by_hand(session, name)
-        elif verb == "undo":
-            session.undo()
-            self.removed.update(n for n in self.names if session._reader.snapshot().blob(n) is None)
-        elif verb == "rollback":
-            session.rollback(f"HEAD~{self.rng.randint(1, 3)}", name)
-        elif verb == "branch":
-            return self._branch(session, name)
-        elif verb in ("delete", "purge"):
+        """Do one thing; return what came of it."""
+        if verb in ("redact", "kill", "branch"):
+            return self._at_length(verb, session, number, name)
+        if verb in ("delete", "purge"):
             words = self._words_of(session, name)
             session.delete(name, purge=verb == "purge")
             self._note_deleted(name, words, purged=verb == "purge")
-        elif verb == "restore":
+        elif verb in ("edit", "copy", "by hand"):
+            self._write(verb, session, name)
+        elif verb == "sync":
+            session.sync(self.rng.choice(list(session.remotes)))
+        else:
+            self._go_back(verb, session, name)
+        return "done"
+
+    def _at_length(self, verb: str, session: Session, number: int, name: str) -> str:
+        if verb == "redact":
+            return self._redact(session)
+        return self._kill(number, name) if verb == "kill" else self._branch(session, name)
+
+    def _write(self, verb: str, session: Session, name: str) -> None:
+        field = self.rng.choice(FIELDS)
+        if verb == "by hand":
+            self._by_hand(session, name)
+        elif verb == "edit":
+            session.edit(name, **{field: self.text()})
+        else:
+            memory = session.get(name)
+            said = " ".join(str(memory.fields.get(each, "")) for each in FIELDS).split()
+            have = [word for word in said if word in self.words]
+            if have:
+                text = f"{self.rng.choice(have)} {self.word()}"
+                session.edit(name, **{field: text})
+
+    def _go_back(self, verb: str, session: Session, name: str) -> None:
+        if verb == "undo":
+            session.undo()
+            head = session._reader.snapshot()
+            self.removed.update(each for each in self.names if head.blob(each) is None)
+        elif verb == "rollback":
+            session.rollback(f"HEAD~{self.rng.randint(1, 3)}", name)
+        else:
             session.restore(name)
             self.restored.add(name)
-        elif verb == "redact":
-            return self._redact(session, number)
-        elif verb == "kill":
-            return self._kill(number, name)
-        elif verb == "sync":
-            remote = self.rng.choice(list(session.remotes))
-            session.sync(remote)
-            return remote
-        return "done"
 
     def _note_deleted(self, name: str, words: set[str], *, purged: bool) -> None:
         self.deleted.setdefault(name, set()).update(words)
@@ -167,7 +178,7 @@ class Run:
             idea.edit(name, rationale=self.text())
         return "made"
 
-    def _redact(self, session: Session, number: int) -> str:
+    def _redact(self, session: Session) -> str:
         words = sorted(self._words_of(session, self.rng.choice(self.names)))
         if not words:
             return "nothing to redact"

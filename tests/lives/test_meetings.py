@@ -10,7 +10,7 @@ import pytest
 from smp_git import Session
 from smp_git.errors import AlreadyExistsError, RefusedError, SmpError
 from tests import independent_scan
-from tests.lives.meeting import X, Y, Meeting, reachable
+from tests.lives.meeting import Meeting, X, Y, reachable
 from tests.support import git
 
 
