@@ -386,6 +386,7 @@ class Replicas(RuleBasedStateMachine):
             self.compare()
             self.settle(1)
             self.check_redacted()
+            self.rest()
         finally:
             for replica in self.replicas:
                 if hasattr(replica, "session"):
@@ -397,6 +398,20 @@ class Replicas(RuleBasedStateMachine):
             for replica in self.replicas:
                 for remote in ("hub", "lag"):
                     self.synced(replica, remote)
+
+    def rest(self) -> None:
+        """Idle syncs come to one head on every branch, and make no commits then."""
+        self.settle()
+        before = self.heads()
+        assert len({heads["refs/heads/main"] for heads in before}) == 1
+        assert all(heads == before[0] for heads in before)
+        self.settle()
+        assert self.heads() == before
+
+    def heads(self) -> list[dict[str, str]]:
+        folders = [*(r.session.path for r in self.replicas), *(self.folder / f"{r}.git" for r in ("hub", "lag"))]  # fmt: skip
+        rows = [git(each, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads") for each in folders]  # fmt: skip
+        return [dict(row.split() for row in each.splitlines()) for each in rows]
 
     def compare(self) -> None:
         trees = {git(r.session.path, "rev-parse", "main^{tree}") for r in self.replicas}
