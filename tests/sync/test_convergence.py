@@ -393,7 +393,7 @@ class Replicas(RuleBasedStateMachine):
                     replica.session.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def settle(self, times: int) -> None:
+    def settle(self, times: int = 2) -> None:
         for _ in range(times):
             for replica in self.replicas:
                 for remote in ("hub", "lag"):
