@@ -349,6 +349,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     guards.check(plan.repository.git)
     guards.check_index(plan.repository.git)
     plan.update()
+    guards.check_readable(plan.repository.git, plan.unreadable(order.ids))
     versions = (*plan.versions(), *plan.uncommitted(order.now))
     entry = Journal(
         deletion=order.deletion,

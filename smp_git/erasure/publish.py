@@ -104,13 +104,22 @@ class Publisher:
             # It was moved before an interruption.
             return tip
         files: dict[str, bytes | None] = {
-            path: data for path, data in brought.items() if not _is_there(base, path, data)
+            path: data for path, data in brought.items() if not self._is_there(base, path, data)
         }
         if not files and (said == base.said or self._entry.arrived):
             return tip
         files[tombstones.PATH] = tombstones.write(said)
         self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
         return self._taken_out(self._committed(base, files), files)
+
+    def _is_there(self, base: Snapshot, path: str, data: bytes) -> bool:
+        """Whether a branch has a file; after an interruption, one that was edited since counts."""
+        blob = base.repository.find(base.tree, path)
+        there = base.repository.blob(blob) if blob else None
+        is_resumed = bool(self._entry.brought) and parse_path(path) is not None
+        if there is None or not is_resumed:
+            return there == data
+        return life_of(there, path) == life_of(data, path)
 
     def _taken_out(self, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
         """Return a tip without the files that were brought for the history only."""
@@ -257,11 +266,3 @@ class Publisher:
         paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0], *shown)
         found = {path: repository.find(tree, path) for path in paths}
         return {path: repository.blob(blob) for path, blob in found.items() if blob}
-
-
-def _is_there(base: Snapshot, path: str, data: bytes) -> bool:
-    """Whether a version of the same life stands already, which may have been edited since."""
-    blob = base.repository.find(base.tree, path)
-    if parse_path(path) is None:
-        return blob is not None and base.repository.blob(blob) == data
-    return blob is not None and life_of(base.repository.blob(blob), path) == life_of(data, path)

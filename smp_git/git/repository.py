@@ -530,7 +530,10 @@ _V = TypeVar("_V")
 
 def is_shallow(git: Path) -> bool:
     """Whether a repository holds only the latest part of its history."""
-    return (git / "shallow").exists()
+    with suppress(OSError):
+        return (git / "shallow").exists()
+    # Who may not look is told so by what he does next.
+    return False
 
 
 def _damaged(git: Path, name: str, error: Exception) -> DamagedError:

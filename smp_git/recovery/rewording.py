@@ -118,11 +118,6 @@ class Rewording:
 
     def _record(self, name: MemoryId, plan: Plan, history: History, standing: Mapping[str, Mapping[str, bytes]], versions: Sequence[Version]) -> Lives:  # fmt: skip
         path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
-        if any(each.life is None for each in versions):
-            raise RefusedError(
-                f"a version of {name} in the history cannot be read, so nothing was redacted",
-                hint=f"smp delete {name} takes all of it out",
-            )
         heads = [found[path] for found in standing.values() if path in found]
         sealed = self._sealed_versions.get(name, [])
         ended = {each.life for each in versions if each.life is not None}

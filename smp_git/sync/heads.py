@@ -178,4 +178,4 @@ class _One:
         """Say of which fields words were taken out."""
         if self._masked:
             fields = ", ".join(sorted(self._masked))
-            yield f"{self._name}: a redaction met an edit, and words that it may have taken out are masked in {fields}"
+            yield f"{self._name}: a redaction met other changes; look at {fields}, where words or a value may have gone"
