@@ -22,6 +22,7 @@ SmpError
     ├── RemoteAuthError     it does not let us in, or is not who it was
     ├── RemoteRefusedError  it said no
     └── UntrustedError      what it holds cannot be taken in
+        └── UnfoundedError  what it says of lives and what it holds do not go together
 """
 
 from __future__ import annotations
