@@ -48,17 +48,18 @@ def _of_life(path: str, data: bytes | None, base: Snapshot, known: Tombstones) -
 
 
 def _check(path: str, life: str, lives: Lives) -> None:
+    place = parse_path(path)
+    if lives.is_gone and place is not None:
+        raise RefusedError(
+            f"{path}: {place.text} was deleted",
+            hint=f"take it out with git rm -f {path}; smp restore {place.text} brings it back",
+        )
     ended = lives.ended_by(life)
     if PURGED in ended or REDACTED in ended:
         what = "purged" if PURGED in ended else "redacted"
         raise RefusedError(
             f"{path} is of a life that was {what}, so it may hold what is gone",
             hint=f"git checkout HEAD -- {path} brings the present version back; edit that",
-        )
-    if lives.is_gone:
-        raise RefusedError(
-            f"{path} was deleted",
-            hint=f"take it out with git rm -f {path}; smp restore brings it back",
         )
 
 

@@ -126,7 +126,11 @@ class Publisher:
         gone: dict[str, bytes | None] = {
             path: None for path in files if path in self._entry.removed
         }
-        return self._committed(self._at(tip), gone) if gone else tip
+        if not gone:
+            return tip
+        places = [place for path in gone if (place := parse_path(path)) is not None]
+        touches = [Touch("remove", place.kind.name, place.text) for place in places]
+        return self._committed(self._at(tip), gone, messages.write(touches, self._entry.by))
 
     def _at(self, tip: bytes) -> Snapshot:
         pages = PageCache(self._plan.repository, self._writer.reader.local)
@@ -138,7 +142,7 @@ class Publisher:
             return carry.records(base.said, brought, self._entry.tombstones)
         return base.said | self._entry.tombstones
 
-    def _committed(self, base: Snapshot, files: dict[str, bytes | None]) -> bytes:
+    def _committed(self, base: Snapshot, files: dict[str, bytes | None], message: str | None = None) -> bytes:  # fmt: skip
         if self._entry.arrived:
             objects = carry.made(base, files).objects
         else:
@@ -147,7 +151,8 @@ class Publisher:
                 files[path] = data
             made = assemble(base, files)
             signs = self._writer.identity().signs(self._entry.by, self._entry.at)
-            commit = Object(COMMIT, write_commit(made.tree, (base.id,), *signs, self._message()))
+            text = message or self._message()
+            commit = Object(COMMIT, write_commit(made.tree, (base.id,), *signs, text))
             objects = [*made.objects, commit]
         with self._plan.repository.store(objects) as written:
             written.force()
