@@ -109,7 +109,7 @@ class Meeting:
         fields = {short: memory.fields.get(name) for short, name in FIELDS.items()}
         return " ".join(f"{short}={value}" for short, value in fields.items())
 
-    def problems(self, folder: Path) -> list[str]:
+    def problems(self) -> list[str]:
         """Return everything that should not be."""
         found = []
         heads = {s.log()[0].commit for s in self.sessions.values()}
