@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from smp_git.erasure.moves import Move
 from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
@@ -42,6 +43,8 @@ class Journal:
     # What stands in the place of what goes: the files of each branch, by path.
     redacts: bool = False
     upgrades: bool = False
+    # The memories that take another id; then nothing is deleted.
+    moves: tuple[Move, ...] = ()
     brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +70,7 @@ def write(smp: Path, journal: Journal) -> None:
             "deadline": format_time(journal.deadline) if journal.deadline else None,
             "redacts": journal.redacts,
             "upgrades": journal.upgrades,
+            "moves": [list(each) for each in journal.moves],
             "brought": {ref: dict(files) for ref, files in journal.brought.items()},
             "old": dict(journal.old),
             "new": dict(journal.new),
@@ -98,6 +102,7 @@ def read(smp: Path) -> Journal | None:
         deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
         redacts=bool(kept.get("redacts")),
         upgrades=bool(kept.get("upgrades")),
+        moves=tuple(Move(old, new, tuple(roots)) for old, new, roots in kept.get("moves", ())),
         brought=kept.get("brought", {}),
         old=kept["old"],
         new=kept["new"],

@@ -189,6 +189,9 @@ class Exchange:
             merged=tuple(dict.fromkeys((*before.merged, *came.merged))),
             contested=(*before.contested, *came.contested),
             rewritten=tuple(dict.fromkeys((*before.rewritten, *came.deleted))),
+            moved=tuple(
+                dict.fromkeys((*before.moved, *((each.old, each.new) for each in came.moved)))
+            ),
             notes=tuple(dict.fromkeys((*before.notes, *came.notes))),
         )
         return there
