@@ -37,10 +37,10 @@ class Move(NamedTuple):
     roots: tuple[str, ...]
 
 
-def moved_id(old: MemoryId, root: str) -> MemoryId:
+def moved_id(old: MemoryId, digest: str) -> MemoryId:
     """Return the id that a memory takes: its number, under a tag made of its first version."""
     place = parse_id(old)
-    rest = int.from_bytes(hashlib.sha256(f"{old} {root}".encode()).digest()[:8], "big")
+    rest = int.from_bytes(hashlib.sha256(f"{old} {digest}".encode()).digest()[:8], "big")
     rest, first = divmod(rest, len(_FIRST))
     tag = _FIRST[first]
     for _ in range(3):

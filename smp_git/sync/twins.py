@@ -6,6 +6,8 @@ memory, no version of either is lost, and every replica gives the same one the s
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -21,7 +23,7 @@ from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN
 from smp_git.git.repository import MAIN, Repository
 from smp_git.lives import FIRST
-from smp_git.memory import CommitId
+from smp_git.memory import KINDS, CommitId
 
 
 class Parting(NamedTuple):
@@ -35,6 +37,12 @@ class Parting(NamedTuple):
 
 
 NOBODY: Final = Parting()
+
+_PREFIXES: Final = "|".join(kind.prefix for kind in KINDS.values()).encode()
+_TAGGED: Final = re.compile(
+    rb"(?<![A-Za-z0-9_-])((?:%s)-[0-9]{4,18})-[a-z][a-z0-9]{3}(?![A-Za-z0-9_-])" % _PREFIXES,
+    re.IGNORECASE,
+)
 
 
 def part(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Parting:  # fmt: skip
@@ -57,10 +65,12 @@ def part(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, s
         first, second = _first(repository, place, left), _first(repository, place, right)
         if first is None or second is None or not left.is_apart(right):
             continue
-        is_ours = left.versions.isdisjoint(sent[place.path].versions) or first > second
+        is_ours = left.digests.isdisjoint(sent[place.path].digests) or first > second
         told, began = (left, first) if is_ours else (right, second)
-        new = moved_id(place.text, began.blob)
-        moves[is_ours].append(Move(place.text, new, tuple(sorted(told.roots))))
+        new = moved_id(place.text, began.digest)
+        moves[is_ours].append(
+            Move(place.text, new, tuple(sorted(each.blob for each in told.roots)))
+        )
     return Parting(tuple(moves[True]), tuple(moves[False]))
 
 
@@ -110,16 +120,28 @@ def _unlike(repository: Repository, left: str, right: str) -> list[Id]:
 # What histories tell of them
 
 
+class _Version(NamedTuple):
+    """A version of a memory: its file, and a digest that stays when what it names moves."""
+
+    blob: str
+    digest: str
+
+
 class _Told(NamedTuple):
-    """What a history tells of a memory: the commits that wrote it, its versions, and when the first came."""
+    """What a history tells of a memory: the commits that wrote it, its versions, when the first came."""
 
     commits: set[str]
-    versions: set[str]
-    roots: dict[str, datetime]
+    versions: set[_Version]
+    roots: dict[_Version, datetime]
+
+    @property
+    def digests(self) -> set[str]:
+        """What its versions are, whatever became of the ids that they name."""
+        return {each.digest for each in self.versions}
 
     def is_apart(self, other: _Told) -> bool:
         """Whether nobody derived one from the other: nothing of them is the same."""
-        return self.commits.isdisjoint(other.commits) and self.versions.isdisjoint(other.versions)
+        return self.commits.isdisjoint(other.commits) and self.digests.isdisjoint(other.digests)
 
 
 def _told(repository: Repository, tips: Iterable[str], paths: list[str]) -> dict[str, _Told]:
@@ -131,33 +153,39 @@ def _told(repository: Repository, tips: Iterable[str], paths: list[str]) -> dict
         told.commits.add(change.commit)
         if change.new is None:
             continue
-        told.versions.add(change.new)
+        version = _Version(change.new, _digest(repository.blob(ObjectId(change.new))))
+        told.versions.add(version)
         commit = repository.commit(CommitId(change.commit))
         # A merge adds nothing that one of its parents has not.
         if change.old is None and len(commit.parents) <= 1:
-            told.roots[change.new] = min(commit.time, told.roots.get(change.new, commit.time))
+            told.roots[version] = min(commit.time, told.roots.get(version, commit.time))
     return found
+
+
+def _digest(file: bytes) -> str:
+    """Return a digest of a file that does not look at tags of ids: only these change in a move."""
+    return hashlib.sha256(_TAGGED.sub(rb"\1", file)).hexdigest()
 
 
 class _First(NamedTuple):
     """When a memory says that it was added, and its first version: the later one is greater."""
 
     at: datetime
-    blob: str
+    digest: str
 
 
 def _first(repository: Repository, place: Id, told: _Told) -> _First | None:
     """Return how a memory began, None if not every beginning is one of its first life."""
-    found: dict[str, datetime] = {}
-    for blob in told.roots:
+    found: dict[_Version, datetime] = {}
+    for version in told.roots:
         try:
-            memory = document.decode(repository.blob(ObjectId(blob)), place.path)
+            memory = document.decode(repository.blob(ObjectId(version.blob)), place.path)
         except InvalidFileError:
             return None
         if memory.life != FIRST:
             return None
-        found[blob] = memory.created_at
+        found[version] = memory.created_at
     if not found:
         return None
-    blob = min(found, key=lambda each: (told.roots[each], each))
-    return _First(found[blob], blob)
+    first = min(found, key=lambda each: (told.roots[each], each.digest))
+    return _First(found[first], first.digest)
