@@ -2,86 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Session
 from smp_git.errors import RefusedError
+from smp_git.memory import MemoryId
 from tests import independent_scan
-from tests.conftest import Clock
 from tests.support import git
-from tests.sync.support import Machine, head, sound
-
-
-def copied(session: Session, folder: Path, name: str) -> Session:
-    """Copy a store as an image of a container is started: the copy takes itself for the same."""
-    source = session.path
-    store = next(each for each in source.parents if (each / "config.yaml").exists())
-    shutil.copytree(store, folder / name, symlinks=True)
-    place = folder / name / source.relative_to(store)
-    _accept(place)
-    return _opened(place, session)
-
-
-def _accept(place: Path) -> None:
-    """Let the program find a folder where it left it: same machine, same inode, same path."""
-    kept = place / ".git/smp/replica.json"
-    found = json.loads(kept.read_text())
-    kept.write_text(json.dumps({**found, "path": str(place), "inode": place.stat().st_ino}))
-
-
-def kept(session: Session, folder: Path) -> Path:
-    """Keep the whole folder of a session, as a backup or a snapshot of its machine does."""
-    shutil.copytree(session.path, folder / "kept", symlinks=True)
-    return folder / "kept"
-
-
-def put_back(session: Session, copy: Path) -> Session:
-    """Put what was kept in the place of what is there; the folder itself is the same one."""
-    session.close()
-    for each in session.path.iterdir():
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
-    shutil.copytree(copy, session.path, symlinks=True, dirs_exist_ok=True)
-    return _opened(session.path, session)
-
-
-def _opened(path: Path, before: Session) -> Session:
-    clock = Clock()
-    clock.now = before._clock.now  # type: ignore[attr-defined]
-    store = next(each for each in path.parents if (each / "config.yaml").exists())
-    return Store.open(store, clock=clock).session("shop")
-
-
-def texts(session: Session) -> set[str]:
-    return {memory.content for memory in session.memories()}
-
-
-def settled(sessions: Iterable[Session], remotes: Iterable[Path]) -> None:
-    """Sync three times with every remote: all are at one commit, and rest there."""
-    sessions, remotes = list(sessions), list(remotes)
-    for _ in range(3):
-        for session, name in product(sessions, _names(remotes)):
-            session.sync(name)
-    heads = {session.head for session in sessions} | {head(remote) for remote in remotes}
-    assert len(heads) == 1
-    for session, name in product(sessions, _names(remotes)):
-        again = session.sync(name)
-        assert not again.pushed
-        assert not again.fetched
-        assert not again.moved
-    assert {session.head for session in sessions} == heads
-    for session in sessions:
-        assert session.conflicts() == ()
-        sound(session)
-
-
-def _names(remotes: list[Path]) -> list[str]:
-    return ["origin", "second"][: len(remotes)]
+from tests.sync.images import copied, kept, opened, put_back, settled, texts
+from tests.sync.support import Machine
 
 
 @pytest.fixture
@@ -150,7 +81,7 @@ def test_what_names_a_moved_memory_follows(two: tuple[Session, Session], hub: Pa
     left.sync()
     moved = dict(right.sync().moved)
     settled(two, [hub])
-    new, said = moved["DEC-0002"], moved[turn.id]
+    new, said = moved[MemoryId("DEC-0002")], moved[turn.id]
     assert left.get(new).fields["turn_ref"] == said
     assert left.get(new).tags == (new.lower(),)
     assert left.get("FIND-0001").content == f"{new} costs a day"
@@ -203,7 +134,7 @@ def test_another_handle_of_the_replica_takes_the_new_tag_too(
     two: tuple[Session, Session], hub: Path
 ) -> None:
     left, right = two
-    other = _opened(right.path, right)
+    other = opened(right.path, right)
     other.add("decision", "Before", agent="b")
     left.add("decision", "Keep PostgreSQL", agent="a")
     left.sync()
