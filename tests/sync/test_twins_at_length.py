@@ -148,7 +148,7 @@ class World:
 
     def _edit(self, where: int) -> None:
         session = self.sessions[where]
-        memory = self.random.choice(session.memories())
+        memory = self.random.choice([*session.memories("decision"), *session.memories("finding")])
         session.edit(memory.id, agent="a", **{f"note_{next(self._numbers)}": "noted"})
 
     def _sync(self, where: int) -> None:
