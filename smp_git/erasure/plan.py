@@ -47,11 +47,13 @@ class Plan:
             renames(self.repository, self._tips(), self.known) if self._upgrades else Renames()
         )
         moves = moves_in(self.repository, self._tips(), self._moves)
+        # Where memories take another id, nothing goes.
+        dead = Tombstones() if self._moves else self.known
         self.known |= self.renames.records()
         # Every life that is there goes: the record names those that were found.
         everything = Tombstones(tombstone(each, EVERY_LIFE) for each in self._ids)
         ahead = Ahead(self.repository)
-        self.rewriter = Rewriter(ahead.read, self.known | everything, self.renames, moves)
+        self.rewriter = Rewriter(ahead.read, dead | everything, self.renames, moves)
         self.rewriter.prepare(self.history, ahead)
         self.result = self.rewriter.rewritten(self.history)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import journal
@@ -27,40 +29,44 @@ def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
     writer.settle(remove=True)
     publisher = Publisher(writer, plan, entry)
     publisher.prepare()
-    reader.local.mark_pending({change.path: change.old for change in changes(plan)})
+    reader.local.mark_pending({change.path: change.old for change in changes(plan, entry)})
     journal.write(smp, publisher.entry(journal.PUBLISHING))
     publisher.publish()
     reader.local.raise_epoch()
-    _check_out(writer, plan)
+    _check_out(writer, plan, entry)
     # It names commits that are another's now; a look through all makes it again.
     (smp / "vetted.json").unlink(missing_ok=True)
     reader.local.clear_pending()
     reader.reopen()
 
 
-def _check_out(writer: Writer, plan: Plan) -> None:
+def _check_out(writer: Writer, plan: Plan, entry: Journal) -> None:
     """Bring the checked-out files up to date, but for those that a person has changed."""
-    local, found = writer.reader.local, changes(plan)
+    local, found = writer.reader.local, changes(plan, entry)
     left = check_out(writer.reader.path, found, plan.repository.blob, local.scratch("checkout"))
     bases = {change.path: change.old for change in found if change.path in left}
     local.note_left_alone(bases, [change.path for change in found if change.path not in left])
 
 
-def changes(plan: Plan) -> list[Change]:
-    """Return how the files of the branch that is checked out change."""
-    old, new = _tree_shown(plan, before=True), _tree_shown(plan, before=False)
+def changes(plan: Plan, entry: Journal) -> list[Change]:
+    """Return how the files of the branch that is checked out change.
+
+    Where an interrupted move is finished, the journal says what was checked out before it.
+    """
+    history = {name: tip.hex() for name, tip in plan.history.refs.items()}
+    result = {name: tip.hex() for name, tip in plan.result.refs.items()}
+    old, new = _tree_shown(plan, {**history, **entry.old}), _tree_shown(plan, result)
     return [Change(*each) for each in plan.repository.changes(old, new)]
 
 
-def _tree_shown(plan: Plan, *, before: bool) -> ObjectId | None:
-    refs = (plan.history if before else plan.result).refs
+def _tree_shown(plan: Plan, refs: Mapping[str, str]) -> ObjectId | None:
     tip = refs.get(plan.repository.checked_out()) or refs.get(HEAD)
-    return plan.repository.commit(CommitId(tip.hex())).tree if tip else None
+    return plan.repository.commit(CommitId(tip)).tree if tip else None
 
 
 def check_unedited(plan: Plan, entry: Journal) -> None:
     """Raise RefusedError if a memory that takes another id has edits that nobody committed."""
-    tree = _tree_shown(plan, before=True)
+    tree = _tree_shown(plan, {name: tip.hex() for name, tip in plan.history.refs.items()})
     for move in entry.moves:
         path = parse_id(move.old).path
         file = plan.repository.path / path

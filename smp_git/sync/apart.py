@@ -18,6 +18,7 @@ from smp_git.sync.twins import part
 
 # How often a new id may be another memory's too.
 _MOST_TRIES: Final = 5
+_REASON: Final = "another memory had the same id"
 
 
 class Apart(NamedTuple):
@@ -38,7 +39,10 @@ def apart(site: Site, remote: str, held: Quarantine, there: Mapping[str, str], t
         ours = references.read(reader.repository.git)
         found = part(held.repository, ours, there, effective(reader) | told)
         if found.ours:
-            move(site.writer, found.ours, site.writer.clock(), by=by)
+            now = site.writer.clock()
+            move(site.writer, found.ours, now, by=by)
+            names = [name for each in found.ours for name in (each.old, each.new)]
+            site.note("move", at=now, by=by, ids=names, reason=_REASON)
         if found.theirs:
             there = _moved(held, there, found.theirs)
         notes += [_said(each, "here") for each in found.ours]
@@ -59,4 +63,4 @@ def _moved(held: Quarantine, there: Mapping[str, str], moves: tuple[Move, ...]) 
 
 
 def _said(move: Move, where: str) -> str:
-    return f"{move.old} {where} is {move.new} now: another memory had the same id"
+    return f"{move.old} {where} is {move.new} now: {_REASON}"

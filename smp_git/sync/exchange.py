@@ -253,6 +253,11 @@ class Exchange:
                 f"remote {self._remote.name} refused what session {self._name} pushed{said}",
                 hint="what is here is kept; ask who runs the remote",
             )
+        if self._result.moved and not self._result.rewritten:
+            raise RemoteRefusedError(
+                f"new ids not published: remote {self._remote.name} refuses to replace history{said}",
+                hint="it holds the old ones until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
+            )
         self._seen = replace(self._seen, withheld=reason or "it refuses forced pushes")
         state.keep(self._smp, self._remote.name, self._seen)
         raise RemoteRefusedError(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from smp_git import Session
-from smp_git.errors import RefusedError
+from smp_git.errors import RefusedError, RemoteRefusedError
 from smp_git.memory import MemoryId
+from smp_git.recovery import audit
 from tests import independent_scan
 from tests.support import git
 from tests.sync.images import copied, kept, opened, put_back, settled, texts
-from tests.sync.support import Machine
+from tests.sync.support import Machine, head
 
 
 @pytest.fixture
@@ -280,3 +282,70 @@ def test_where_remotes_have_both_every_replica_moves_the_same(
     assert {"Keep PostgreSQL", "Move to SQLite"} <= found.keys()
     assert found["Keep PostgreSQL"].id == "DEC-0002"
     assert found["Somebody reads"].links[0].target == found["Move to SQLite"].id
+
+
+def test_a_merge_of_branches_here_meets_no_twins(hub: Path, tmp_path: Path) -> None:
+    session = Machine(tmp_path, "one").begin(hub)
+    session.branch("idea")
+    session.add("decision", "On main", agent="a")
+    session.switch("idea")
+    session.add("decision", "On the branch", agent="a")
+    session.switch("main")
+    session.merge("idea")
+    assert {"On main", "On the branch"} <= texts(session)
+    assert session.conflicts() == ()
+
+
+def test_a_branch_that_plain_git_fetched_is_not_merged_with_a_twin(
+    two: tuple[Session, Session], hub: Path
+) -> None:
+    left, right = two
+    left.add("decision", "Keep PostgreSQL", agent="a")
+    left.sync()
+    right.add("decision", "Move to SQLite", agent="b")
+    git(right.path, "fetch", str(hub), "main:theirs")
+    with pytest.raises(RefusedError, match="another memory"):
+        right.merge("theirs")
+    done = git_status(right.path, "merge", "theirs")
+    assert done
+    git(right.path, "merge", "--abort")
+    assert {new.startswith("DEC-0002-") for _, new in right.sync().moved} == {True}
+
+
+def git_status(folder: Path, *arguments: str) -> int:
+    return subprocess.run(["git", *arguments], cwd=folder, check=False, capture_output=True).returncode  # fmt: skip
+
+
+def test_a_remote_that_takes_no_forced_push_keeps_what_it_has(
+    two: tuple[Session, Session], hub: Path, tmp_path: Path
+) -> None:
+    left, right = two
+    second = tmp_path / "second.git"
+    right.add_remote("second", second, create=True)
+    left.add("decision", "Keep PostgreSQL", agent="a")
+    right._clock.now = left._clock.now  # type: ignore[attr-defined]
+    right.add("decision", "Move to SQLite", agent="b")
+    left.sync()
+    right.sync("second")
+    git(second, "config", "receive.denyNonFastForwards", "true")
+    left.add_remote("second", second)
+    before = head(second)
+    with pytest.raises(RemoteRefusedError, match="new ids not published"):
+        left.sync("second")
+    assert head(second) == before
+    assert {"Keep PostgreSQL", "Move to SQLite"} <= texts(left)
+    git(second, "config", "receive.denyNonFastForwards", "false")
+    left.sync("second")
+    right.sync("second")
+    assert left.head == right.head == head(second)
+
+
+def test_the_audit_log_keeps_which_id_became_which(two: tuple[Session, Session], hub: Path) -> None:
+    left, right = two
+    left.add("decision", "Keep PostgreSQL", agent="a")
+    left.sync()
+    right.add("decision", "Move to SQLite", agent="b")
+    ((old, new),) = right.fetch().moved
+    store = next(each for each in right.path.parents if (each / "config.yaml").exists())
+    (line,) = [each for each in audit.read(store) if each.action == "move"]
+    assert line.ids == (old, new)
