@@ -160,9 +160,25 @@ class Branching(Deletions):
         with self._writer.holding(f"merging branch {name}"):
             theirs = self._reader.repository.head(self._branch_ref(name))
             assert theirs is not None  # noqa: S101 - just found
+            self._refuse_twins(name, theirs)
             result = join(self._writer, self._reader.ref, theirs, by=by, source=f"branch {name}")
         self._look_anew()
         return result
+
+    def _refuse_twins(self, name: str, theirs: CommitId) -> None:
+        """Raise RefusedError if another branch has another memory under an id that is here."""
+        from smp_git.erasure.graves import effective  # noqa: PLC0415 - few programs merge
+        from smp_git.sync.twins import part  # noqa: PLC0415
+
+        reader = self._reader
+        ours = {MAIN: reader.snapshot().id}
+        found = part(reader.repository, ours, {MAIN: theirs}, effective(reader))
+        if found:
+            twin = (*found.ours, *found.theirs)[0].old
+            raise RefusedError(
+                f"{twin} on branch {name} is another memory than {twin} here",
+                hint="smp sync with the remote that it came from gives one of them another id",
+            )
 
     def drop_branch(self, name: str, *, discard: bool = False, by: str | None = None) -> Dropped:
         """Drop a branch; what only it held can be restored until the deadline.

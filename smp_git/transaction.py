@@ -95,6 +95,8 @@ class Writer:
         self.watched: Callable[[], Callable[[], None] | None] = lambda: None
         self._threads = threading.Lock()
         self._identity: Identity | None = None
+        # How often history had been rewritten when the identity was read.
+        self._identity_epoch = b""
         self._reserved: dict[str, int] = {}
         # The counters as they are on the disk, once looked at under the lock.
         self._counters: dict[str, int] | None = None
@@ -136,6 +138,8 @@ class Writer:
                 waited = time.monotonic() - started
                 self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
                 self._counters = None
+                if self._identity_epoch != self.reader.local.epoch():
+                    self._identity = None
                 with reporting(f"to session {self.reader.path.name}"):
                     yield self._looked_again()
         finally:
@@ -301,11 +305,24 @@ class Writer:
     def identity(self) -> Identity:
         """Return who writes here, choosing a new tag for a copied or cloned folder."""
         if self._identity is None:
+            self._identity_epoch = self.reader.local.epoch()
             kept = self.reader.local.identity(self.reader.path)
             self._identity = kept or Identity(new_tag(), creator=False)
             if kept is None:
                 self.reader.local.identify(self.reader.path, self._identity, self.reader.path)
         return self._identity
+
+    def take_new_tag(self) -> None:
+        """Take a tag that nobody has; the caller holds the lock.
+
+        Other handles of this replica look who they are when history was rewritten.
+        """
+        reader = self.reader
+        self._identity = Identity(new_tag(), creator=False)
+        reader.local.identify(reader.path, self._identity, reader.path)
+        reader.local.raise_epoch()
+        self._identity_epoch = reader.local.epoch()
+        reader.snapshot()
 
     def _registration(self, identity: Identity) -> str:
         return f"replicas/{identity.tag}.yaml"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from smp_git.erasure import carry, guards, journal, proof, removal
+from smp_git.erasure import carry, guards, journal, proof, removal, renumber
 from smp_git.erasure.finder import Search
 from smp_git.erasure.generations import METADATA, raised
 from smp_git.erasure.graves import effective
 from smp_git.erasure.journal import Journal
+from smp_git.erasure.moves import Move
 from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
@@ -40,6 +41,7 @@ __all__ = [
     "erase",
     "erase_arrived",
     "is_interrupted",
+    "move",
     "resume",
 ]
 
@@ -167,6 +169,50 @@ def upgrade(writer: Writer, now: datetime) -> None:
         raise RefusedError(f"session {session} is of format 1, and its first write brings it to format 2: {error.message}", hint=error.hint) from error  # fmt: skip
 
 
+def move(writer: Writer, moves: Iterable[Move], now: datetime, *, by: str) -> None:
+    """Give memories another id, in all of history; all or nothing, finished after a crash.
+
+    Raises RefusedError, with nothing changed, where history cannot be rewritten as a whole.
+    """
+    entry = Journal(
+        deletion=_new_name(now),
+        step=journal.PUBLISHING,
+        at=now,
+        by=agent_name(by),
+        purge=False,
+        tombstones=Tombstones(),
+        arrived=True,
+        moves=tuple(moves),
+    )
+    writer.ready()
+    with _alone(writer, "giving memories another id", _PATIENCE_SECONDS):
+        _resumed(writer)
+        _moved(writer, entry)
+        journal.close(writer.reader.local.folder, entry.deletion)
+
+
+def _moved(writer: Writer, entry: Journal) -> None:
+    """Plan without the lock, then publish under it; plan anew if a deletion came between."""
+    for _ in range(_MOST_PLANS):
+        epoch = writer.reader.local.epoch()
+        guards.check(writer.reader.repository.git)
+        plan = make_plan(writer.reader, (), moves=entry.moves)
+        with closing(plan), writer.holding("giving memories another id"):
+            if writer.reader.local.epoch() == epoch:
+                plan.update()
+                renumber.check_unedited(plan, entry)
+                renumber.publish(writer, plan, entry)
+                return
+    raise _rewritten(writer)
+
+
+def _rewritten(writer: Writer) -> ConflictError:
+    return ConflictError(
+        f"session {writer.reader.path.name} is being rewritten by others",
+        hint="try again when they are done",
+    )
+
+
 def _raise_format(writer: Writer) -> None:
     """Give each branch the present format; nothing was ever deleted, so history stays."""
     reader = writer.reader
@@ -284,6 +330,13 @@ def _resumed(writer: Writer, recall: Recall | None = None) -> Receipt | None:
     if kept.step == journal.SEALING or (kept.redacts and kept.step == journal.SEALED):
         journal.close(smp, kept.deletion)
         return None
+    if kept.moves:
+        with writer.holding("giving memories another id"):
+            guards.check(writer.reader.repository.git)
+            with closing(make_plan(writer.reader, (), moves=kept.moves)) as plan:
+                renumber.publish(writer, plan, kept)
+        journal.close(smp, kept.deletion)
+        return None
     clock = _Clock()
     with writer.holding("finishing a deletion"):
         guards.check(writer.reader.repository.git)
@@ -328,10 +381,7 @@ def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
             if writer.reader.local.epoch() == epoch:
                 return _carried_out(writer, order, plan, clock)
         plan.close()
-    raise ConflictError(
-        f"session {writer.reader.path.name} is being rewritten by others",
-        hint="try again when they are done",
-    )
+    raise _rewritten(writer)
 
 
 def _check_ids(plan: Plan, order: _Order) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from smp_git.erasure.moves import Move
 from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
@@ -43,6 +44,8 @@ class Journal:
     redacts: bool = False
     upgrades: bool = False
     removed: tuple[str, ...] = ()
+    # The memories that take another id; then nothing is deleted.
+    moves: tuple[Move, ...] = ()
     brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +72,7 @@ def write(smp: Path, journal: Journal) -> None:
             "redacts": journal.redacts,
             "upgrades": journal.upgrades,
             "removed": list(journal.removed),
+            "moves": [list(each) for each in journal.moves],
             "brought": {ref: dict(files) for ref, files in journal.brought.items()},
             "old": dict(journal.old),
             "new": dict(journal.new),
@@ -101,6 +105,7 @@ def read(smp: Path) -> Journal | None:
         redacts=bool(kept.get("redacts")),
         upgrades=bool(kept.get("upgrades")),
         removed=tuple(kept.get("removed", ())),
+        moves=tuple(Move(old, new, tuple(roots)) for old, new, roots in kept.get("moves", ())),
         brought=kept.get("brought", {}),
         old=kept["old"],
         new=kept["new"],

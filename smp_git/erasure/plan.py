@@ -10,6 +10,7 @@ from smp_git.erasure import guards
 from smp_git.erasure.ahead import Ahead
 from smp_git.erasure.generations import Renames, renames
 from smp_git.erasure.graves import is_proof, named
+from smp_git.erasure.moves import Move, moves_in
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
 from smp_git.errors import DamagedError
@@ -30,29 +31,34 @@ EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 class Plan:
     """A rewrite, made without the lock and brought up to date under it."""
 
-    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones, *, upgrades: bool = False) -> None:  # fmt: skip
+    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones, *, upgrades: bool = False, moves: Iterable[Move] = ()) -> None:  # fmt: skip
         self.repository = Repository(reader.path)
         self._ids = ids
         self._reader = reader
         self._more = more
         self._upgrades = upgrades
+        self._moves = tuple(moves)
         self._make()
 
     def _make(self) -> None:
         self.history = self._read()
         self.known = self._effective() | self._more
-        self.renames = self._renames() if self._upgrades else Renames()
+        self.renames = (
+            renames(self.repository, self._tips(), self.known) if self._upgrades else Renames()
+        )
+        moves = moves_in(self.repository, self._tips(), self._moves)
+        # Where memories take another id, nothing goes.
+        dead = Tombstones() if self._moves else self.known
         self.known |= self.renames.records()
         # Every life that is there goes: the record names those that were found.
         everything = Tombstones(tombstone(each, EVERY_LIFE) for each in self._ids)
         ahead = Ahead(self.repository)
-        self.rewriter = Rewriter(ahead.read, self.known | everything, self.renames)
+        self.rewriter = Rewriter(ahead.read, dead | everything, self.renames, moves)
         self.rewriter.prepare(self.history, ahead)
         self.result = self.rewriter.rewritten(self.history)
 
-    def _renames(self) -> Renames:
-        tips = [tip.hex() for tip in (*self.history.refs.values(), *self.history.stashed)]
-        return renames(self.repository, tips, self.known)
+    def _tips(self) -> list[str]:
+        return [tip.hex() for tip in (*self.history.refs.values(), *self.history.stashed)]
 
     def close(self) -> None:
         """Let go of the repository."""
@@ -75,7 +81,7 @@ class Plan:
         history = self._read()
         if history == self.history:
             return
-        if self._upgrades:
+        if self._upgrades or self._moves:
             self._make()
         else:
             self.history = history
@@ -153,9 +159,9 @@ class Plan:
         return tuple(found)
 
 
-def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None, *, upgrades: bool = False) -> Plan:  # fmt: skip
+def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None, *, upgrades: bool = False, moves: Iterable[Move] = ()) -> Plan:  # fmt: skip
     """Return the plan of a deletion; raise RefusedError if it could not be complete."""
-    return Plan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades)
+    return Plan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades, moves=moves)
 
 
 def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:

@@ -10,9 +10,11 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from smp_git.erasure import moves as moving
 from smp_git.erasure import pages, wording
 from smp_git.erasure.ahead import Ahead
 from smp_git.erasure.generations import Renames
+from smp_git.erasure.moves import File, Moves
 from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
 from smp_git.format.ids import PAGE_SIZE, parse_path
@@ -122,11 +124,12 @@ class Rewriter:
     history at the place they had.
     """
 
-    def __init__(self, read: Read, tombstones: Tombstones, renames: Renames | None = None) -> None:
+    def __init__(self, read: Read, tombstones: Tombstones, renames: Renames | None = None, moves: Moves | None = None) -> None:  # fmt: skip
         self._source = read
         self._tombstones = tombstones
         self._renames = renames or Renames()
-        self._wanted = pages_of(tombstones)
+        self._moves = moves or Moves()
+        self._wanted = _united(pages_of(tombstones), self._moves.wanted)
         self.made: dict[bytes, Made] = {}
         self.steps: dict[bytes, Step] = {}
         self.replaced: set[bytes] = set()
@@ -265,7 +268,7 @@ class Rewriter:
         return len(before) > 1 or raw.tree != before[0].old_tree
 
     def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
-        message = raw.message
+        message = self._moves.message(name, raw.message)
         if touches or any(map(self._is_named, wording.mentions(message))):
             message = wording.without(message, partial(self._is_gone, tree), touches=touches)
         if not wording.is_derived(message):
@@ -410,6 +413,7 @@ class Rewriter:
         old = pages.pieces(self.read(tree)[1])
         kept: list[bytes] = []
         loss: list[Gone | tuple[str, bytes]] = []
+        moved: dict[bytes, File] = {}
         index = -1
         for piece in old:
             gone = seen.get(piece, _UNSEEN)
@@ -420,12 +424,17 @@ class Rewriter:
                 else:
                     gone = seen[piece] = self._gone(page, entry)
             if gone is None:
-                kept.append(self._renamed(piece))
+                file = self._moves.file(page, piece) if self._moves else None
+                kept.append(self._moved(piece, file) if file else self._renamed(piece))
+                if file:
+                    moved[piece[-_ID_SIZE:]] = file
             else:
                 loss.append(gone)
                 self.replaced.add(gone.id)
         if index >= 0:
-            self._edit_index(page, kept, index, loss)
+            self._edit_index(page, kept, index, loss, moved)
+        if moved:
+            kept.sort(key=_place_in_tree)
         return Edited(self._tree(page, tree, old, kept), tuple(loss))
 
     def _renamed(self, piece: bytes) -> bytes:
@@ -435,6 +444,13 @@ class Rewriter:
             return piece
         self.replaced.add(piece[-_ID_SIZE:])
         return piece[:-_ID_SIZE] + self._make(BLOB, data, None)
+
+    def _moved(self, piece: bytes, file: File) -> bytes:
+        """Return an entry of a page with the file that names other ids."""
+        self.replaced.add(piece[-_ID_SIZE:])
+        name = file.path.rpartition("/")[2].encode()
+        mode = pages.entry(piece).mode
+        return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
 
     def _gone(self, page: str, entry: Entry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
@@ -450,12 +466,12 @@ class Rewriter:
         life = life_of(file, path) if is_file else None
         return Gone(path, entry.id, life) if known.is_dead(life) else None
 
-    def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]]) -> None:  # fmt: skip
+    def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]], moved: Mapping[bytes, File]) -> None:  # fmt: skip
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
         self._indexes[name] = f"{page}/"
         old = self.read(name)[1]
-        data = self._renames.index(old) if self._renames else old
+        data = moving.index(self._renames.index(old) if self._renames else old, moved)
         found = self._lines_without(data)
         left, gone = found if found is not None else self._items_without(data)
         if not gone and left == old and (left or not loss):
@@ -536,8 +552,9 @@ class Rewriter:
         label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
         # The signature goes first, so that it is no text of a message that changes later.
         plain = _TAG_SIGNATURE.sub(b"", message)
+        told = self._moves.message(target, plain)
         text = wording.without(
-            plain,
+            told,
             partial(self._is_gone, self._tree_of(new)),
             touches=touches,
             generic=label[1] if label else wording.GENERIC,
@@ -639,6 +656,17 @@ class Rewriter:
 def _role(ref: str) -> str:
     """Return what the trees of a reference hold, nothing for the files of a session."""
     return NOTES if ref.startswith(NOTES) else ACCESS if ref.startswith(ACCESS) else ""
+
+
+def _place_in_tree(piece: bytes) -> bytes:
+    """Return by what Git sorts the entries of a tree."""
+    mode, name, _ = pages.entry(piece)
+    return name + b"/" if mode == FOLDER else name
+
+
+def _united(one: Mapping[bytes, frozenset[bytes]], other: Mapping[bytes, frozenset[bytes]]) -> dict[bytes, frozenset[bytes]]:  # fmt: skip
+    nothing = frozenset[bytes]()
+    return {name: one.get(name, nothing) | other.get(name, nothing) for name in {**one, **other}}
 
 
 def _written(tree: bytes, parents: tuple[bytes, ...], rest: bytes, message: bytes) -> bytes:

@@ -46,7 +46,7 @@ class Driver:
         before = memories.version(base, path)
         if left is None or right is None:
             return None
-        if left.memory.life != right.memory.life:
+        if left.memory.life != right.memory.life or _are_twins(before, left, right):
             return None
         fields = memories.disputed(before, left, right)
         mine, others = self._origins(path, fields) if fields else ({}, {})
@@ -114,6 +114,12 @@ class Driver:
             return row_of(file, path, Object(BLOB, file).id)[0] if file is not None else left[0]
         except SmpError:
             return left[0]
+
+
+def _are_twins(base: Version | None, left: Version, right: Version) -> bool:
+    """Whether two memories were given one id: a sync gives one of them another."""
+    added = left.memory.created_at, right.memory.created_at
+    return base is None and left.memory.kind != "state" and added[0] != added[1]
 
 
 def _rows(data: bytes) -> dict[MemoryId, _Row]:

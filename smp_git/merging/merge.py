@@ -324,6 +324,10 @@ class _Merge:
     def _both_changed(self, path: str, found: _Three, left: bytes, right: bytes) -> None:
         newer, older = self._newer(path, found)
         made = None
+        if path.startswith(_REPLICAS):
+            # Replicas that were copied before they were registered.
+            self._take(path, min(left, right), from_left=left)
+            return
         if path == _METADATA:
             made = metadata.joined(found.base, newer or b"", older or b"")
         if made is None:

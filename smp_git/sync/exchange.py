@@ -196,6 +196,9 @@ class Exchange:
             merged=tuple(dict.fromkeys((*before.merged, *came.merged))),
             contested=(*before.contested, *came.contested),
             rewritten=tuple(dict.fromkeys((*before.rewritten, *came.deleted))),
+            moved=tuple(
+                dict.fromkeys((*before.moved, *((each.old, each.new) for each in came.moved)))
+            ),
             notes=tuple(dict.fromkeys((*before.notes, *came.notes))),
         )
         return there
@@ -256,6 +259,11 @@ class Exchange:
             raise RemoteRefusedError(
                 f"remote {self._remote.name} refused what session {self._name} pushed{said}",
                 hint="what is here is kept; ask who runs the remote",
+            )
+        if self._result.moved and not self._result.rewritten:
+            raise RemoteRefusedError(
+                f"new ids not published: remote {self._remote.name} refuses to replace history{said}",
+                hint="it holds the old ones until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
             )
         self._seen = replace(self._seen, withheld=reason or "it refuses forced pushes")
         state.keep(self._smp, self._remote.name, self._seen)

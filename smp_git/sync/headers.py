@@ -21,14 +21,16 @@ _COMMIT = re.compile(
 _TAG = re.compile(
     rb"object (%b)\ntype (commit|tag)\ntag ([^\0-\x1f\x7f]+)\n(?:tagger (%b)\n)?(%b)\n" % (_ID, _PERSON, _MORE)
 )  # fmt: skip
+_REPLICA = re.compile(rb"<([a-z][a-z0-9]{3})@smp>")
 _ENCODING = re.compile(rb"^encoding (?!utf-?8$)", re.MULTILINE | re.IGNORECASE)
 
 
 class Commit(NamedTuple):
-    """What a commit leads to."""
+    """What a commit leads to, and the tag of the replica that made it, if one did."""
 
     tree: bytes
     parents: tuple[bytes, ...]
+    replica: str = ""
 
 
 class Tag(NamedTuple):
@@ -47,7 +49,8 @@ def commit(data: bytes, where: str) -> Commit:
     parents = tuple(bytes.fromhex(line[7:].decode()) for line in match[2].splitlines())
     if len(parents) > _MOST_PARENTS:
         raise UntrustedError(f"{where}: it has {len(parents)} parents")
-    return Commit(bytes.fromhex(match[1].decode()), parents)
+    replica = _REPLICA.search(match[4])
+    return Commit(bytes.fromhex(match[1].decode()), parents, replica[1].decode() if replica else "")
 
 
 def tag(data: bytes, where: str) -> Tag:

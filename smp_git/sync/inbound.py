@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.erasure.graves import effective
+from smp_git.erasure.moves import Move
+from smp_git.erasure.rewrite import Rewriter
 from smp_git.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
@@ -13,9 +15,11 @@ from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import Conflict
+from smp_git.origins import replica_of
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
 from smp_git.sync import lineage, odd, unfounded
+from smp_git.sync.apart import apart
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.bringing import (
     Bringing,
@@ -32,6 +36,7 @@ from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import Seen
+from smp_git.sync.twins import part
 
 # How often a deletion here may come between before what came is given up.
 _MOST_TRIES: Final = 5
@@ -40,7 +45,8 @@ _MOST_TRIES: Final = 5
 class Came(NamedTuple):
     """What was taken in: the remote's references as it names them, and what became of them.
 
-    `left` are its branches that have no counterpart here, if nothing was to be merged.
+    `left` are its branches that have no counterpart here, if nothing was to be merged,
+    `moved` the memories that took another id, because two had one.
     """
 
     named: Mapping[str, str]
@@ -50,6 +56,7 @@ class Came(NamedTuple):
     deleted: tuple[MemoryId, ...] = ()
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    moved: tuple[Move, ...] = ()
 
 
 def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *, by: str, merge: bool, accept: bool) -> Came:  # fmt: skip
@@ -65,7 +72,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
         return _fetched(site, held, address, way, limits, leave_out)
 
     with odd.fetched(git, address, way, look) as (held, inspection, left_out):
-        there = dict(held.refs)
+        there: Mapping[str, str] = dict(held.refs)
         lineage.check_not_emptied(site.reader, remote.name, there, seen, accept=accept)
         if not there:
             return Came(there)
@@ -77,7 +84,12 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
             there = of_this_format(held, there, inspected.tombstones | effective(site.reader))
         deleted: list[MemoryId] = []
         notes: list[str] = []
+        moved: list[Move] = []
         for _ in range(_MOST_TRIES):
+            parted = apart(site, remote.name, held, there, inspected.tombstones, by)
+            there = parted.there
+            moved += parted.moved
+            notes += parted.notes
             try:
                 cleaning = _cleaned(site, held, named, there, inspected.tombstones, by)
             except MovedHeadsError:
@@ -85,7 +97,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
             deleted += cleaning.deleted
             notes += cleaning.notes
             came = _taken(
-                site, remote, held, cleaning.arrived, inspected, merge=merge, accept=accept
+                site, remote, held, there, cleaning.arrived, inspected, merge=merge, accept=accept
             )
             if came is not None:
                 odd_ones = [odd.said(ref, f"of {remote.name}") for ref in left_out]
@@ -93,6 +105,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
                     named={**named, **left_out},
                     deleted=tuple(dict.fromkeys(deleted)),
                     notes=tuple(dict.fromkeys((*odd_ones, *notes, *came.notes))),
+                    moved=tuple(dict.fromkeys(moved)),
                 )
     raise rewritten(site)
 
@@ -177,6 +190,8 @@ def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapp
     if known and _is_done(site, known):
         trusted = boundary(held.repository, there.values(), _own(site))
     arrived = cleaned(held.repository, there, known, trusted)._replace(named=named)
+    if arrived.is_rewritten and arrived.rewriter is None:
+        arrived = arrived._replace(rewriter=Rewriter(held.repository.raw, known))
     if meeting.theirs:
         arrived = topped(site.reader, held, arrived, meeting.theirs)
     brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
@@ -220,11 +235,13 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     return receipt.ids if receipt else ()
 
 
-def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspected: Inspected, *, merge: bool, accept: bool) -> Came | None:  # fmt: skip
+def _taken(site: Site, remote: Remote, held: Quarantine, there: Mapping[str, str], arrived: Arrived, inspected: Inspected, *, merge: bool, accept: bool) -> Came | None:  # fmt: skip
     """Take over what is clean; None if a deletion came between."""
     reader, writer = site.reader, site.writer
     with writer.holding(f"syncing with {remote.name}"):
         if not arrived.known.covers(effective(reader)):
+            return None
+        if part(held.repository, references.read(reader.repository.git), there, arrived.known):
             return None
         _adopt(site, held, arrived)
         for tip, below in inspected.below.items():
@@ -232,6 +249,7 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
                 reader.repository.know_descent(older, tip)
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
+        _take_new_tag(site, heads, inspected.replicas)
         count = inspected.came
         if count is None or arrived.is_rewritten:
             count = len(reader.repository.beyond(heads, _own(site)))
@@ -239,6 +257,14 @@ def _taken(site: Site, remote: Remote, held: Quarantine, arrived: Arrived, inspe
     return Came(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
     )
+
+
+def _take_new_tag(site: Site, heads: list[CommitId], replicas: frozenset[str]) -> None:
+    """Take a tag that nobody has, if commits that were not made here have this replica's."""
+    repository, tag = site.reader.repository, site.writer.identity().tag
+    new = repository.beyond(heads, _own(site)) if heads and tag in replicas else []
+    if any(replica_of(repository.commit(name)) == tag for name in new):
+        site.writer.take_new_tag()
 
 
 def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:

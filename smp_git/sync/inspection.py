@@ -32,7 +32,8 @@ class Inspected(NamedTuple):
     `commits` is how many are new, `came` how many of the branches, None if that has to be
     counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
     `lying` are the pages, by branch, whose index does not say what their files say; `is_old`
-    tells that a branch is of format 1; `lives` are those of its memories that have a name.
+    tells that a branch is of format 1; `lives` are those of its memories that have a name;
+    `replicas` are the tags of those that made the new commits.
     """
 
     uid: str
@@ -45,6 +46,7 @@ class Inspected(NamedTuple):
     lying: Mapping[str, tuple[str, ...]]
     is_old: bool
     lives: Mapping[MemoryId, Collection[str]]
+    replicas: frozenset[str] = frozenset()
 
 
 def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
@@ -131,6 +133,7 @@ class Inspection:
         return Inspected(
             tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
             tips.tombstones, dict(tips.lying), tips.is_old, tips.lives,
+            frozenset(each.replica for each in self._passed.values()),
         )  # fmt: skip
 
     def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:

@@ -13,7 +13,8 @@ class SyncResult:
     """One exchange with one remote; when it is returned, the remote holds what is here.
 
     `fetched` and `pushed` count commits. `merged` are the branches that needed a merge,
-    `rewritten` the memories that were deleted here because they were deleted elsewhere.
+    `rewritten` the memories that were deleted here because they were deleted elsewhere,
+    `moved` those that took another id, old and new, because two memories had one.
     `advertised` is the remote's own word for its main branch. `notes` are sentences
     about what was left as it is.
     """
@@ -25,6 +26,7 @@ class SyncResult:
     merged: tuple[str, ...] = ()
     contested: tuple[Conflict, ...] = ()
     rewritten: tuple[MemoryId, ...] = ()
+    moved: tuple[tuple[MemoryId, MemoryId], ...] = ()
     replaced: bool = False
     advertised: CommitId | None = None
     rounds: int = 1
@@ -40,6 +42,7 @@ class SyncResult:
             "merged": list(self.merged),
             "contested": [each.as_json() for each in self.contested],
             "rewritten": list(self.rewritten),
+            "moved": [{"from": old, "to": new} for old, new in self.moved],
             "replaced": self.replaced,
             "advertised": self.advertised,
             "rounds": self.rounds,

@@ -1,0 +1,191 @@
+"""Twins: two memories with one id, which two replicas with one tag gave without knowing of each other.
+
+What must stay true: two additions that nobody derived from each other never become one
+memory, no version of either is lost, and every replica gives the same one the same new id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from smp_git.erasure.moves import Move, moved_id
+from smp_git.errors import InvalidFileError
+from smp_git.format import document
+from smp_git.format.ids import Id, parse_path
+from smp_git.format.tombstones import Tombstones
+from smp_git.git import command
+from smp_git.git.ancestry import merge_bases
+from smp_git.git.objects import ObjectId
+from smp_git.git.references import HEADS, REMOTES, SEEN
+from smp_git.git.repository import MAIN, Repository
+from smp_git.lives import FIRST
+from smp_git.memory import KINDS, CommitId
+
+
+class Parting(NamedTuple):
+    """Which memories of either side take another id."""
+
+    ours: tuple[Move, ...] = ()
+    theirs: tuple[Move, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.ours or self.theirs)
+
+
+NOBODY: Final = Parting()
+
+_PREFIXES: Final = "|".join(kind.prefix for kind in KINDS.values()).encode()
+_TAGGED: Final = re.compile(
+    rb"(?<![A-Za-z0-9_-])((?:%s)-[0-9]{4,18})-[a-z][a-z0-9]{3}(?![A-Za-z0-9_-])" % _PREFIXES,
+    re.IGNORECASE,
+)
+
+
+def part(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Parting:  # fmt: skip
+    """Return which memories take another id before two sides may meet.
+
+    `ours` are all references here; `repository` has the objects of both sides. What no
+    remote has yet moves; of two that remotes have, the one that was added later.
+    """
+    here, there = _heads(ours), _heads(theirs)
+    places = _suspects(repository, here, there, known)
+    if not places:
+        return NOBODY
+    paths = [place.path for place in places]
+    mine, others = _told(repository, here.values(), paths), _told(repository, there.values(), paths)
+    seen = [tip for ref, tip in ours.items() if ref.startswith((SEEN, REMOTES))]
+    sent = _told(repository, seen, paths)
+    moves: dict[bool, list[Move]] = {True: [], False: []}
+    for place in places:
+        left, right = mine[place.path], others[place.path]
+        first, second = _first(repository, place, left), _first(repository, place, right)
+        if first is None or second is None or not left.is_apart(right):
+            continue
+        is_ours = left.digests.isdisjoint(sent[place.path].digests) or first > second
+        told, began = (left, first) if is_ours else (right, second)
+        new = moved_id(place.text, began.digest)
+        moves[is_ours].append(
+            Move(place.text, new, tuple(sorted(each.blob for each in told.roots)))
+        )
+    return Parting(tuple(moves[True]), tuple(moves[False]))
+
+
+def _heads(refs: Mapping[str, str]) -> dict[str, str]:
+    return {ref: tip for ref, tip in refs.items() if ref.startswith(HEADS)}
+
+
+# Which memories may be twins, from what the branches hold now
+
+
+def _suspects(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> list[Id]:  # fmt: skip
+    """Return the memories that both sides hold otherwise, and that no base of a merge holds."""
+    found: dict[str, Id] = {}
+    old: set[str] = set()
+    if MAIN in ours and MAIN in theirs and not _bases(repository, ours[MAIN], theirs[MAIN]):
+        return []
+    for left in sorted(set(ours.values()) - set(theirs.values())):
+        for right in sorted(set(theirs.values()) - set(ours.values())):
+            bases = _bases(repository, left, right)
+            if left in bases or right in bases:
+                continue
+            for place in _unlike(repository, left, right):
+                if place.path in found or place.path in old or known.names(place.text):
+                    continue
+                if any(repository.find(_tree(repository, base), place.path) for base in bases):
+                    old.add(place.path)
+                else:
+                    found[place.path] = place
+    return [found[path] for path in sorted(found.keys() - old)]
+
+
+def _bases(repository: Repository, left: str, right: str) -> list[CommitId]:
+    return merge_bases(repository, CommitId(left), CommitId(right))
+
+
+def _tree(repository: Repository, commit: str) -> ObjectId:
+    return repository.commit(CommitId(commit)).tree
+
+
+def _unlike(repository: Repository, left: str, right: str) -> list[Id]:
+    """Return the memories with a number that two commits hold in different versions."""
+    trees = _tree(repository, left), _tree(repository, right)
+    places = (parse_path(path) for path, one, other in repository.changes(*trees) if one and other)
+    return [place for place in places if place is not None and not place.name]
+
+
+# What histories tell of them
+
+
+class _Version(NamedTuple):
+    """A version of a memory: its file, and a digest that stays when what it names moves."""
+
+    blob: str
+    digest: str
+
+
+class _Told(NamedTuple):
+    """What a history tells of a memory: the commits that wrote it, its versions, when the first came."""
+
+    commits: set[str]
+    versions: set[_Version]
+    roots: dict[_Version, datetime]
+
+    @property
+    def digests(self) -> set[str]:
+        """What its versions are, whatever became of the ids that they name."""
+        return {each.digest for each in self.versions}
+
+    def is_apart(self, other: _Told) -> bool:
+        """Whether nobody derived one from the other: nothing of them is the same."""
+        return self.commits.isdisjoint(other.commits) and self.digests.isdisjoint(other.digests)
+
+
+def _told(repository: Repository, tips: Iterable[str], paths: list[str]) -> dict[str, _Told]:
+    """Return what the history of some commits tells, by path."""
+    found = {path: _Told(set(), set(), {}) for path in paths}
+    tips = sorted(set(tips))
+    for change in command.file_changes(repository.git, tips, paths) if tips else ():
+        told = found[change.path]
+        told.commits.add(change.commit)
+        if change.new is None:
+            continue
+        version = _Version(change.new, _digest(repository.blob(ObjectId(change.new))))
+        told.versions.add(version)
+        commit = repository.commit(CommitId(change.commit))
+        # A merge adds nothing that one of its parents has not.
+        if change.old is None and len(commit.parents) <= 1:
+            told.roots[version] = min(commit.time, told.roots.get(version, commit.time))
+    return found
+
+
+def _digest(file: bytes) -> str:
+    """Return a digest of a file that does not look at tags of ids: only these change in a move."""
+    return hashlib.sha256(_TAGGED.sub(rb"\1", file)).hexdigest()
+
+
+class _First(NamedTuple):
+    """When a memory says that it was added, and its first version: the later one is greater."""
+
+    at: datetime
+    digest: str
+
+
+def _first(repository: Repository, place: Id, told: _Told) -> _First | None:
+    """Return how a memory began, None if not every beginning is one of its first life."""
+    found: dict[_Version, datetime] = {}
+    for version in told.roots:
+        try:
+            memory = document.decode(repository.blob(ObjectId(version.blob)), place.path)
+        except InvalidFileError:
+            return None
+        if memory.life != FIRST:
+            return None
+        found[version] = memory.created_at
+    if not found:
+        return None
+    first = min(found, key=lambda each: (told.roots[each], each.digest))
+    return _First(found[first], first.digest)
