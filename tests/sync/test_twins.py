@@ -306,9 +306,11 @@ def test_a_branch_that_plain_git_fetched_is_not_merged_with_a_twin(
     git(right.path, "fetch", str(hub), "main:theirs")
     with pytest.raises(RefusedError, match="another memory"):
         right.merge("theirs")
-    done = git_status(right.path, "merge", "theirs")
-    assert done
+    right.close()
+    assert git_status(right.path, "merge", "theirs")
+    assert "DEC-0002.yaml" in git(right.path, "diff", "--name-only", "--diff-filter=U")
     git(right.path, "merge", "--abort")
+    right = opened(right.path, right)
     assert {new.startswith("DEC-0002-") for _, new in right.sync().moved} == {True}
 
 

@@ -165,7 +165,7 @@ class World:
             self.sessions[where] = put_back(self.sessions[where], self.kept[where])
 
 
-@pytest.mark.parametrize("seed", range(24, 60))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_histories(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, seed)
     for _ in range(30):
