@@ -149,7 +149,7 @@ class Deletions(Questions):
 
         site = self._site()
         if dry_run:
-            return redaction.find(site, redaction.compiled(pattern))
+            return redaction.find(site, pattern)
         return redaction.redact(site, pattern, self._replacement(replacement), self._clock(), by=self._by(by), reason=reason)  # fmt: skip
 
     def _replacement(self, given: str | None) -> str:

@@ -93,6 +93,7 @@ def _receipt(found: Mapping[str, Any]) -> str:
         *(f"  {line}" for line in _proof(proof)),
         f"  restorable {fate}",
         *(f"  also stands in {name}" for name in proof["also_in"]),
+        *(f"  left: {place}" for place in found.get("left", ())),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]  # fmt: skip
     return "\n".join(lines)
@@ -239,7 +240,8 @@ def redact(
     """Take a text out of every version of every memory
 
     The earlier versions of each memory that held it go for good; its present version
-    stays, without the text, under its id.
+    stays, without the text, under its id. Exits with 9 if the text is left elsewhere,
+    and names the kinds of places.
     """
     text = text_from(pattern, None).removesuffix("\n")
     wanted = _compiled(text) if regex else text
@@ -250,6 +252,8 @@ def redact(
             return _confirm(yes=dry_run)
         done = session.redact(wanted, replacement, reason=reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
+    if done.left:
+        raise typer.Exit(_FOUND)
     return _tell(done.receipt.proof if done.receipt else None)
 
 
@@ -263,10 +267,14 @@ def _compiled(text: str) -> re.Pattern[str]:
 def _redaction(done: Redaction, verb: str) -> str:
     lines = [f"{verb} {name}" for name in done.ids]
     lines += [f"{verb} {name}, which is only in the history" for name in done.gone]
-    lines += [f"also stands in {place}" for place in done.left]
+    if not lines:
+        lines.append("no memory holds it")
+    lines += [f"  left: {place}" for place in done.left]
+    lines += [f"  not looked into: {place}" for place in done.not_looked_into]
+    lines += [f"  way out: {each}" for each in done.ways_out]
     if done.receipt and not done.receipt.proof.clean:
         lines += _proof(done.receipt.proof.as_json())
-    return "\n".join(lines) or "no memory holds it"
+    return "\n".join(lines)
 
 
 @command(example="smp anonymize --copy ../public")
