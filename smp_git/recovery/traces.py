@@ -24,7 +24,7 @@ from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import Repository
 from smp_git.local import Use, use_of
-from smp_git.memory import CommitId, Value
+from smp_git.memory import KINDS, CommitId, Value
 from smp_git.recovery.cleared import holds
 from smp_git.recovery.wanted import Wanted
 
@@ -67,6 +67,8 @@ _LOOSE: Final = re.compile(r"\.git/objects/[0-9a-f]{2}/[0-9a-f]{38}")
 _PACKED: Final = re.compile(r"\.git/objects/pack/[^/]+\.(?:pack|idx|rev|bitmap)")
 _NOTE: Final = re.compile("[0-9a-f/]{40,80}")
 _WHEN: Final = re.compile(rb" -?\d+ [+-]\d{4}$", re.MULTILINE)
+_FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values())
+_OURS: Final = re.compile(rf"(?:{_FOLDERS})(?:/\d+)?|replicas(?:/.*)?|metadata\.yaml|tombstones\.yaml|\.git(?:attributes|ignore)")  # fmt: skip
 _TRAILER: Final = re.compile(r"(?:Memory|Turn): ")
 _TOLD_ELSEWHERE: Final = frozenset((".git/HEAD", ".git/packed-refs", ".git/index"))
 _NOT_TEXT: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "ids", "deletion"))
@@ -112,6 +114,7 @@ def foresee(repository: Repository, wanted: Wanted, plan: Plan) -> Found:
     tips |= {f"stash@{{{number}}}": tip for number, tip in enumerate(plan.result.stashed)}
     going = frozenset(version.path for version in plan.versions())
     search.reached(tips, lambda _: True)
+    search.staged(going)
     search.names(tips)
     search.files(going)
     return search.result()
@@ -250,12 +253,18 @@ class _Traces:
         """Count what no reference reaches; what is staged has a name of its own."""
         staged = staging.named(self._repository.git)
         for name in matched:
-            if name in self._reached:
-                continue
-            if name in staged.blobs:
-                self._counts["staged"] += 1
-            elif name not in staged.trees:
+            if name not in self._reached | staged.blobs | staged.trees:
                 self._counts["archives" if name in packed else "unreachable"] += 1
+        self.staged()
+
+    def staged(self, going: frozenset[str] = frozenset()) -> None:
+        """Count what Git's index has and no reference reaches; a page is made anew."""
+        file = self._repository.git / "index"
+        for path, child in staging.staged(file).items() if file.exists() else ():
+            if bytes.fromhex(child.id) in self._reached or path in going or is_index(path):
+                continue
+            if child.mode != "160000":
+                self._counts["staged"] += self._wanted.is_in(self._repository.blob(child.id))
 
     # Names
 
@@ -276,8 +285,7 @@ class _Traces:
         return found
 
     def _note_name(self, path: str) -> None:
-        top = path.partition("/")[0]
-        is_ours = parse_path(path) is not None or is_index(path) or top in _OURS
+        is_ours = parse_path(path) is not None or is_index(path) or _OURS.fullmatch(path)
         self._paths.setdefault("format" if is_ours else "names", set()).add(path)
 
     # Files
@@ -315,6 +323,9 @@ class _Traces:
         if path in _TOLD_ELSEWHERE or path.startswith(".git/refs/"):
             return ""
         if path.startswith(".git/smp/"):
+            if self._is_plan and path == ".git/smp/lock":
+                # It says who wrote last, which then is this redaction.
+                return ""
             is_kept = use_of(path.rpartition("/")[2]) is Use.KEPT
             return "format" if is_kept else "" if self._is_plan else "caches"
         if path.startswith((".git/logs/", ".git/syncing/", ".git/objects/")):
@@ -388,9 +399,6 @@ class _Traces:
         return self._wanted.fits(data.decode("utf-8", "replace"))
 
 
-_OURS: Final = frozenset(("metadata.yaml", tombstones.PATH, "replicas", ".gitattributes", ".gitignore"))  # fmt: skip
-
-
 def _free_lines(message: str) -> str:
     """Return what a message says beside ids and the words that name what was done."""
     return "\n".join(_free(line) for line in message.splitlines())
@@ -405,7 +413,11 @@ def _free(line: str) -> str:
 def _said(value: Value) -> Value:
     """Return the values of a record or an item, without keys, ids and times."""
     if isinstance(value, dict):
-        return [_said(item) for key, item in value.items() if key not in _NOT_TEXT]
+        return [
+            _said(item)
+            for key, item in value.items()
+            if key not in _NOT_TEXT or isinstance(item, dict)
+        ]
     if isinstance(value, list):
         return [_said(item) for item in value]
     return value

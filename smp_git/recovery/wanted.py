@@ -32,7 +32,8 @@ class Wanted:
     def __init__(self, pattern: str | re.Pattern[str]) -> None:
         self._plain = pattern if isinstance(pattern, str) else None
         self._bounded = _bounded(pattern)
-        self._loose = _loose(pattern)
+        # For what stands in a file, where the lines of a text may be set in.
+        self._loose = _loose(pattern) or self._bounded
         plain = self._plain or ""
         # Only where nothing in the text is ever written in another way.
         self._is_simple = bool(plain) and plain.isascii() and plain.isprintable() and not set(plain) & set("\"'\\")  # fmt: skip
@@ -73,11 +74,17 @@ class Wanted:
         if self._is_simple:
             assert self._plain is not None  # noqa: S101 - only a plain text is simple
             return self._plain.encode() in data or (data[:2] in _WIDE and self.fits(_decoded(data)))
-        return _timed(lambda: any(map(self._loose.search, _forms(_decoded(data)))))
+        return _timed(lambda: any(map(self._is_in_form, _forms(_decoded(data)))))
 
     def count(self, data: bytes) -> int:
         """Return how often it stands in the bytes of a file."""
-        return _timed(lambda: max(map(self._loose.count, _forms(_decoded(data)))))
+        return _timed(lambda: max(map(self._count_in_form, _forms(_decoded(data)))))
+
+    def _is_in_form(self, text: str) -> bool:
+        return any(each.search(text) for each in {self._bounded, self._loose})
+
+    def _count_in_form(self, text: str) -> int:
+        return max(each.count(text) for each in {self._bounded, self._loose})
 
     def _search(self, text: str) -> bool:
         return _timed(lambda: self._bounded.search(text))
@@ -93,14 +100,11 @@ def _timed(call: Callable[[], _T]) -> _T:
         ) from None
 
 
-def _loose(pattern: str | re.Pattern[str]) -> Bounded:
-    """Return the pattern for what stands in a file, where lines may be set in."""
+def _loose(pattern: str | re.Pattern[str]) -> Bounded | None:
+    """Return the pattern of several lines without what sets them in."""
     if isinstance(pattern, str) and _BREAK.search(pattern):
-        lines = _BREAK.split(unicodedata.normalize("NFC", pattern))
-        inner = [line.strip(" \t") for line in lines[1:-1]]
-        lines = [lines[0].rstrip(" \t"), *inner, lines[-1].lstrip(" \t")]
-        return Bounded(r"\r?\n".join(map(re.escape, lines)), _SECONDS, 0, _PER_MILLION)
-    return _bounded(pattern)
+        return _bounded(_INDENT.sub("\n", _BREAK.sub("\n", pattern)))
+    return None
 
 
 def _bounded(pattern: str | re.Pattern[str]) -> Bounded:
@@ -128,15 +132,13 @@ def _composed(text: str) -> Iterator[str]:
 
 def _forms(text: str) -> Iterator[str]:
     """Yield what a file says: as it stands, with its lines not set in, with its escapes undone."""
-    flat = _INDENT.sub("\n", text)
-    found = dict.fromkeys((text, flat))
-    for each in (text, flat):
-        if "\\" in each:
-            found[_ESCAPE.sub(_unescaped, each)] = None
-        if "''" in each:
-            found[each.replace("''", "'")] = None
-    for each in found:
-        yield from _composed(_joined(each))
+    found = {text: None}
+    if "\\" in text:
+        found[_joined(_ESCAPE.sub(_unescaped, text))] = None
+    if "''" in text:
+        found[text.replace("''", "'")] = None
+    for each in (*found, *(_INDENT.sub("\n", each) for each in found)):
+        yield from _composed(each)
 
 
 def _unescaped(match: re.Match[str]) -> str:

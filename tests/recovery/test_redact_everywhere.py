@@ -143,25 +143,29 @@ def test_an_agent_of_that_name_is_another_one_and_the_commits_are_named(session:
     left = left_after(session)
 
     assert session.get("DEC-0001").agent == "redacted"
-    assert kinds(left) == ["the message of a commit"] or kinds(left) == []
+    assert left == ()
 
 
 # What it names
 
 
 def note(session: Session) -> None:
+    session.add("finding", "A commit of its own")
     git(session.path, "notes", "add", "-m", f"about {SECRET}")
 
 
 def message(session: Session) -> None:
+    session.check()  # Git's own commit takes what its index has.
     git(session.path, "commit", "-q", "--allow-empty", "--no-verify", "-m", f"for {SECRET}")
 
 
 def author(session: Session) -> None:
+    session.check()
     git(session.path, "commit", "-q", "--allow-empty", "--no-verify", "-m", "x", f"--author={SECRET} <a@b>")  # fmt: skip
 
 
 def tag(session: Session) -> None:
+    session.add("finding", "A commit of its own")
     git(session.path, "tag", "-a", "v1", "-m", f"for {SECRET}")
 
 
@@ -174,12 +178,14 @@ def branch(session: Session) -> None:
 
 
 def other_file(session: Session) -> None:
+    session.check()
     (session.path / "notes.md").write_text(f"about {SECRET}")
     git(session.path, "add", "notes.md")
     git(session.path, "commit", "-q", "--no-verify", "-m", "notes")
 
 
 def file_name(session: Session) -> None:
+    session.check()
     (session.path / f"{SECRET}.md").write_text("empty")
     git(session.path, "add", "-A")
     git(session.path, "commit", "-q", "--no-verify", "-m", "notes")
@@ -207,6 +213,7 @@ def remote(session: Session) -> None:
 
 
 def staged(session: Session) -> None:
+    session.check()
     file = session.path / "draft.md"
     file.write_text(f"about {SECRET}")
     git(session.path, "add", "draft.md")
@@ -245,6 +252,7 @@ def test_each_kind_of_place_is_named_and_the_status_says_so(store: Store, sessio
     if is_held:
         assert found["receipt"]["left"] == found["left"]
         assert place in dict(session.receipt())["left"]  # type: ignore[operator]
+    git(session.path, "reset", "-q")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -253,6 +261,7 @@ def test_a_dry_run_names_the_same_places(session: Session, place: str) -> None:
     PLACES[place](session)
 
     assert place in left_after(session)
+    git(session.path, "reset", "-q")
 
 
 def test_a_copy_of_a_memory_under_another_name_is_named(session: Session) -> None:
@@ -293,7 +302,7 @@ def test_its_own_reason_does_not_keep_the_text(store: Store, session: Session) -
 # What it leaves alone
 
 
-@pytest.mark.parametrize("text", ["DEC-00", "FIND", "rationale", "content", "decision", "kind"])
+@pytest.mark.parametrize("text", ["DEC-00", "FIND", "rationale", "decision", "kind"])
 def test_an_id_or_a_word_of_the_format_changes_nothing(session: Session, text: str) -> None:
     session.add("decision", "Open", rationale="by need")
     session.add("finding", "It matters")
@@ -302,8 +311,7 @@ def test_an_id_or_a_word_of_the_format_changes_nothing(session: Session, text: s
     done = session.redact(text)
 
     assert (done.ids, done.gone, session.head) == ((), (), before)
-    assert len(done.left) == 1
-    assert "words of the format" in done.left[0]
+    assert "of the format" in done.left[-1]
 
 
 def test_a_text_that_begins_a_tag_a_branch_and_an_id_goes_where_it_can(session: Session) -> None:
@@ -343,6 +351,7 @@ def test_a_staged_edit_of_the_memory_is_not_lost(session: Session) -> None:
     with pytest.raises(RefusedError, match="staged by hand"):
         session.redact(SECRET)
     assert "an hour of work" in git(session.path, "show", f":{parse_id('DEC-0001').path}")
+    git(session.path, "reset", "-q")
 
 
 # Patterns and replacements that cannot work
@@ -372,10 +381,10 @@ def test_a_replacement_that_holds_the_text_is_refused(session: Session, replacem
 
 
 def test_a_replacement_that_would_give_the_text_again_does_not(session: Session) -> None:
-    session.add("decision", "aabbb is it")
+    session.add("decision", "qqzzz is it")
 
-    assert session.redact("ab", "").left == ()
-    assert session.get("DEC-0001").content == "b is it"
+    assert session.redact("qz", "").left == ()
+    assert session.get("DEC-0001").content == "z is it"
 
 
 def test_a_pattern_of_bytes_or_none_is_refused(session: Session) -> None:
