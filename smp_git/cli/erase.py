@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, note
+from smp_git.cli.app import asker, command, emit, note, setting
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
 from smp_git.errors import InvalidError, RefusedError
@@ -19,8 +19,10 @@ from smp_git.when import format_time
 
 if TYPE_CHECKING:
     from smp_git.erasure.proof import Proof
+    from smp_git.recovery.audit import Audited
     from smp_git.recovery.purge import Purged
     from smp_git.recovery.redaction import Redaction
+    from smp_git.recovery.trash import Damaged
 
 # The status that says that something of the deleted is left.
 _FOUND: Final = 9
@@ -49,6 +51,7 @@ def delete(
     kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
     text: Annotated[str | None, typer.Option(help="That hold this text; - reads it from the standard input")] = None,
     reason: Reason = None,
+    reason_for: Annotated[list[str], typer.Option("--reason-for", metavar="ID=TEXT", help="Why this one, where that is another reason")] = [],  # noqa: B006
     by: By = None,
     purge: Annotated[bool, typer.Option("--purge", help="Keep no copy; cannot be undone")] = False,
     dry_run: DryRun = False,
@@ -60,6 +63,7 @@ def delete(
     are given must hold. Exits with 9 if something is left.
     """
     wanted = text_from(text, None) if text is not None else None
+    reasons = dict(map(_reason_for, reason_for))
     with session_of(ctx) as session:
         plan = session.delete(
             ids or (), tags=tag, since=since, until=until, agents=agent, kinds=kind, text=wanted,
@@ -68,9 +72,18 @@ def delete(
         if dry_run or (purge and not yes):
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
-        receipt = session.delete(plan.ids, reason=reason, by=asker(ctx, by), purge=purge)
+        receipt = session.delete(
+            plan.ids, reason=reason, reasons=reasons, by=asker(ctx, by), purge=purge
+        )
     emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
     return _tell(receipt.proof)
+
+
+def _reason_for(text: str) -> tuple[str, str]:
+    name, equals, reason = text.partition("=")
+    if not equals or not reason.strip():
+        raise InvalidError(f"{name} is given no reason", hint='such as --reason-for DEC-0042="holds a name"')  # fmt: skip
+    return name.strip(), reason.strip()
 
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
@@ -146,7 +159,19 @@ def trash(
         return
     with session_of(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
-    _rows(ctx, "memories", rows)
+        damaged = session.damaged_copies()
+    value: dict[str, object] = {"memories": rows, "damaged": [each.as_json() for each in damaged], "total": len(rows)}  # fmt: skip
+    emit(ctx, value, lambda: "\n".join((*map(_row, rows), *map(_damaged, damaged))) or "empty")
+
+
+def _damaged(copy: Damaged) -> str:
+    """Return the line of a copy whose record cannot be read, with all that is known."""
+    known = [
+        " ".join(copy.ids) or "nobody knows of what",
+        *([f"deleted {_short(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
+        *([f"by {copy.deleted_by}"] if copy.deleted_by else []),
+    ]
+    return f"{copy.deletion}  damaged: {copy.why}  ({', '.join(known)}); smp purge {copy.deletion} --now destroys it"
 
 
 def _rows(ctx: typer.Context, name: str, rows: list[dict[str, object]]) -> None:
@@ -202,7 +227,7 @@ def purge(
         with session_of(ctx) as session:
             plan = session.purge(ids, dry_run=True)
             if dry_run or not yes:
-                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in plan.ids))  # fmt: skip
+                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.damaged)))  # fmt: skip
                 return _confirm(yes=dry_run)
             done = session.purge(ids, reason=reason, by=who)
             emit(ctx, done.as_json(), lambda: _purged(done))
@@ -220,8 +245,15 @@ def purge(
 
 def _purged(done: Purged) -> str:
     found = _proof(done.proof.as_json()) if done.proof and not done.proof.clean else []
+    kept = [f"the key stays with the store at {store}, of which this one is a copy" for store in done.kept_keys]  # fmt: skip
     return (
-        "\n".join((*(f"purged {name}" for name in (*done.ids, *done.sessions)), *found))
+        "\n".join(
+            (
+                *(f"purged {name}" for name in (*done.ids, *done.damaged, *done.sessions)),
+                *found,
+                *kept,
+            )
+        )
         or "nothing to purge"
     )
 
@@ -345,12 +377,30 @@ def verify(
     _tell(proof)
 
 
-@command(example="smp audit")
-def audit(ctx: typer.Context) -> None:
-    """Show who deleted, restored, redacted or purged what and when"""
-    lines = store_of(ctx).audit()
+@command(example="smp audit --action redact --since 7d")
+def audit(
+    ctx: typer.Context,
+    session: Annotated[str | None, typer.Option("-s", "--session", metavar="ID", help="Of this session only, by its whole id")] = None,
+    action: Annotated[str | None, typer.Option(help="Only such as delete, restore, purge, redact")] = None,
+    memory: Annotated[str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
+    by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
+) -> None:  # fmt: skip
+    """Show who deleted, restored, redacted or purged what, when and why
+
+    All that is given must hold. Without -s it is of every session of the store.
+    """
+    named = session or setting(ctx, "session", "SMP_SESSION")
+    lines = store_of(ctx).audit(named, action=action, id=memory, by=by, since=since, until=until)
     value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
-    emit(ctx, value, lambda: "\n".join(f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}" for line in lines) or "empty")  # fmt: skip
+    emit(ctx, value, lambda: "\n".join(map(_audited, lines)) or "empty")
+
+
+def _audited(line: Audited) -> str:
+    head = f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
+    each = [f"{name}: {text}" for name, text in line.reasons.items()]
+    return "  ".join((head.rstrip(), *([line.reason] if line.reason else []), *each))
 
 
 @command("delete-session", example="smp delete-session shop --reason finished")

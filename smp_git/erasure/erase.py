@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from smp_git.erasure import carry, guards, journal, proof, removal
@@ -81,6 +82,7 @@ class _Order(NamedTuple):
     arrived: Tombstones = Tombstones()
     replacement: Replacement | None = None
     upgrades: bool = False
+    reasons: Mapping[str, str] = MappingProxyType({})
 
 
 class _Done(NamedTuple):
@@ -93,7 +95,7 @@ class _Done(NamedTuple):
     commit: CommitId
 
 
-def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None) -> Receipt:  # fmt: skip
+def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None) -> Receipt:  # fmt: skip
     """Take memories out of history, physically, and prove it; return the receipt.
 
     `seal` gets every version that is about to go, those that were deleted before and
@@ -106,7 +108,16 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
         raise RefusedError("nothing to delete was named")
     name = deletion or _new_name(now)
     order = _Order(
-        names, purge, agent_name(by), now, name, seal, reason, deadline, replacement=replacement
+        names,
+        purge,
+        agent_name(by),
+        now,
+        name,
+        seal,
+        reason,
+        deadline,
+        replacement=replacement,
+        reasons=reasons or {},
     )
     receipt = _erased(writer, order)
     assert receipt is not None  # noqa: S101 - what is named is there
@@ -350,6 +361,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
         tombstones=_records(plan, versions, order),
         ids=order.ids,
         reason=order.reason,
+        reasons=order.reasons,
         deadline=order.deadline,
         arrived=bool(order.arrived) or order.upgrades,
         upgrades=order.upgrades,

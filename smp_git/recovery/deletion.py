@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from smp_git.recovery import receipts
 from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
-from smp_git.recovery.trash import BACKUP, new_deletion
+from smp_git.recovery.trash import BACKUP, new_deletion, way_out
 from smp_git.when import format_time
 
 
@@ -42,7 +42,7 @@ def plan(site: Site, ids: Sequence[MemoryId], now: datetime, *, purge: bool) -> 
     return Plan(ids=tuple(ids), purge=purge, deadline=None if purge else now + site.trash.retention)
 
 
-def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, purge: bool = False) -> Receipt:  # fmt: skip
+def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, reasons: Mapping[str, str] | None = None, purge: bool = False) -> Receipt:  # fmt: skip
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
@@ -51,32 +51,34 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     site.sweep()
     why = site.reason(reason)
     erased = _purged if purge else _recoverably
-    receipt = erased(site, ids, now, by, why)
+    each = site.reasons(reasons, ids)
+    receipt = erased(site, ids, now, by, why, each)
     receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
     action = "purge" if purge else "delete"
-    site.note(action, at=now, by=by, ids=receipt.ids, deletion=receipt.deletion, reason=why)
+    site.note(action, at=now, by=by, ids=receipt.ids, deletion=receipt.deletion, reason=why, reasons=each)  # fmt: skip
     return receipt
 
 
-def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
+def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None, each: Mapping[str, str]) -> Receipt:  # fmt: skip
     check_droppable(site, ids)
     deletion = new_deletion(now)
-    receipt = erase(site.writer, ids, purge=True, reason=why, by=by, now=now, deletion=deletion)
+    receipt = erase(site.writer, ids, purge=True, reason=why, reasons=each, by=by, now=now, deletion=deletion)  # fmt: skip
     drop_copies(site, receipt.ids)
     return receipt
 
 
-def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
+def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None, each: Mapping[str, str]) -> Receipt:  # fmt: skip
     site.trash.check()
     deletion = new_deletion(now)
 
     def seal(versions: Sequence[Version]) -> None:
-        keep(site, deletion, versions, now, by=by, reason=why)
+        keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
 
     receipt = erase(
         site.writer,
         ids,
         reason=why,
+        reasons=each,
         by=by,
         seal=seal,
         now=now,
@@ -87,7 +89,7 @@ def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, wh
     return receipt
 
 
-def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
+def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
     """Seal versions with their record; both are durable when this returns."""
     record = Record(
         deletion=deletion,
@@ -96,7 +98,7 @@ def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, 
         deleted_at=now,
         deleted_by=by,
         reason=reason,
-        items=(*items_of(versions), *map(_item, more)),
+        items=(*items_of(versions, reasons), *map(_item, more)),
         recovery_deadline=now + site.trash.retention,
         backup=BACKUP,
         key=deletion,
@@ -114,9 +116,13 @@ def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> No
 def check_droppable(site: Site, ids: Iterable[str]) -> None:
     """Raise DamagedError if a copy of these memories holds others too and does not open.
 
-    Without its key those others could not be sealed anew.
+    Without its key those others could not be sealed anew. A copy whose record cannot be
+    read is not passed over either, unless its receipt tells that it holds none of them.
     """
     names = set(ids)
+    for each in site.trash.damaged():
+        if not each.ids or names & set(each.ids):
+            raise DamagedError(each.why, hint=way_out(each.deletion))
     for record in copies_of(site, names):
         others = [item.id for item in record.items if item.id not in names]
         try:
@@ -133,7 +139,9 @@ def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
     """Return the records of the copies that hold one of these memories."""
     names = set(ids)
     return [
-        record for record in site.trash.records() if any(item.id in names for item in record.items)
+        record
+        for record in site.trash.records(readable=True)
+        if any(item.id in names for item in record.items)
     ]
 
 
@@ -155,7 +163,7 @@ def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
     ]
 
 
-def items_of(versions: Sequence[Version]) -> Iterable[Item]:
+def items_of(versions: Sequence[Version], reasons: Mapping[str, str] | None = None) -> Iterable[Item]:  # fmt: skip
     """Yield one item for each memory of `versions`, in their order."""
     by_id: dict[MemoryId, list[Version]] = {}
     for version in versions:
@@ -167,6 +175,7 @@ def items_of(versions: Sequence[Version]) -> Iterable[Item]:
             timestamp=_created_at(mine[-1]),
             life=mine[-1].life,
             versions=len(mine),
+            reason=(reasons or {}).get(name),
         )
 
 

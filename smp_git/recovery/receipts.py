@@ -35,6 +35,11 @@ def read(folder: Path, name: str | None = None) -> dict[str, object]:
     )
 
 
+def read_at(place: Path) -> dict[str, object]:
+    """Return the receipt in the folder of a deletion; raise DamagedError."""
+    return _parsed(place / FILE)
+
+
 def _parsed(path: Path) -> dict[str, object]:
     try:
         found = json.loads(path.read_bytes())

@@ -21,7 +21,7 @@ def finish(site: Site) -> None:
     copies.follow(site)
     receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
     action = "redact" if kept.redacts else "purge" if kept.purge else "delete"
-    site.note(action, at=kept.at, by=kept.by, ids=receipt.ids, deletion=kept.deletion, reason=kept.reason)  # fmt: skip
+    site.note(action, at=kept.at, by=kept.by, ids=receipt.ids, deletion=kept.deletion, reason=kept.reason, reasons=kept.reasons)  # fmt: skip
 
 
 def _sealed(site: Site, deletion: str) -> Iterable[Version]:
