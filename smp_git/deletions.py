@@ -248,6 +248,11 @@ class Deletions(Questions):
         raise NotImplementedError
 
     def _site(self) -> Site:
+        """Return where deletions are made, once what was interrupted is finished."""
+        self._finish_deletions()
+        return self._place()
+
+    def _place(self) -> Site:
         from smp_git.recovery.site import Site  # noqa: PLC0415 - few programs delete
         from smp_git.recovery.trash import Trash  # noqa: PLC0415
 
@@ -271,7 +276,7 @@ class Deletions(Questions):
             from smp_git.recovery import resumption  # noqa: PLC0415 - only after a crash
 
             with suppress(SmpError):
-                resumption.finish(self._site())
+                resumption.finish(self._place())
 
     def _uid(self) -> str:
         raise NotImplementedError

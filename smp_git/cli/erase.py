@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,7 +13,7 @@ import typer
 from smp_git.cli.app import asker, command, emit, note, setting
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
-from smp_git.errors import InvalidError, RefusedError
+from smp_git.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.memory import MemoryId
 from smp_git.session import Session
 from smp_git.when import format_time
@@ -380,7 +381,6 @@ def verify(
 @command(example="smp audit --action redact --since 7d")
 def audit(
     ctx: typer.Context,
-    session: Annotated[str | None, typer.Option("-s", "--session", metavar="ID", help="Of this session only, by its whole id")] = None,
     action: Annotated[str | None, typer.Option(help="Only such as delete, restore, purge, redact")] = None,
     memory: Annotated[str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
@@ -391,8 +391,12 @@ def audit(
 
     All that is given must hold. Without -s it is of every session of the store.
     """
-    named = session or setting(ctx, "session", "SMP_SESSION")
-    lines = store_of(ctx).audit(named, action=action, id=memory, by=by, since=since, until=until)
+    store, named = store_of(ctx), setting(ctx, "session")
+    if named is not None:
+        # One that is gone has its lines still.
+        with suppress(SessionNotFoundError):
+            named = store.find_session(named)
+    lines = store.audit(named, action=action, id=memory, by=by, since=since, until=until)
     value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
     emit(ctx, value, lambda: "\n".join(map(_audited, lines)) or "empty")
 

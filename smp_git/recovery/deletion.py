@@ -49,44 +49,37 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     next open of the session finishes it or leaves everything as it was.
     """
     site.sweep()
-    why = site.reason(reason)
-    erased = _purged if purge else _recoverably
-    each = site.reasons(reasons, ids)
-    receipt = erased(site, ids, now, by, why, each)
-    receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
-    action = "purge" if purge else "delete"
-    site.note(action, at=now, by=by, ids=receipt.ids, deletion=receipt.deletion, reason=why, reasons=each)  # fmt: skip
-    return receipt
-
-
-def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None, each: Mapping[str, str]) -> Receipt:  # fmt: skip
-    check_droppable(site, ids)
+    why, each = site.reason(reason), site.reasons(reasons, ids)
     deletion = new_deletion(now)
-    receipt = erase(site.writer, ids, purge=True, reason=why, reasons=each, by=by, now=now, deletion=deletion)  # fmt: skip
-    drop_copies(site, receipt.ids)
-    return receipt
 
-
-def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None, each: Mapping[str, str]) -> Receipt:  # fmt: skip
-    site.trash.check()
-    deletion = new_deletion(now)
+    def settle(receipt: Receipt) -> None:
+        if purge:
+            drop_copies(site, receipt.ids)
+        else:
+            site.trash.confirm(deletion)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note_once("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why, reasons=each)  # fmt: skip
 
     def seal(versions: Sequence[Version]) -> None:
         keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
 
-    receipt = erase(
+    if purge:
+        check_droppable(site, ids)
+    else:
+        site.trash.check()
+    return erase(
         site.writer,
         ids,
+        purge=purge,
         reason=why,
         reasons=each,
         by=by,
-        seal=seal,
+        seal=None if purge else seal,
         now=now,
         deletion=deletion,
-        deadline=now + site.trash.retention,
+        deadline=None if purge else now + site.trash.retention,
+        settle=settle,
     )
-    site.trash.confirm(deletion)
-    return receipt
 
 
 def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip

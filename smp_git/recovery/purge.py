@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from smp_git.erasure import proof
 from smp_git.erasure.erase import erase
@@ -16,9 +16,11 @@ from smp_git.memory import MemoryId, aware
 from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.site import Site
-from smp_git.recovery.trash import Damaged
+from smp_git.recovery.trash import Damaged, new_deletion
 from smp_git.recovery.verification import tell
 from smp_git.when import parse_duration, parse_time
+
+_DUE: Final = "deadline passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +128,13 @@ def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason
     held = copies_of(site, ids)
     kept = _kept_keys(site, held)
     told = tell(site, site.tombstones(), ids)
-    _publish(site, ids, now, by)
-    drop_copies(site, ids)
-    site.note("purge", at=now, by=by, ids=ids, reason=why)
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        drop_copies(site, ids)
+        site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=why)
+
+    _publish(site, ids, now, by, deletion, settle, why)
     found = proof.verify(site.reader, site.tombstones(), told.versions, told.unknown)
     return Purged(ids=tuple(ids), copies=len(held) + len(dropped), proof=found, kept_keys=kept, damaged=dropped)  # fmt: skip
 
@@ -150,17 +156,24 @@ def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
     ]
     ids = tuple(dict.fromkeys(gone))
     kept = _kept_keys(site, records)
-    _publish(site, ids, now, by)
-    for record in records:
-        site.trash.drop(record)
-    drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason="deadline passed")  # fmt: skip
-    if records:
-        site.note("purge", at=now, by=by, ids=ids, reason="deadline passed")
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        for record in records:
+            site.trash.drop(record)
+        if records:
+            site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=_DUE)
+
+    _publish(site, ids, now, by, deletion, settle, _DUE)
+    drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
     return Purged(ids=ids, copies=len(found), kept_keys=kept)
 
 
-def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> None:
+def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, deletion: str, settle: Callable[[], None], reason: str | None) -> None:  # fmt: skip
+    """Publish what was purged, then let the copies go; the next open finishes it."""
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
-        erase(site.writer, left, purge=True, by=by, now=now)
+        erase(site.writer, left, purge=True, by=by, now=now, deletion=deletion, reason=reason, settle=lambda _: settle())  # fmt: skip
+    else:
+        settle()

@@ -22,6 +22,11 @@ def keep(place: Path, receipt: Mapping[str, object]) -> None:
         disk.replace_file(place / FILE, data, place / f"{FILE}.tmp")
 
 
+def is_kept(place: Path) -> bool:
+    """Whether the receipt of the deletion whose folder is `place` is kept."""
+    return (place / FILE).exists()
+
+
 def read(folder: Path, name: str | None = None) -> dict[str, object]:
     """Return the receipt of a deletion or of a memory, the latest if several; raise NotFoundError."""
     for place in sorted(folder.glob(f"[!.]*/{FILE}"), reverse=True):

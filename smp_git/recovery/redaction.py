@@ -89,24 +89,31 @@ def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: da
     # What takes too long anywhere is refused before anything is done.
     traces.find(site.reader.repository, wanted)
     why = wanted.replace(text, replacement) if (text := site.reason(reason)) else text
-    done = _erased(site, ids, wanted, replacement, now, by=by, why=why)
-    return _finished(site, replace(plan, receipt=done), Wanted(pattern), why)
+    return _erased(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
 
 
-def _erased(site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime, *, by: str, why: str | None) -> Receipt:  # fmt: skip
+def _erased(site: Site, plan: Redaction, wanted: Wanted, again: Wanted, replacement: str, now: datetime, *, by: str, why: str | None) -> Redaction:  # fmt: skip
     """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
-    deletion = new_deletion(now)
+    ids, deletion = (*plan.ids, *plan.gone), new_deletion(now)
     work = Rewording(site, ids, wanted, replacement, now)
-    kept: list[str] = []
+    done: list[Redaction] = []
 
     def seal(versions: Sequence[Version]) -> None:
         rest = [version for version in versions if version.id not in ids]
         if rest or work.sealed:
             site.trash.check()
             keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
-            kept.append(deletion)
 
-    receipt = erase(
+    def settle(receipt: Receipt) -> None:
+        copies.follow(site)
+        site.trash.settle(deletion)
+        found = _left(site, plan, again)
+        receipt = replace(receipt, left=found.left)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
+        done.append(replace(found, receipt=receipt))
+
+    erase(
         site.writer,
         ids,
         reason=why,
@@ -115,25 +122,24 @@ def _erased(site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: st
         now=now,
         deletion=deletion,
         replacement=work,
+        settle=settle,
     )
-    copies.follow(site)
-    if kept:
-        site.trash.confirm(deletion)
-    return receipt
+    return done[0]
 
 
-def _finished(site: Site, done: Redaction, wanted: Wanted, why: str | None) -> Redaction:
-    """Keep the receipt, which says what is left, and the line in the audit log."""
-    assert done.receipt is not None  # noqa: S101 - something was redacted
-    found = _with_left(site, done, wanted, None)
-    assert found.receipt is not None  # noqa: S101 - as above
-    receipt = replace(found.receipt, left=found.left)
-    receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
-    site.note(_ACTION, at=receipt.at, by=receipt.by, ids=receipt.ids, deletion=receipt.deletion, reason=why)  # fmt: skip
-    return replace(found, receipt=receipt)
+def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
+    """Say where the text is left after all is done; by then nothing may be called undone."""
+    try:
+        return _with_left(site, plan, wanted, ())
+    except InvalidError:
+        return replace(
+            plan,
+            left=("not looked for: the pattern takes too long",),
+            ways_out=("redact the text itself once more",),
+        )
 
 
-def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId] | None) -> Redaction:  # fmt: skip
+def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:  # fmt: skip
     """Say where the text is left; with ids, where it will be once those are redacted."""
     closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
     found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)

@@ -55,6 +55,12 @@ class Site:
         trash = self.trash
         audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
 
+    def note_once(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
+        """Write a line of the audit log unless this deletion has it."""
+        wanted = audit.Filter(session=self.trash.session_id, action=action, id=deletion)
+        if not audit.read(self.trash.store, wanted):
+            self.note(action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
+
     def sweep(self) -> None:
         """Settle what interrupted deletions left, unless one is under way."""
         if not self.trash.is_unsettled() or self._is_erasing():

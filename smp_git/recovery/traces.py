@@ -323,8 +323,8 @@ class _Traces:
         if path in _TOLD_ELSEWHERE or path.startswith(".git/refs/"):
             return ""
         if path.startswith(".git/smp/"):
-            if self._is_plan and path == ".git/smp/lock":
-                # It says who wrote last, which then is this redaction.
+            if path == ".git/smp/erasure.json" or (self._is_plan and path == ".git/smp/lock"):
+                # The journal goes in a moment; the lock says who wrote last: this redaction.
                 return ""
             is_kept = use_of(path.rpartition("/")[2]) is Use.KEPT
             return "format" if is_kept else "" if self._is_plan else "caches"

@@ -234,6 +234,11 @@ class Trash:
                     raise
             disk.force_folder(self.folder)
 
+    def settle(self, deletion: str) -> None:
+        """Let a copy count if there is one that does not yet."""
+        if (self.folder / (_KEPT + deletion)).is_dir():
+            self.confirm(deletion)
+
     def versions(self, record: Record) -> list[Kept]:
         """Return the versions of a copy; raise DamagedError if it cannot be opened."""
         return self._opened(record, self.place(record.deletion))
