@@ -110,12 +110,11 @@ def check_droppable(site: Site, ids: Iterable[str]) -> None:
     """Raise DamagedError if a copy of these memories holds others too and does not open.
 
     Without its key those others could not be sealed anew. A copy whose record cannot be
-    read is not passed over either, unless its receipt tells that it holds none of them.
+    read is not passed over either: nobody knows for sure what it holds.
     """
     names = set(ids)
     for each in site.trash.damaged():
-        if not each.ids or names & set(each.ids):
-            raise DamagedError(each.why, hint=way_out(each.deletion))
+        raise DamagedError(each.why, hint=way_out(each.deletion))
     for record in copies_of(site, names):
         others = [item.id for item in record.items if item.id not in names]
         try:
