@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smp_git.recovery.redaction import Redaction
     from smp_git.recovery.restore import Restored
     from smp_git.recovery.site import Site
-    from smp_git.recovery.trash import Deleted
+    from smp_git.recovery.trash import Damaged, Deleted
 
 
 class Home(NamedTuple):
@@ -52,6 +52,16 @@ class Criteria(TypedDict, total=False):
     text: str | None
 
 
+class AuditParts(TypedDict, total=False):
+    """Which lines of the audit log are asked for; all that is given must hold."""
+
+    action: str | None
+    id: str | None
+    by: str | None
+    since: datetime | str | None
+    until: datetime | str | None
+
+
 class Deletions(Questions):
     """The deleting half of a session. Ids are full ids; what goes leaves the history too."""
 
@@ -61,14 +71,15 @@ class Deletions(Questions):
 
     # fmt: off
     @overload
-    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, by: str | None = None, purge: bool = False, dry_run: Literal[False] = False, **criteria: Unpack[Criteria]) -> Receipt: ...
+    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str | None = None, purge: bool = False, dry_run: Literal[False] = False, **criteria: Unpack[Criteria]) -> Receipt: ...
     @overload
-    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, by: str | None = None, purge: bool = False, dry_run: Literal[True], **criteria: Unpack[Criteria]) -> Plan: ...
+    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str | None = None, purge: bool = False, dry_run: Literal[True], **criteria: Unpack[Criteria]) -> Plan: ...
     # fmt: on
-    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, by: str | None = None, purge: bool = False, dry_run: bool = False, **criteria: Unpack[Criteria]) -> Receipt | Plan:  # fmt: skip
+    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str | None = None, purge: bool = False, dry_run: bool = False, **criteria: Unpack[Criteria]) -> Receipt | Plan:  # fmt: skip
         """Delete memories from the session and all of its history, in one rewrite.
 
-        They can be restored until the deadline; with `purge` they cannot. `criteria` are
+        They can be restored until the deadline; with `purge` they cannot. `reasons` are those
+        of single memories, by id. `criteria` are
         tags (with their subtrees), since, until, agents, kinds and text. With `dry_run`
         nothing is changed and the plan is returned.
         """
@@ -88,7 +99,7 @@ class Deletions(Questions):
         found = self._read(None, lambda snapshot: select(snapshot, wanted))
         if dry_run:
             return deletion.plan(site, found, now, purge=purge)
-        return deletion.delete(site, found, now, by=self._by(by), reason=reason, purge=purge)
+        return deletion.delete(site, found, now, by=self._by(by), reason=reason, reasons=reasons, purge=purge)  # fmt: skip
 
     def trash(self) -> tuple[Deleted, ...]:
         """Return what can be restored, oldest deletion first."""
@@ -106,6 +117,10 @@ class Deletions(Questions):
             and not known.is_purged(item.id)
         )
 
+    def damaged_copies(self) -> tuple[Damaged, ...]:
+        """Return the copies whose records cannot be read; a purge by their ids destroys them."""
+        return self._site().trash.damaged()
+
     def restore(self, ids: str | Iterable[str], *, with_history: bool = False, reason: str | None = None, by: str | None = None) -> Restored:  # fmt: skip
         """Bring deleted memories back under their ids; their earlier versions too if asked.
 
@@ -120,7 +135,10 @@ class Deletions(Questions):
         )  # fmt: skip
 
     def purge(self, ids: str | Iterable[str] | None = None, *, expired: bool = False, older_than: datetime | str | timedelta | None = None, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
-        """Make deleted memories unrecoverable: some, those past their deadline, or older ones."""
+        """Make deleted memories unrecoverable: some, those past their deadline, or older ones.
+
+        A copy whose record is damaged is named by the id of its deletion.
+        """
         from smp_git.recovery import copies  # noqa: PLC0415 - few programs delete
         from smp_git.recovery import purge as purging  # noqa: PLC0415
 
@@ -128,14 +146,16 @@ class Deletions(Questions):
             raise InvalidError("a purge is of ids, of what is expired, or of what is older than a time")  # fmt: skip
         site, now = self._site(), self._clock()
         if ids is not None:
-            names = purging.named(site, (ids,) if isinstance(ids, str) else ids)
+            given = (ids,) if isinstance(ids, str) else tuple(ids)
+            broken = {each.deletion for each in site.trash.damaged()} & set(given)
+            left = [each for each in given if each not in broken]
+            names = purging.named(site, left)
             if dry_run:
-                return purging.Purged(ids=names, copies=0, dry_run=True)
-            return purging.purge(site, names, now, by=self._by(by), reason=reason)
+                return purging.Purged(ids=names, copies=len(broken), dry_run=True, damaged=tuple(sorted(broken)))  # fmt: skip
+            return purging.purge(site, names, now, by=self._by(by), reason=reason, damaged=broken)
         records = purging.due(site, now, purging.moment_before(older_than, now))
         if dry_run:
-            due = tuple(item.id for record in records for item in record.items)
-            return purging.Purged(ids=due, copies=len(records), dry_run=True)
+            return purging.Purged(ids=records.ids, copies=len(records), dry_run=True)
         copies.follow(site)
         return purging.purge_due(site, records, now, by=self._by(by))
 
@@ -149,7 +169,7 @@ class Deletions(Questions):
 
         site = self._site()
         if dry_run:
-            return redaction.find(site, redaction.compiled(pattern))
+            return redaction.find(site, pattern)
         return redaction.redact(site, pattern, self._replacement(replacement), self._clock(), by=self._by(by), reason=reason)  # fmt: skip
 
     def _replacement(self, given: str | None) -> str:
@@ -178,12 +198,29 @@ class Deletions(Questions):
 
         return receipts.read(self._site().trash.folder, name)
 
-    def audit(self) -> tuple[Audited, ...]:
-        """Return who deleted, restored, redacted or purged what and when, oldest first."""
+    def audit(self, **wanted: Unpack[AuditParts]) -> tuple[Audited, ...]:
+        """Return who deleted, restored, redacted or purged what and when, oldest first.
+
+        What is given of action, id, by, since and until must hold.
+        """
         from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
 
         trash = self._site().trash
-        return audit.read(trash.store, trash.session_id)
+        since, until = (
+            self._moment_or_none(wanted.get("since")),
+            self._moment_or_none(wanted.get("until")),
+        )
+        return audit.read(
+            trash.store,
+            audit.Filter(
+                session=trash.session_id,
+                action=wanted.get("action"),
+                id=wanted.get("id"),
+                by=wanted.get("by"),
+                since=since,
+                until=until,
+            ),
+        )
 
     def _take_over(self, memories: Iterable[Memory]) -> int:
         """Add memories with the ids and times that they have elsewhere; return how many.
@@ -211,6 +248,11 @@ class Deletions(Questions):
         raise NotImplementedError
 
     def _site(self) -> Site:
+        """Return where deletions are made, once what was interrupted is finished."""
+        self._finish_deletions()
+        return self._place()
+
+    def _place(self) -> Site:
         from smp_git.recovery.site import Site  # noqa: PLC0415 - few programs delete
         from smp_git.recovery.trash import Trash  # noqa: PLC0415
 
@@ -234,7 +276,7 @@ class Deletions(Questions):
             from smp_git.recovery import resumption  # noqa: PLC0415 - only after a crash
 
             with suppress(SmpError):
-                resumption.finish(self._site())
+                resumption.finish(self._place())
 
     def _uid(self) -> str:
         raise NotImplementedError

@@ -11,10 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from smp_git.errors import RefusedError, SessionNotFoundError
-from smp_git.memory import agent_name, check_text
+from smp_git.errors import InvalidError, RefusedError, SessionNotFoundError
+from smp_git.memory import agent_name, aware, check_text
 from smp_git.session import Session
 from smp_git.settings import Settings
+from smp_git.when import parse_time
 
 # What deletes is loaded by what deletes: most programs only read and write.
 if TYPE_CHECKING:
@@ -90,11 +91,16 @@ class Removals:
             dry_run=dry_run,
         )
 
-    def audit(self) -> tuple[Audited, ...]:
-        """Return who deleted, restored, redacted or purged what and when, in all sessions."""
+    def audit(self, session: str | None = None, *, action: str | None = None, id: str | None = None, by: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None) -> tuple[Audited, ...]:  # noqa: A002 - the contract's name  # fmt: skip
+        """Return who deleted, restored, redacted or purged what and when, in all sessions or one.
+
+        `id` is of a memory or a deletion; a session that is gone has its lines still.
+        """
         from smp_git.recovery import audit  # noqa: PLC0415 - few programs delete
 
-        return audit.read(self.path)
+        now = self.clock()
+        wanted = audit.Filter(session=session, action=action, id=id, by=by, since=_moment(since, now), until=_moment(until, now))  # fmt: skip
+        return audit.read(self.path, wanted)
 
     def anonymize_session(self, id: str, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # noqa: A002 - the contract's name  # fmt: skip
         """Make a copy of a session without names, with a new identity and without its history.
@@ -172,3 +178,12 @@ class Removals:
 
     def _store_at(self, path: str | PathLike[str]) -> Removals:
         raise NotImplementedError
+
+
+def _moment(at: datetime | str | None, now: datetime) -> datetime | None:
+    if not isinstance(at, str):
+        return aware(at) if at is not None else None
+    try:
+        return parse_time(at, now)
+    except ValueError as error:
+        raise InvalidError(str(error)) from None

@@ -48,7 +48,7 @@ OWNERS = {
     "filelock": "smp_git.lock",
     "typer": "smp_git.cli",
     "cryptography": "smp_git.recovery.seal",
-    "regex": "smp_git.query.conditions",
+    "regex": "smp_git.redact.bounded",
 }
 # What the environment, the home and the working folder are is asked only here.
 LOOKS_AROUND = {
@@ -61,9 +61,9 @@ LATE = {
     "smp_git.format.yamlfile",
     "smp_git.deletions",
     "smp_git.git.disk",
-    "smp_git.query.conditions",
     "smp_git.questions",
     "smp_git.recovery.seal",
+    "smp_git.redact.bounded",
     "smp_git.removals",
     "smp_git.session",
     "smp_git.settings",

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, note
+from smp_git.cli.app import asker, command, emit, note, setting
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
-from smp_git.errors import InvalidError, RefusedError
+from smp_git.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.memory import MemoryId
 from smp_git.session import Session
 from smp_git.when import format_time
 
 if TYPE_CHECKING:
     from smp_git.erasure.proof import Proof
+    from smp_git.recovery.audit import Audited
     from smp_git.recovery.purge import Purged
     from smp_git.recovery.redaction import Redaction
+    from smp_git.recovery.trash import Damaged
 
 # The status that says that something of the deleted is left.
 _FOUND: Final = 9
@@ -49,6 +52,7 @@ def delete(
     kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
     text: Annotated[str | None, typer.Option(help="That hold this text; - reads it from the standard input")] = None,
     reason: Reason = None,
+    reason_for: Annotated[list[str], typer.Option("--reason-for", metavar="ID=TEXT", help="Why this one, where that is another reason")] = [],  # noqa: B006
     by: By = None,
     purge: Annotated[bool, typer.Option("--purge", help="Keep no copy; cannot be undone")] = False,
     dry_run: DryRun = False,
@@ -60,6 +64,7 @@ def delete(
     are given must hold. Exits with 9 if something is left.
     """
     wanted = text_from(text, None) if text is not None else None
+    reasons = dict(map(_reason_for, reason_for))
     with session_of(ctx) as session:
         plan = session.delete(
             ids or (), tags=tag, since=since, until=until, agents=agent, kinds=kind, text=wanted,
@@ -68,9 +73,18 @@ def delete(
         if dry_run or (purge and not yes):
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
-        receipt = session.delete(plan.ids, reason=reason, by=asker(ctx, by), purge=purge)
+        receipt = session.delete(
+            plan.ids, reason=reason, reasons=reasons, by=asker(ctx, by), purge=purge
+        )
     emit(ctx, receipt.as_json(), lambda: _receipt(receipt.as_json()))
     return _tell(receipt.proof)
+
+
+def _reason_for(text: str) -> tuple[str, str]:
+    name, equals, reason = text.partition("=")
+    if not equals or not reason.strip():
+        raise InvalidError(f"{name} is given no reason", hint='such as --reason-for DEC-0042="holds a name"')  # fmt: skip
+    return name.strip(), reason.strip()
 
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
@@ -93,6 +107,7 @@ def _receipt(found: Mapping[str, Any]) -> str:
         *(f"  {line}" for line in _proof(proof)),
         f"  restorable {fate}",
         *(f"  also stands in {name}" for name in proof["also_in"]),
+        *(f"  left: {place}" for place in found.get("left", ())),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]  # fmt: skip
     return "\n".join(lines)
@@ -145,7 +160,19 @@ def trash(
         return
     with session_of(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
-    _rows(ctx, "memories", rows)
+        damaged = session.damaged_copies()
+    value: dict[str, object] = {"memories": rows, "damaged": [each.as_json() for each in damaged], "total": len(rows)}  # fmt: skip
+    emit(ctx, value, lambda: "\n".join((*map(_row, rows), *map(_damaged, damaged))) or "empty")
+
+
+def _damaged(copy: Damaged) -> str:
+    """Return the line of a copy whose record cannot be read, with all that is known."""
+    known = [
+        " ".join(copy.ids) or "nobody knows of what",
+        *([f"deleted {_short(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
+        *([f"by {copy.deleted_by}"] if copy.deleted_by else []),
+    ]
+    return f"{copy.deletion}  damaged: {copy.why}  ({', '.join(known)}); smp purge {copy.deletion} --now destroys it"
 
 
 def _rows(ctx: typer.Context, name: str, rows: list[dict[str, object]]) -> None:
@@ -201,7 +228,7 @@ def purge(
         with session_of(ctx) as session:
             plan = session.purge(ids, dry_run=True)
             if dry_run or not yes:
-                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in plan.ids))  # fmt: skip
+                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.damaged)))  # fmt: skip
                 return _confirm(yes=dry_run)
             done = session.purge(ids, reason=reason, by=who)
             emit(ctx, done.as_json(), lambda: _purged(done))
@@ -219,8 +246,15 @@ def purge(
 
 def _purged(done: Purged) -> str:
     found = _proof(done.proof.as_json()) if done.proof and not done.proof.clean else []
+    kept = [f"the key stays with the store at {store}, of which this one is a copy" for store in done.kept_keys]  # fmt: skip
     return (
-        "\n".join((*(f"purged {name}" for name in (*done.ids, *done.sessions)), *found))
+        "\n".join(
+            (
+                *(f"purged {name}" for name in (*done.ids, *done.damaged, *done.sessions)),
+                *found,
+                *kept,
+            )
+        )
         or "nothing to purge"
     )
 
@@ -239,7 +273,8 @@ def redact(
     """Take a text out of every version of every memory
 
     The earlier versions of each memory that held it go for good; its present version
-    stays, without the text, under its id.
+    stays, without the text, under its id. Exits with 9 if the text is left elsewhere,
+    and names the kinds of places.
     """
     text = text_from(pattern, None).removesuffix("\n")
     wanted = _compiled(text) if regex else text
@@ -250,6 +285,8 @@ def redact(
             return _confirm(yes=dry_run)
         done = session.redact(wanted, replacement, reason=reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), lambda: _redaction(done, "redacted"))
+    if done.left:
+        raise typer.Exit(_FOUND)
     return _tell(done.receipt.proof if done.receipt else None)
 
 
@@ -263,10 +300,14 @@ def _compiled(text: str) -> re.Pattern[str]:
 def _redaction(done: Redaction, verb: str) -> str:
     lines = [f"{verb} {name}" for name in done.ids]
     lines += [f"{verb} {name}, which is only in the history" for name in done.gone]
-    lines += [f"also stands in {place}" for place in done.left]
+    if not lines:
+        lines.append("no memory holds it")
+    lines += [f"  left: {place}" for place in done.left]
+    lines += [f"  not looked into: {place}" for place in done.not_looked_into]
+    lines += [f"  way out: {each}" for each in done.ways_out]
     if done.receipt and not done.receipt.proof.clean:
         lines += _proof(done.receipt.proof.as_json())
-    return "\n".join(lines) or "no memory holds it"
+    return "\n".join(lines)
 
 
 @command(example="smp anonymize --copy ../public")
@@ -337,12 +378,33 @@ def verify(
     _tell(proof)
 
 
-@command(example="smp audit")
-def audit(ctx: typer.Context) -> None:
-    """Show who deleted, restored, redacted or purged what and when"""
-    lines = store_of(ctx).audit()
+@command(example="smp audit --action redact --since 7d")
+def audit(
+    ctx: typer.Context,
+    action: Annotated[str | None, typer.Option(help="Only such as delete, restore, purge, redact")] = None,
+    memory: Annotated[str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
+    by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
+) -> None:  # fmt: skip
+    """Show who deleted, restored, redacted or purged what, when and why
+
+    All that is given must hold. Without -s it is of every session of the store.
+    """
+    store, named = store_of(ctx), setting(ctx, "session")
+    if named is not None:
+        # One that is gone has its lines still.
+        with suppress(SessionNotFoundError):
+            named = store.find_session(named)
+    lines = store.audit(named, action=action, id=memory, by=by, since=since, until=until)
     value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
-    emit(ctx, value, lambda: "\n".join(f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}" for line in lines) or "empty")  # fmt: skip
+    emit(ctx, value, lambda: "\n".join(map(_audited, lines)) or "empty")
+
+
+def _audited(line: Audited) -> str:
+    head = f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
+    each = [f"{name}: {text}" for name, text in line.reasons.items()]
+    return "  ".join((head.rstrip(), *([line.reason] if line.reason else []), *each))
 
 
 @command("delete-session", example="smp delete-session shop --reason finished")

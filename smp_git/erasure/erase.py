@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from smp_git.erasure import carry, guards, journal, proof, removal, renumber
@@ -56,6 +57,9 @@ _MOMENT_SECONDS: Final = 0.1
 Seal = Callable[[Sequence[Version]], None]
 # The versions that the sealed copy of a deletion holds.
 Recall = Callable[[str], Iterable[Version]]
+# What belongs to a deletion beside the session; until it returns, the next open does it again.
+Settle = Callable[[Receipt], None]
+SettleAgain = Callable[[Journal, Receipt], None]
 
 
 class Replacement(Protocol):
@@ -89,6 +93,8 @@ class _Order(NamedTuple):
     arrived: Tombstones = Tombstones()
     replacement: Replacement | None = None
     upgrades: bool = False
+    reasons: Mapping[str, str] = MappingProxyType({})
+    settle: Settle | None = None
 
 
 class _Done(NamedTuple):
@@ -101,27 +107,38 @@ class _Done(NamedTuple):
     commit: CommitId
 
 
-def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None) -> Receipt:  # fmt: skip
+def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None, settle: Settle | None = None) -> Receipt:  # fmt: skip
     """Take memories out of history, physically, and prove it; return the receipt.
 
     `seal` gets every version that is about to go, those that were deleted before and
     that plain Git brought back included, and must return only when its copy is durable;
     if it raises, nothing has changed. With a `replacement` the memories go on as another
-    life. Raises RefusedError, with nothing changed, where a deletion could not be complete.
+    life. `settle` is told when all is done, and when it returns the deletion is over.
+    Raises RefusedError, with nothing changed, where a deletion could not be complete.
     """
     names = tuple(dict.fromkeys(parse_id(each).text for each in ids))
     if not names:
         raise RefusedError("nothing to delete was named")
     name = deletion or _new_name(now)
     order = _Order(
-        names, purge, agent_name(by), now, name, seal, reason, deadline, replacement=replacement
+        names,
+        purge,
+        agent_name(by),
+        now,
+        name,
+        seal,
+        reason,
+        deadline,
+        replacement=replacement,
+        reasons=reasons or {},
+        settle=settle,
     )
     receipt = _erased(writer, order)
     assert receipt is not None  # noqa: S101 - what is named is there
     return receipt
 
 
-def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False, replacement: Replacement | None = None) -> Receipt | None:  # fmt: skip
+def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False, replacement: Replacement | None = None, settle: Settle | None = None) -> Receipt | None:  # fmt: skip
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
@@ -143,6 +160,7 @@ def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | 
         seal=seal,
         arrived=arrived,
         replacement=replacement,
+        settle=settle,
     )
     return _erased(writer, order)
 
@@ -262,8 +280,12 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
             return None
         found = proof.verify(writer.reader, done.known, done.versions)
         clock.lap("proof")
+        receipt = _receipt(writer, order, done, found, clock)
+        if order.settle is not None:
+            order.settle(receipt)
+        journal.reached("settled")
         journal.close(smp, order.deletion)
-    return _receipt(writer, order, done, found, clock)
+    return receipt
 
 
 def _receipt(writer: Writer, order: _Order, done: _Done, found: Proof, clock: _Clock) -> Receipt:
@@ -290,18 +312,19 @@ def is_interrupted(writer: Writer) -> bool:
     return journal.exists(writer.reader.local.folder)
 
 
-def resume(writer: Writer, recall: Recall | None = None) -> Receipt | None:
+def resume(writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None) -> Receipt | None:  # fmt: skip
     """Finish or undo an interrupted deletion, or let go of what one left that had not begun.
 
     Returns the receipt of the deletion that was finished, None if there was none or it
     was undone because nothing had changed yet. `recall` gives the versions that its
-    sealed copy holds, so that their texts are searched for.
+    sealed copy holds, so that their texts are searched for; `settle` does what belongs
+    to the deletion beside the session, as far as that was not done.
     """
     git = writer.reader.repository.git
     try:
         if journal.exists(writer.reader.local.folder):
             with _alone(writer, "finishing a deletion", _MOMENT_SECONDS):
-                return _resumed(writer, recall)
+                return _resumed(writer, recall, settle)
         with locked(git / _LOCK, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"):
             gc.forget(git)
     except LockedError:
@@ -322,7 +345,7 @@ def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None
         yield
 
 
-def _resumed(writer: Writer, recall: Recall | None = None) -> Receipt | None:
+def _resumed(writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None) -> Receipt | None:  # fmt: skip
     smp = writer.reader.local.folder
     kept = journal.read(smp)
     if kept is None:
@@ -343,9 +366,12 @@ def _resumed(writer: Writer, recall: Recall | None = None) -> Receipt | None:
         done = _finished(writer, kept, tuple(recall(kept.deletion)) if recall else (), clock)
     found = proof.verify(writer.reader, done.known, done.versions)
     clock.lap("proof")
-    journal.close(smp, kept.deletion)
     order = _Order(kept.ids, kept.purge, kept.by, kept.at, kept.deletion, None, kept.reason, kept.deadline)  # fmt: skip
-    return _receipt(writer, order, done, found, clock)
+    receipt = _receipt(writer, order, done, found, clock)
+    if settle is not None:
+        settle(kept, receipt)
+    journal.close(smp, kept.deletion)
+    return receipt
 
 
 class _Clock:
@@ -410,6 +436,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
         tombstones=_records(plan, versions, order),
         ids=order.ids,
         reason=order.reason,
+        reasons=order.reasons,
         deadline=order.deadline,
         arrived=bool(order.arrived) or order.upgrades,
         upgrades=order.upgrades,

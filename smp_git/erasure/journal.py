@@ -39,6 +39,7 @@ class Journal:
     arrived: bool = False
     ids: tuple[MemoryId, ...] = ()
     reason: str | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
     deadline: datetime | None = None
     # What stands in the place of what goes: the files of each branch, by path.
     redacts: bool = False
@@ -68,6 +69,7 @@ def write(smp: Path, journal: Journal) -> None:
             "arrived": journal.arrived,
             "ids": list(journal.ids),
             "reason": journal.reason,
+            "reasons": dict(journal.reasons),
             "deadline": format_time(journal.deadline) if journal.deadline else None,
             "redacts": journal.redacts,
             "upgrades": journal.upgrades,
@@ -101,6 +103,7 @@ def read(smp: Path) -> Journal | None:
         arrived=bool(kept.get("arrived")),
         ids=tuple(kept.get("ids", ())),
         reason=kept.get("reason"),
+        reasons=kept.get("reasons", {}),
         deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
         redacts=bool(kept.get("redacts")),
         upgrades=bool(kept.get("upgrades")),

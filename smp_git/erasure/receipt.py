@@ -52,6 +52,8 @@ class Receipt:
     proof: Proof
     out_of_reach: tuple[str, ...]
     seconds: Mapping[str, float]
+    # Of a redaction: the kinds of places in which the text still stands.
+    left: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -66,6 +68,7 @@ class Receipt:
             "deadline": format_time(self.deadline) if self.deadline else None,
             "counts": self.counts.as_json(),
             "proof": self.proof.as_json(),
+            "left": list(self.left),
             "out_of_reach": list(self.out_of_reach),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
         }

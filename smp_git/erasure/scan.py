@@ -262,7 +262,7 @@ class Scan:
     # Where the text that was found stands
 
     def _place_all(self) -> None:
-        paths = _paths(self._repository)
+        paths = paths_of_history(self._repository)
         self._search = Search(self._texts, self._phrases)
         for name, kind, data in stream.objects(self._repository):
             if kind == TREE:
@@ -332,7 +332,7 @@ class Scan:
             self._hits.add("the author of a commit")
 
 
-def _paths(repository: Repository) -> dict[bytes, set[str]]:
+def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
     """Return where each file of history stands."""
     found: dict[bytes, set[str]] = {}
     seen: set[tuple[str, bytes]] = set()

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from time import perf_counter
 from typing import Any, Final
 
 from smp_git.errors import InvalidError, InvalidQueryError, shown
 from smp_git.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
+from smp_git.redact.bounded import Bounded
 from smp_git.when import parse_time
 
 Test = Callable[[object], bool]
@@ -134,14 +134,12 @@ def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
     return low, high
 
 
-def _pattern(name: str, value: object) -> Any:  # noqa: ANN401 - a compiled pattern of another library
+def _pattern(name: str, value: object) -> Bounded:
     if not isinstance(value, str) or len(value) > _LONGEST_PATTERN:
         raise InvalidQueryError(f"matches on {name} asks for a pattern of up to {_LONGEST_PATTERN} characters")  # fmt: skip
-    import regex  # noqa: PLC0415 - only this operator needs it
-
     try:
-        return regex.compile(value, regex.IGNORECASE)
-    except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+        return Bounded(value, _MATCH_SECONDS, re.IGNORECASE)
+    except ValueError as error:
         raise InvalidQueryError(
             f"the pattern {told(value)} on {name} is not valid: {error}"
         ) from None
@@ -247,27 +245,25 @@ def _exists(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
     return lambda value: (value is not None and value != []) is wanted
 
 
-def _matches(name: str, wanted: Any) -> Test:  # noqa: ANN401 - a compiled pattern
-    left = [_MATCH_SECONDS]
+def _matches(name: str, wanted: Bounded) -> Test:
+    # One answer has the time, however many conditions were made of the pattern before.
+    pattern = wanted.again(_MATCH_SECONDS)
 
     def test(value: object) -> bool:
         texts = value if isinstance(value, list) else [value]
-        return any(_found(name, wanted, text, left) for text in texts if isinstance(text, str))
+        return any(_found(name, pattern, text) for text in texts if isinstance(text, str))
 
     return test
 
 
-def _found(name: str, pattern: Any, text: str, left: list[float]) -> bool:  # noqa: ANN401 - a compiled pattern
-    started = perf_counter()
+def _found(name: str, pattern: Bounded, text: str) -> bool:
     try:
-        return pattern.search(text, timeout=max(left[0], 0.001)) is not None
+        return pattern.search(text)
     except TimeoutError:
         raise InvalidQueryError(
-            f"the pattern {pattern.pattern!r} on {name} takes too long",
+            f"the pattern {pattern.source!r} on {name} takes too long",
             hint="write it without nested repetitions",
         ) from None
-    finally:
-        left[0] -= perf_counter() - started
 
 
 _TESTS: Final[Mapping[str, Callable[[str, Any], Test]]] = {

@@ -37,6 +37,13 @@ def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bo
         keep(site, deletion, own, now, by=by, reason=REASON)
         sealed.append(deletion)
 
+    def settle(receipt: Receipt) -> None:
+        if sealed:
+            site.trash.confirm(deletion)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note_once("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)
+        copies.follow(site)
+
     receipt = erase_arrived(
         site.writer,
         arrived,
@@ -46,11 +53,8 @@ def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bo
         deletion=deletion,
         again=again,
         replacement=replacement,
+        settle=settle,
     )
-    if receipt is not None:
-        if sealed:
-            site.trash.confirm(deletion)
-        receipts.keep(site.trash.place(deletion), receipt.as_json())
-        site.note("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)
-    copies.follow(site)
+    if receipt is None:
+        copies.follow(site)
     return receipt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ class Audited:
     ids: tuple[str, ...] = ()
     deletion: str | None = None
     reason: str | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """Return the object that a line of the log is."""
@@ -39,10 +40,11 @@ class Audited:
             "ids": list(self.ids),
             "deletion": self.deletion,
             "reason": self.reason,
+            **({"reasons": dict(self.reasons)} if self.reasons else {}),
         }
 
 
-def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: Iterable[str] = (), deletion: str | None = None, reason: str | None = None) -> None:  # fmt: skip
+def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: Iterable[str] = (), deletion: str | None = None, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
     """Add a line, durable before this returns; the caller has redacted the reason."""
     line = Audited(
         at=format_time(at),
@@ -52,6 +54,7 @@ def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: 
         ids=tuple(ids),
         deletion=deletion,
         reason=reason,
+        reasons=dict(reasons or {}),
     )
     text = json.dumps(line.as_json(), ensure_ascii=False, separators=(",", ":"))
     with reporting("the audit log"):
@@ -63,19 +66,44 @@ def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: 
             os.close(fd)
 
 
-def read(store: Path, session: str | None = None) -> tuple[Audited, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which lines of the log are asked for; all that is given must hold."""
+
+    session: str | None = None
+    action: str | None = None
+    id: str | None = None
+    by: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def fits(self, line: Audited) -> bool:
+        """Whether a line is asked for."""
+        at = datetime.fromisoformat(line.at)
+        return (
+            self.session in (None, line.session)
+            and self.action in (None, line.action)
+            and (self.id is None or self.id in line.ids or self.id == line.deletion)
+            and self.by in (None, line.by)
+            and (self.since is None or at >= self.since)
+            and (self.until is None or at <= self.until)
+        )
+
+
+def read(store: Path, wanted: Filter | None = None) -> tuple[Audited, ...]:
     """Return the lines of the log, oldest first; a torn line is passed over."""
     try:
         lines = (store / FILE).read_text("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return ()
     found = [line for line in map(_parsed, lines) if line is not None]
-    return tuple(line for line in found if session in (None, line.session))
+    return tuple(line for line in found if wanted is None or wanted.fits(line))
 
 
 def _parsed(text: str) -> Audited | None:
     try:
         found = json.loads(text)
+        datetime.fromisoformat(found["at"])
         return Audited(**{**found, "ids": tuple(found["ids"])})
     except (ValueError, TypeError, KeyError):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smp_git.errors import DamagedError
-from smp_git.lives import FIRST, PURGED, REDACTED
+from smp_git.lives import FIRST, PURGED, REDACTED, Lives
 from smp_git.recovery.record import Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
@@ -30,7 +30,11 @@ def follow(site: Site) -> int:
     """Destroy the copies of what was purged or redacted, here or elsewhere; return how many."""
     known = site.tombstones()
     count = 0
-    for record in site.trash.records():
+    for each in site.trash.damaged():
+        if each.ids and any({PURGED, REDACTED} & _ends(known.lives(name)) for name in each.ids):
+            count += 1
+            site.trash.drop_damaged(each.deletion)
+    for record in site.trash.records(readable=True):
         ended = {
             item.id
             for item in record.items
@@ -41,3 +45,8 @@ def follow(site: Site) -> int:
             site.trash.drop_items(record, ended, whatever=True)
     site.trash.tidy()
     return count
+
+
+def _ends(known: Lives) -> set[str]:
+    """Return how any life of a memory came to its end: which one a damaged copy holds, none tells."""
+    return {end for life in known.known for end in known.ended_by(life)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,8 +16,8 @@ from smp_git.recovery import receipts
 from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
-from smp_git.recovery.trash import BACKUP, new_deletion
-from smp_git.recovery.verification import tell
+from smp_git.recovery.trash import BACKUP, new_deletion, way_out
+from smp_git.recovery.verification import Told, tell
 from smp_git.when import format_time
 
 
@@ -44,58 +44,62 @@ def plan(site: Site, ids: Sequence[MemoryId], now: datetime, *, purge: bool) -> 
     return Plan(ids=tuple(ids), purge=purge, deadline=None if purge else now + site.trash.retention)
 
 
-def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, purge: bool = False) -> Receipt:  # fmt: skip
+def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, reasons: Mapping[str, str] | None = None, purge: bool = False) -> Receipt:  # fmt: skip
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
     next open of the session finishes it or leaves everything as it was.
     """
     site.sweep()
-    why = site.reason(reason)
-    erased = _purged if purge else _recoverably
-    receipt = erased(site, ids, now, by, why)
-    receipts.keep(site.trash.place(receipt.deletion), receipt.as_json())
-    action = "purge" if purge else "delete"
-    site.note(action, at=now, by=by, ids=receipt.ids, deletion=receipt.deletion, reason=why)
-    return receipt
-
-
-def _purged(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
-    check_droppable(site, ids)
+    why, each = site.reason(reason), site.reasons(reasons, ids)
     deletion = new_deletion(now)
-    told = tell(site, site.tombstones(), ids)
-    receipt = erase(site.writer, ids, purge=True, reason=why, by=by, now=now, deletion=deletion)
-    drop_copies(site, receipt.ids)
-    if receipt.counts.versions:
-        return receipt
-    # It was deleted before: only its copy told the text.
-    return replace(
-        receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown)
-    )
+    told = tell(site, site.tombstones(), ids) if purge else None
+    done: list[Receipt] = []
 
-
-def _recoverably(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, why: str | None) -> Receipt:  # fmt: skip
-    site.trash.check()
-    deletion = new_deletion(now)
+    def settle(receipt: Receipt) -> None:
+        if purge:
+            drop_copies(site, receipt.ids)
+        else:
+            site.trash.confirm(deletion)
+        done.append(_proved(site, receipt, told))
+        receipts.keep(site.trash.place(deletion), done[-1].as_json())
+        site.note_once("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why, reasons=each)  # fmt: skip
 
     def seal(versions: Sequence[Version]) -> None:
-        keep(site, deletion, versions, now, by=by, reason=why)
+        keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
 
-    receipt = erase(
+    if purge:
+        check_droppable(site, ids)
+    else:
+        site.trash.check()
+    erase(
         site.writer,
         ids,
+        purge=purge,
         reason=why,
+        reasons=each,
         by=by,
-        seal=seal,
+        seal=None if purge else seal,
         now=now,
         deletion=deletion,
-        deadline=now + site.trash.retention,
+        deadline=None if purge else now + site.trash.retention,
+        settle=settle,
     )
-    site.trash.confirm(deletion)
-    return receipt
+    return done[-1]
 
 
-def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
+def _proved(site: Site, receipt: Receipt, told: Told | None) -> Receipt:
+    """Return a receipt whose proof searched the texts that only a sealed copy told.
+
+    What was deleted before has no version left to take them from.
+    """
+    if told is None or receipt.counts.versions:
+        return receipt
+    found = verify(site.reader, site.tombstones(), told.versions, told.unknown)
+    return replace(receipt, proof=found)
+
+
+def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
     """Seal versions with their record; both are durable when this returns."""
     record = Record(
         deletion=deletion,
@@ -104,7 +108,7 @@ def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, 
         deleted_at=now,
         deleted_by=by,
         reason=reason,
-        items=(*items_of(versions), *map(_item, more)),
+        items=(*items_of(versions, reasons), *map(_item, more)),
         recovery_deadline=now + site.trash.retention,
         backup=BACKUP,
         key=deletion,
@@ -122,9 +126,12 @@ def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> No
 def check_droppable(site: Site, ids: Iterable[str]) -> None:
     """Raise DamagedError if a copy of these memories holds others too and does not open.
 
-    Without its key those others could not be sealed anew.
+    Without its key those others could not be sealed anew. A copy whose record cannot be
+    read is not passed over either: nobody knows for sure what it holds.
     """
     names = set(ids)
+    for each in site.trash.damaged():
+        raise DamagedError(each.why, hint=way_out(each.deletion))
     for record in copies_of(site, names):
         others = [item.id for item in record.items if item.id not in names]
         try:
@@ -141,7 +148,9 @@ def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
     """Return the records of the copies that hold one of these memories."""
     names = set(ids)
     return [
-        record for record in site.trash.records() if any(item.id in names for item in record.items)
+        record
+        for record in site.trash.records(readable=True)
+        if any(item.id in names for item in record.items)
     ]
 
 
@@ -163,7 +172,7 @@ def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
     ]
 
 
-def items_of(versions: Sequence[Version]) -> Iterable[Item]:
+def items_of(versions: Sequence[Version], reasons: Mapping[str, str] | None = None) -> Iterable[Item]:  # fmt: skip
     """Yield one item for each memory of `versions`, in their order."""
     by_id: dict[MemoryId, list[Version]] = {}
     for version in versions:
@@ -175,6 +184,7 @@ def items_of(versions: Sequence[Version]) -> Iterable[Item]:
             timestamp=_created_at(mine[-1]),
             life=mine[-1].life,
             versions=len(mine),
+            reason=(reasons or {}).get(name),
         )
 
 

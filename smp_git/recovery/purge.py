@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from smp_git.erasure import proof
 from smp_git.erasure.erase import erase
@@ -15,8 +16,11 @@ from smp_git.memory import MemoryId, aware
 from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.site import Site
+from smp_git.recovery.trash import Damaged, new_deletion
 from smp_git.recovery.verification import tell
 from smp_git.when import parse_duration, parse_time
+
+_DUE: Final = "deadline passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,9 @@ class Purged:
     """What a purge destroyed: memories, how many copies of them, and whole sessions.
 
     `proof` is of memories that were named; their copies told the texts once more.
+    `kept_keys` are the stores that have the keys of copies that were destroyed here: a
+    copied store cannot destroy what the original can restore. `damaged` are the deletions
+    whose copies were destroyed without a readable record.
     """
 
     ids: tuple[MemoryId, ...]
@@ -31,6 +38,8 @@ class Purged:
     sessions: tuple[str, ...] = ()
     dry_run: bool = False
     proof: Proof | None = None
+    kept_keys: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -40,12 +49,43 @@ class Purged:
             "sessions": list(self.sessions),
             "dry_run": self.dry_run,
             "proof": self.proof.as_json() if self.proof else None,
+            "kept_keys": list(self.kept_keys),
+            "damaged": list(self.damaged),
         }
 
 
-def due(site: Site, now: datetime, older_than: datetime | None = None) -> tuple[Record, ...]:
+class Due(NamedTuple):
+    """The copies that a purge destroys whole; of the damaged ones nobody knows all that is in them."""
+
+    records: tuple[Record, ...]
+    damaged: tuple[Damaged, ...]
+
+    @property
+    def ids(self) -> tuple[MemoryId, ...]:
+        """The memories of these copies, as far as anything tells."""
+        return tuple(item.id for record in self.records for item in record.items) + tuple(name for each in self.damaged for name in each.ids)  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self.damaged)
+
+
+def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
     """Return the deletions past their deadline, or from before a moment."""
-    return tuple(record for record in site.trash.records() if record.is_due(now, older_than))
+    records = site.trash.records(readable=True)
+    return Due(
+        tuple(each for each in records if each.is_due(now, older_than)),
+        tuple(each for each in site.trash.damaged() if each.is_due(now, older_than)),
+    )
+
+
+def drop_damaged(site: Site, names: Iterable[str], now: datetime, *, by: str, reason: str | None) -> tuple[str, ...]:  # fmt: skip
+    """Destroy the copies of these deletions, whose records cannot be read; return their ids."""
+    wanted = set(names)
+    found = [each for each in site.trash.damaged() if each.deletion in wanted]
+    for each in found:
+        site.trash.drop_damaged(each.deletion)
+        site.note("purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=site.reason(reason))  # fmt: skip
+    return tuple(each.deletion for each in found)
 
 
 def moment_before(age: datetime | str | timedelta | None, now: datetime) -> datetime | None:
@@ -78,22 +118,36 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
     return names
 
 
-def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None) -> Purged:  # fmt: skip
+def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, damaged: Iterable[str] = ()) -> Purged:  # fmt: skip
     """Make deleted memories unrecoverable, here and wherever this session is synced to."""
     why = site.reason(reason)
+    dropped = drop_damaged(site, damaged, now, by=by, reason=reason)
+    if not ids:
+        return Purged(ids=(), copies=len(dropped), damaged=dropped)
     check_droppable(site, ids)
-    copies = len(copies_of(site, ids))
+    held = copies_of(site, ids)
+    kept = _kept_keys(site, held)
     told = tell(site, site.tombstones(), ids)
-    _publish(site, ids, now, by)
-    drop_copies(site, ids)
-    site.note("purge", at=now, by=by, ids=ids, reason=why)
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        drop_copies(site, ids)
+        site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=why)
+
+    _publish(site, ids, now, by, deletion, settle, why)
     found = proof.verify(site.reader, site.tombstones(), told.versions, told.unknown)
-    return Purged(ids=tuple(ids), copies=copies, proof=found)
+    return Purged(ids=tuple(ids), copies=len(held) + len(dropped), proof=found, kept_keys=kept, damaged=dropped)  # fmt: skip
 
 
-def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) -> Purged:
+def _kept_keys(site: Site, records: Iterable[Record]) -> tuple[str, ...]:
+    owners = {str(owner) for record in records if (owner := site.trash.foreign(record))}
+    return tuple(sorted(owners))
+
+
+def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
     """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
     site.sweep()
+    records = found.records
     head = site.reader.snapshot()
     # What only a dropped branch held was never deleted, and may stand on another.
     deletions = [record for record in records if record.action != DROPPED]
@@ -101,16 +155,25 @@ def purge_due(site: Site, records: Sequence[Record], now: datetime, *, by: str) 
         i.id for r in deletions for i in r.items if not i.restored_at and head.blob(i.id) is None
     ]
     ids = tuple(dict.fromkeys(gone))
-    _publish(site, ids, now, by)
-    for record in records:
-        site.trash.drop(record)
-    if records:
-        site.note("purge", at=now, by=by, ids=ids, reason="deadline passed")
-    return Purged(ids=ids, copies=len(records))
+    kept = _kept_keys(site, records)
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        for record in records:
+            site.trash.drop(record)
+        if records:
+            site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=_DUE)
+
+    _publish(site, ids, now, by, deletion, settle, _DUE)
+    drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
+    return Purged(ids=ids, copies=len(found), kept_keys=kept)
 
 
-def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str) -> None:
+def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, deletion: str, settle: Callable[[], None], reason: str | None) -> None:  # fmt: skip
+    """Publish what was purged, then let the copies go; the next open finishes it."""
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
-        erase(site.writer, left, purge=True, by=by, now=now)
+        erase(site.writer, left, purge=True, by=by, now=now, deletion=deletion, reason=reason, settle=lambda _: settle())  # fmt: skip
+    else:
+        settle()

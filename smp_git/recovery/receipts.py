@@ -22,6 +22,11 @@ def keep(place: Path, receipt: Mapping[str, object]) -> None:
         disk.replace_file(place / FILE, data, place / f"{FILE}.tmp")
 
 
+def is_kept(place: Path) -> bool:
+    """Whether the receipt of the deletion whose folder is `place` is kept."""
+    return (place / FILE).exists()
+
+
 def read(folder: Path, name: str | None = None) -> dict[str, object]:
     """Return the receipt of a deletion or of a memory, the latest if several; raise NotFoundError."""
     for place in sorted(folder.glob(f"[!.]*/{FILE}"), reverse=True):
@@ -33,6 +38,11 @@ def read(folder: Path, name: str | None = None) -> dict[str, object]:
     raise NotFoundError(
         f"no receipt of {name}" if name else "no receipt", hint="smp trash lists the deletions"
     )
+
+
+def read_at(place: Path) -> dict[str, object]:
+    """Return the receipt in the folder of a deletion; raise DamagedError."""
+    return _parsed(place / FILE)
 
 
 def _parsed(path: Path) -> dict[str, object]:

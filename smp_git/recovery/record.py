@@ -30,6 +30,8 @@ class Item:
     timestamp: datetime
     life: str | None = FIRST
     versions: int = 1
+    # Why this one, where that is another reason than the deletion's.
+    reason: str | None = None
     restored_at: datetime | None = None
 
 
@@ -113,6 +115,8 @@ def _item(item: Item) -> dict[str, Value]:
     }
     if item.life != FIRST:
         out["life"] = item.life
+    if item.reason:
+        out["reason_specific"] = item.reason
     if item.restored_at:
         out["restored_at"] = format_time(item.restored_at)
     return out
@@ -146,13 +150,14 @@ def _record(body: Mapping[str, Value]) -> Record:
 
 
 def _read_item(item: Mapping[str, Value]) -> Item:
-    restored = item.get("restored_at")
+    restored, reason = item.get("restored_at"), item.get("reason_specific")
     return Item(
         id=MemoryId(str(item["id"])),
         type=str(item["type"]),
         timestamp=_time(item["timestamp"]),
         life=_life(item),
         versions=int(str(item.get("versions", 1))),
+        reason=str(reason) if reason else None,
         restored_at=_time(restored) if restored else None,
     )
 

@@ -10,21 +10,18 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.erasure.erase import Receipt, Version, erase
-from smp_git.errors import (
-    InvalidError,
-    InvalidFileError,
-    InvalidRevisionError,
-    RefusedError,
-)
-from smp_git.format import document
+from smp_git.erasure.plan import make_plan
+from smp_git.errors import InvalidError, InvalidRevisionError
 from smp_git.format.ids import parse_id, parse_path
 from smp_git.git.objects import ObjectId
-from smp_git.memory import CommitId, MemoryId, Value, check_text
-from smp_git.recovery import copies, receipts
+from smp_git.memory import CommitId, MemoryId, check_text
+from smp_git.recovery import copies, receipts, traces
+from smp_git.recovery.cleared import holds
 from smp_git.recovery.deletion import check_droppable, keep
-from smp_git.recovery.rewording import Rewording
+from smp_git.recovery.rewording import Rewording, check_by_hand
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import new_deletion
+from smp_git.recovery.wanted import Wanted
 
 _ACTION: Final = "redact"
 
@@ -33,14 +30,16 @@ _ACTION: Final = "redact"
 class Redaction:
     """What a redaction did, or would do: memories reworded, memories only in the history gone.
 
-    `left` says in words where the text still stands; `receipt` is None for a dry run
-    and where nothing was found.
+    `left` says with counts in what kinds of places the text still stands, `ways_out` what
+    can be done about them; `receipt` is None for a dry run and where no memory held it.
     """
 
     ids: tuple[MemoryId, ...]
     gone: tuple[MemoryId, ...]
     versions: int
     left: tuple[str, ...]
+    ways_out: tuple[str, ...] = ()
+    not_looked_into: tuple[str, ...] = ()
     receipt: Receipt | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -50,36 +49,20 @@ class Redaction:
             "gone": list(self.gone),
             "versions": self.versions,
             "left": list(self.left),
+            "ways_out": list(self.ways_out),
+            "not_looked_into": list(self.not_looked_into),
             "dry_run": self.receipt is None,
             "receipt": self.receipt.as_json() if self.receipt else None,
         }
 
 
-def compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
-    """Return the regex of a plain text or a pattern; raise InvalidError if it fits nothing at all."""
-    regex = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
-    if regex.search("") is not None:
-        raise InvalidError("what is to be redacted is empty, or fits an empty text")
-    return regex
-
-
-def find(site: Site, regex: re.Pattern[str]) -> Redaction:
-    """Return what a redaction would do, without doing it."""
-    hits: dict[MemoryId, int] = {}
-    for path, blob in _versions(site):
-        if _is_in(regex, site.reader.repository.blob(blob), path):
-            place = parse_path(path)
-            assert place is not None  # noqa: S101 - only memory files are asked for
-            hits[place.text] = hits.get(place.text, 0) + 1
-    head = site.reader.snapshot()
-    alive = tuple(name for name in hits if head.blob(name) is not None)
-    sealed = [name for name in _in_copies(site, regex) if name not in hits]
-    return Redaction(
-        ids=_sorted(alive),
-        gone=_sorted(name for name in (*hits, *sealed) if name not in alive),
-        versions=sum(hits.values()),
-        left=_left(site, regex, {*hits, *sealed}),
-    )
+def find(site: Site, pattern: str | re.Pattern[str]) -> Redaction:
+    """Return what a redaction would do and where the text would still stand, without doing it."""
+    wanted = Wanted(pattern)
+    plan = _hits(site, wanted)
+    ids = (*plan.ids, *plan.gone)
+    check_by_hand(site, ids)
+    return _with_left(site, plan, wanted, ids)
 
 
 def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: datetime, *, by: str, reason: str | None = None) -> Redaction:  # fmt: skip
@@ -87,56 +70,109 @@ def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: da
 
     The earlier history of each memory that held it goes, and the memory goes on as a
     life of its own, so that no replica brings the text back. All or nothing: an
-    interruption before the text is gone leaves everything as it was.
+    interruption before the text is gone leaves everything as it was. What is left in
+    places that hold no memories is named.
     """
-    regex = compiled(pattern)
+    wanted = Wanted(pattern)
     check_text(replacement, "replacement")
+    if wanted.fits(replacement):
+        raise InvalidError(
+            "the replacement holds what is to be taken out", hint="choose another replacement"
+        )
     site.sweep()
-    plan = find(site, regex)
+    plan = _hits(site, wanted)
     ids = (*plan.ids, *plan.gone)
     if not ids:
-        return plan
+        return _with_left(site, plan, wanted, ())
     check_droppable(site, ids)
-    _check_by_hand(site, ids)
-    deletion = new_deletion(now)
-    work = Rewording(site, ids, regex, replacement, now)
-    kept: list[str] = []
+    check_by_hand(site, ids)
+    # What takes too long anywhere is refused before anything is done.
+    traces.find(site.reader.repository, wanted)
+    why = wanted.replace(text, replacement) if (text := site.reason(reason)) else text
+    return _erased(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
+
+
+def _erased(site: Site, plan: Redaction, wanted: Wanted, again: Wanted, replacement: str, now: datetime, *, by: str, why: str | None) -> Redaction:  # fmt: skip
+    """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
+    ids, deletion = (*plan.ids, *plan.gone), new_deletion(now)
+    work = Rewording(site, ids, wanted, replacement, now)
+    done: list[Redaction] = []
 
     def seal(versions: Sequence[Version]) -> None:
         rest = [version for version in versions if version.id not in ids]
         if rest or work.sealed:
             site.trash.check()
-            keep(site, deletion, rest, now, by=by, reason=site.reason(reason), more=work.sealed)
-            kept.append(deletion)
+            keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
 
-    receipt = erase(
+    def settle(receipt: Receipt) -> None:
+        copies.follow(site)
+        site.trash.settle(deletion)
+        found = _left(site, plan, again)
+        receipt = replace(receipt, left=found.left)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
+        done.append(replace(found, receipt=receipt))
+
+    erase(
         site.writer,
         ids,
-        reason=site.reason(reason),
+        reason=why,
         by=by,
         seal=seal,
         now=now,
         deletion=deletion,
         replacement=work,
+        settle=settle,
     )
-    copies.follow(site)
-    if kept:
-        site.trash.confirm(deletion)
-    receipts.keep(site.trash.place(deletion), receipt.as_json())
-    site.note(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=site.reason(reason))  # fmt: skip
-    return replace(plan, receipt=receipt, left=_left(site, regex, set()))
+    return done[0]
 
 
-def _check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
-    """Raise RefusedError if a person has changed one of the files: the edit would be lost."""
-    head = site.reader.main()
-    for name in ids:
-        file = site.reader.path / parse_id(name).path
-        if file.is_file() and not file.is_symlink() and file.read_bytes() != head.file(name):
-            raise RefusedError(
-                f"{file.relative_to(site.reader.path)} was changed by hand, so nothing was redacted",
-                hint="commit it with smp commit, or put it back with git checkout, then redact",
-            )
+def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
+    """Say where the text is left after all is done; by then nothing may be called undone."""
+    try:
+        return _with_left(site, plan, wanted, ())
+    except InvalidError:
+        return replace(
+            plan,
+            left=("not looked for: the pattern takes too long",),
+            ways_out=("redact the text itself once more",),
+        )
+
+
+def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:  # fmt: skip
+    """Say where the text is left; with ids, where it will be once those are redacted."""
+    closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
+    found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
+    sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
+    ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
+    return replace(plan, left=(*found.left(), *sealed), ways_out=ways_out, not_looked_into=found.unread)  # fmt: skip
+
+
+def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.Found:
+    plan = make_plan(site.reader, ids)
+    try:
+        return traces.foresee(plan.repository, wanted, plan)
+    finally:
+        plan.close()
+
+
+def _hits(site: Site, wanted: Wanted) -> Redaction:
+    """Return which memories hold the text, in how many versions."""
+    hits: dict[MemoryId, int] = {}
+    for path, blob in _versions(site):
+        if holds(wanted, site.reader.repository.blob(blob), path):
+            place = parse_path(path)
+            assert place is not None  # noqa: S101 - only memory files are asked for
+            hits[place.text] = hits.get(place.text, 0) + 1
+    head = site.reader.snapshot()
+    alive = tuple(name for name in hits if head.blob(name) is not None)
+    sealed = [name for name in _in_copies(site, wanted) if name not in hits]
+    return Redaction(
+        ids=_sorted(alive),
+        gone=_sorted(name for name in (*hits, *sealed) if name not in alive),
+        versions=sum(hits.values()),
+        left=(),
+    )
 
 
 def _versions(site: Site) -> Iterator[tuple[str, ObjectId]]:
@@ -163,61 +199,14 @@ def _commits(site: Site) -> list[CommitId]:
     return list(found)
 
 
-def _is_in(regex: re.Pattern[str], data: bytes, path: str) -> bool:
-    if regex.search(data.decode("utf-8", "replace")):
-        return True
-    try:
-        memory = document.decode(data, path)
-    except InvalidFileError:
-        return False
-    return any(regex.search(text) for text in (memory.content, *_texts(dict(memory.fields))))
-
-
-def _texts(value: Value) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-
-
-def _left(site: Site, regex: re.Pattern[str], going: set[MemoryId]) -> tuple[str, ...]:
-    """Say where the text stands that no redaction of memories reaches."""
-    repository = site.reader.repository
-    commits = [repository.commit(commit_id) for commit_id in _commits(site)]
-    messages = sum(
-        1
-        for commit in commits
-        if any(
-            regex.search(line) for line in commit.message.splitlines() if not _names(line, going)
-        )
-    )
-    blobs = {repository.find(commit.tree, "metadata.yaml") for commit in commits} - {None}
-    metadata = any(regex.search(repository.blob(b).decode("utf-8", "replace")) for b in blobs if b)
-    closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
-    return (
-        *(["metadata.yaml"] if metadata else []),
-        *([f"messages of {messages} commits"] if messages else []),
-        *(f"the sealed copy of {name}, which does not open" for name in closed),
-    )
-
-
-def _in_copies(site: Site, regex: re.Pattern[str]) -> list[MemoryId]:
+def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
     """Return which deleted memories hold the text in their copies, as far as those open."""
     found: dict[MemoryId, None] = {}
     for record in site.trash.records():
         for version in copies.opened(site, record):
-            if _is_in(regex, version.data, parse_id(version.id).path):
+            if holds(wanted, version.data, parse_id(version.id).path):
                 found[version.id] = None
     return list(found)
-
-
-def _names(line: str, ids: set[MemoryId]) -> bool:
-    return any(word.rstrip(":") in ids for word in line.split(" "))
 
 
 def _sorted(ids: Iterator[MemoryId] | Sequence[MemoryId]) -> tuple[MemoryId, ...]:

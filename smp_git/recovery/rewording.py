@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 from smp_git import lives
@@ -16,19 +14,21 @@ from smp_git.erasure.plan import Plan
 from smp_git.erasure.publish import Brought
 from smp_git.errors import InvalidFileError, RefusedError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
+from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
+from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS
 from smp_git.lives import DELETED, REDACT, REDACTED, Edge, Lives
-from smp_git.memory import CommitId, Memory, MemoryId, Value, agent_name, check_fields, title_of
-from smp_git.merging.masking import replaced
+from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.sayings import History
 from smp_git.origins import stamp
 from smp_git.recovery import copies
+from smp_git.recovery.cleared import agent_without, cleared, file_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
+from smp_git.recovery.wanted import Wanted
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -36,14 +36,15 @@ _TICK: Final = timedelta(microseconds=1)
 class Rewording:
     """The texts, records and copies of one redaction, as the session is under the lock."""
 
-    def __init__(self, site: Site, ids: Sequence[MemoryId], regex: re.Pattern[str], replacement: str, now: datetime) -> None:  # fmt: skip
+    def __init__(self, site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime) -> None:  # fmt: skip
         self._site = site
         self._ids = ids
-        self._regex = regex
+        self._wanted = wanted
         self._replacement = replacement
         self._now = now
         # One name on every branch.
         self._lives = {name: lives.new_life() for name in ids}
+        self._made: dict[tuple[str, bytes], bytes] = {}
         self.sealed: list[Kept] = []
         self.removed: set[str] = set()
 
@@ -58,8 +59,15 @@ class Rewording:
         }
 
     def _file(self, data: bytes, path: str) -> bytes:
-        name = next(name for name in self._ids if parse_id(name).path == path)
-        return reworded(data, path, self._regex, self._replacement, self._lives[name], self._now)
+        found = self._made.get((path, data))
+        if found is None:
+            found = self._made[path, data] = self._reworded(data, path)
+        return found
+
+    def _reworded(self, data: bytes, path: str) -> bytes:
+        place = parse_path(path)
+        assert place is not None  # noqa: S101 - only memories are reworded
+        return reworded(data, path, self._wanted, self._replacement, self._lives[place.text], self._now)  # fmt: skip
 
     def _standing(self, plan: Plan) -> dict[str, dict[str, bytes]]:
         """Return the files of the memories by branch, as they are before the redaction."""
@@ -103,6 +111,10 @@ class Rewording:
 
     def records(self, plan: Plan) -> Tombstones:
         """Return what ends and what begins; raise RefusedError for what cannot be redacted."""
+        check_by_hand(self._site, self._ids)
+        _check_staged(plan, self._ids)
+        # Whatever cannot be reworded is known before anything is done.
+        self.files(plan)
         tips = [CommitId(tip.hex()) for tip in plan.history.refs.values() if plan.repository.raw(tip)[0] == b"commit"]  # fmt: skip
         history = History(plan.repository, tips, [parse_id(name).path for name in self._ids])
         standing = self._standing(plan)
@@ -152,9 +164,40 @@ class Rewording:
             each = versions[-1]
             last = Kept(id=name, life=each.life, at=each.at, agent=each.agent, commit=each.commit, current=True, data=each.data)  # fmt: skip
         if last is not None:
-            data = reworded(last.data, parse_id(name).path, self._regex, self._replacement, self._lives[name], self._now)  # fmt: skip
-            agent = _slug(last.agent, self._regex)
+            data = reworded(last.data, parse_id(name).path, self._wanted, self._replacement, self._lives[name], self._now)  # fmt: skip
+            agent = agent_without(self._wanted, last.agent)
             self.sealed.append(replace(last, life=self._lives[name], agent=agent, current=True, data=data))  # fmt: skip
+
+
+def check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
+    """Raise RefusedError if a person has changed one of the files: the edit would be lost."""
+    repository = site.reader.repository
+    tip = repository.head(repository.checked_out())
+    tree = repository.commit(tip).tree if tip else None
+    for name in ids:
+        path = parse_id(name).path
+        file = repository.path / path
+        committed = repository.find(tree, path) if tree else None
+        if file.is_file() and not file.is_symlink() and _name(file.read_bytes()) != committed:
+            raise _by_hand(path, "changed")
+
+
+def _check_staged(plan: Plan, ids: Sequence[MemoryId]) -> None:
+    """Raise RefusedError if an edit of one of the memories is staged, and in no commit."""
+    file = plan.repository.git / "index"
+    staged = staging.staged(file) if file.exists() else {}
+    known = {_name(each.data) for each in plan.versions()}
+    for path in (parse_id(name).path for name in ids):
+        # The index may be behind: what it has then is an older version.
+        if path in staged and staged[path].id not in known:
+            raise _by_hand(path, "staged")
+
+
+def _by_hand(path: str, verb: str) -> RefusedError:
+    return RefusedError(
+        f"{path} was {verb} by hand, so nothing was redacted",
+        hint="commit it with smp commit, or put it back with git checkout HEAD, then redact",
+    )
 
 
 def _later(horizon: Mapping[str, str], each: Kept) -> dict[str, str]:
@@ -167,12 +210,8 @@ def _name(data: bytes) -> str:
     return object_id(BLOB, data)
 
 
-def _slug(agent: str, regex: re.Pattern[str]) -> str:
-    return "redacted" if regex.search(agent) else agent
-
-
-def reworded(data: bytes, path: str, regex: re.Pattern[str], replacement: str, life: str, now: datetime) -> bytes:  # fmt: skip
-    """Return a memory's file without what `regex` fits; raise RefusedError if it does not parse."""
+def reworded(data: bytes, path: str, wanted: Wanted, replacement: str, life: str, now: datetime) -> bytes:  # fmt: skip
+    """Return a memory's file without a text; raise RefusedError if it does not parse."""
     try:
         old = document.decode(data, path)
     except InvalidFileError as error:
@@ -182,35 +221,8 @@ def reworded(data: bytes, path: str, regex: re.Pattern[str], replacement: str, l
         ) from None
     before = stamp(old)
     new = replace(
-        _reworded(old, regex, replacement),
+        cleared(wanted, old, replacement),
         life=life,
         updated_at=now if now > before else before + _TICK,
     )
-    kept = document.edited(data, old, new)
-    # A comment of a person may hold it too; then the file is written anew.
-    return document.encode(new) if regex.search(kept.decode()) else kept
-
-
-def _reworded(memory: Memory, regex: re.Pattern[str], replacement: str) -> Memory:
-    place = parse_id(memory.id)
-
-    def change(text: str) -> str:
-        return regex.sub(lambda _: replacement, text)
-
-    fields = {name: value for name, value in memory.fields.items() if not regex.search(name)} | {
-        re.sub(r"[^A-Za-z0-9_.-]", "_", f"x{change(name)}")[:64]: value
-        for name, value in memory.fields.items()
-        if regex.search(name)
-    }
-    content = document.check_content(place.kind, change(memory.content))
-    cleared: dict[str, Value] = {name: replaced(value, change) for name, value in fields.items()}
-    checked = check_fields(place.kind, cleared)
-    return replace(
-        memory,
-        agent=agent_name(_slug(memory.agent, regex)),
-        content=content,
-        title=title_of(content, checked) or document.default_title(place),
-        tags=tuple(tag for tag in memory.tags if not regex.search(tag)),
-        links=tuple(link for link in memory.links if not regex.search(" ".join(link))),
-        fields=MappingProxyType(checked),
-    )
+    return file_of(wanted, data, old, new)

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.errors import DamagedError, RefusedError
 from smp_git.lives import of_generation
@@ -17,7 +17,9 @@ from smp_git.memory import MemoryId
 from smp_git.when import format_time, parse_time
 
 ALGORITHM: Final = "chacha20-poly1305"
-_MAGIC: Final = b"SMP-GIT SEALED 1\n"
+# The first form did not bind the deadline.
+_FIRST: Final = b"SMP-GIT SEALED 1\n"
+_MAGIC: Final = b"SMP-GIT SEALED 2\n"
 _NONCE_BYTES: Final = 12
 _LIST: Final = "versions.json"
 
@@ -57,32 +59,48 @@ def unpacked(data: bytes) -> list[Kept]:
         raise DamagedError(f"a copy for recovery cannot be read: {error}") from None
 
 
-def sealed(data: bytes, key: bytes, deletion: str, uid: str) -> bytes:
-    """Return `data` encrypted; it opens only as the copy of this deletion of this session."""
+class Bound(NamedTuple):
+    """What a copy is bound to: it opens only as the copy of this deletion, until this deadline."""
+
+    deletion: str
+    uid: str
+    deadline: datetime
+
+    def data(self, magic: bytes) -> bytes:
+        """Return the associated data of the encryption."""
+        said = [b"smp-git sealed copy", self.deletion.encode(), self.uid.encode()]
+        if magic == _MAGIC:
+            said.append(format_time(self.deadline).encode())
+        return b"\0".join(said)
+
+
+def sealed(data: bytes, key: bytes, bound: Bound) -> bytes:
+    """Return `data` encrypted, bound to its deletion, its session and its deadline."""
     from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - only deletions need it
         ChaCha20Poly1305,
     )
 
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    return _MAGIC + nonce + ChaCha20Poly1305(key).encrypt(nonce, data, _bound(deletion, uid))
+    return _MAGIC + nonce + ChaCha20Poly1305(key).encrypt(nonce, data, bound.data(_MAGIC))
 
 
-def opened(data: bytes, key: bytes, deletion: str, uid: str) -> bytes:
-    """Return what was sealed; raise DamagedError if the key or the copy is not the right one."""
+def opened(data: bytes, key: bytes, bound: Bound) -> bytes:
+    """Return what was sealed; raise DamagedError if the key, copy or deadline is not the right one."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415
 
-    start = len(_MAGIC) + _NONCE_BYTES
-    if not data.startswith(_MAGIC):
-        raise DamagedError(f"the sealed copy of {deletion} is damaged")
+    magic = next((each for each in (_MAGIC, _FIRST) if data.startswith(each)), None)
+    if magic is None:
+        raise DamagedError(f"the sealed copy of {bound.deletion} is damaged")
+    start = len(magic) + _NONCE_BYTES
     try:
         return ChaCha20Poly1305(key).decrypt(
-            data[len(_MAGIC) : start], data[start:], _bound(deletion, uid)
+            data[len(magic) : start], data[start:], bound.data(magic)
         )
     except (InvalidTag, ValueError):
         raise DamagedError(
-            f"the sealed copy of {deletion} does not open: its key is another, or it was changed",
-            hint="bring back the key and the copy as they were when the memory was deleted",
+            f"the sealed copy of {bound.deletion} does not open: its key is another, or it or the deadline in its record was changed",
+            hint="bring back the key, the copy and the record as they were when the memory was deleted",
         ) from None
 
 
@@ -95,10 +113,6 @@ def check_available() -> None:
             "the package cryptography is missing, so no recoverable copy can be made",
             hint="install it: pip install cryptography",
         ) from None
-
-
-def _bound(deletion: str, uid: str) -> bytes:
-    return b"\0".join((b"smp-git sealed copy", deletion.encode(), uid.encode()))
 
 
 def _row(version: Kept) -> dict[str, object]:

@@ -194,7 +194,7 @@ def purge(store: Path, record: Record, settings: Settings, key_folder: Path | No
 
 
 def _destroy_keys(store: Path, record: Record, key_folder: Path | None) -> None:
-    ring = keys.Keys(key_folder, record.session_uid)
+    ring = keys.Keys(key_folder, record.session_uid, store)
     for path in (store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}"):
         each = records.read(path.read_bytes(), str(path))
         if each.key and each.session_uid == record.session_uid:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.graves import effective
+from smp_git.errors import InvalidError
 from smp_git.format.tombstones import Tombstones
 from smp_git.memory import check_text
 from smp_git.recovery import audit
@@ -37,10 +38,28 @@ class Site:
         """Return a reason without secrets."""
         return self.rules.text(check_text(text, "reason"))[0] if text is not None else None
 
-    def note(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str | None = None, reason: str | None = None) -> None:  # fmt: skip
+    def reasons(self, given: Mapping[str, str] | None, ids: Iterable[str]) -> dict[str, str]:
+        """Return the reasons of single memories without secrets; raise InvalidError for others."""
+        found, names = dict[str, str](), set(ids)
+        for name, text in (given or {}).items():
+            if name not in names:
+                raise InvalidError(
+                    f"a reason is given for {name}, which is not deleted here",
+                    hint="reasons of single memories are of those that are named",
+                )
+            found[name] = self.reason(text) or ""
+        return {name: text for name, text in found.items() if text}
+
+    def note(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str | None = None, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
         """Write a line of the audit log."""
         trash = self.trash
-        audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason)  # fmt: skip
+        audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
+
+    def note_once(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
+        """Write a line of the audit log unless this deletion has it."""
+        wanted = audit.Filter(session=self.trash.session_id, action=action, id=deletion)
+        if not audit.read(self.trash.store, wanted):
+            self.note(action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
 
     def sweep(self) -> None:
         """Settle what interrupted deletions left, unless one is under way."""

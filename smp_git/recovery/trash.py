@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +16,11 @@ from smp_git.errors import DamagedError, SmpError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.memory import MemoryId
+from smp_git.recovery import receipts, seal
 from smp_git.recovery import record as records
-from smp_git.recovery import seal
 from smp_git.recovery.keys import Keys
 from smp_git.recovery.record import Item, Record
-from smp_git.recovery.seal import Kept
+from smp_git.recovery.seal import Bound, Kept
 from smp_git.when import format_time
 
 DELETED: Final = "deleted"
@@ -72,9 +72,43 @@ def deleted(item: Item, record: Record) -> Deleted:
         deletion=record.deletion,
         deleted_at=record.deleted_at,
         deleted_by=record.deleted_by,
-        reason=record.reason,
+        reason=item.reason or record.reason,
         deadline=record.recovery_deadline,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged:
+    """A copy whose record cannot be read, and what its receipt and its name still tell."""
+
+    deletion: str
+    ids: tuple[MemoryId, ...]
+    deleted_at: datetime | None
+    deleted_by: str | None
+    deadline: datetime | None
+    why: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "deletion": self.deletion,
+            "ids": list(self.ids),
+            "deleted_at": format_time(self.deleted_at) if self.deleted_at else None,
+            "deleted_by": self.deleted_by,
+            "deadline": format_time(self.deadline) if self.deadline else None,
+            "why": self.why,
+        }
+
+    def is_due(self, now: datetime, older_than: datetime | None = None) -> bool:
+        """Whether the deadline is past, or whether this is from before a moment."""
+        if older_than:
+            return self.deleted_at is not None and self.deleted_at < older_than
+        return self.deadline is not None and now > self.deadline
+
+
+def way_out(deletion: str) -> str:
+    """Return what a person can do about a copy whose record cannot be read."""
+    return f"put the record back, or destroy the copy: smp purge {deletion} --now --yes"
 
 
 def new_deletion(now: datetime) -> str:
@@ -95,7 +129,7 @@ class Trash:
         self.session_id = session_id
         self.uid = uid
         self.folder = store / DELETED / session_id
-        self._keys = Keys(keys, uid)
+        self._keys = Keys(keys, uid, store)
 
     # Records
 
@@ -118,9 +152,42 @@ class Trash:
                 continue
             try:
                 yield records.read(data, str(path))
-            except SmpError:
+            except SmpError as error:
                 if not readable:
-                    raise
+                    raise DamagedError(error.message, hint=way_out(place.name)) from error
+
+    def damaged(self) -> tuple[Damaged, ...]:
+        """Return the copies whose records cannot be read, oldest first."""
+        found = []
+        for place in _folders(self.folder):
+            data = disk.content(place / records.FILE)
+            has_copy = any(place.glob("*.sealed"))
+            try:
+                if data is None:
+                    if has_copy:
+                        raise DamagedError(f"{place / records.FILE} is missing")
+                    continue
+                records.read(data, str(place / records.FILE))
+            except SmpError as error:
+                found.append(self._damaged(place, error.message))
+        return tuple(found)
+
+    def _damaged(self, place: Path, why: str) -> Damaged:
+        receipt: dict[str, object] = {}
+        with suppress(SmpError):
+            receipt = receipts.read_at(place)
+        ids = receipt.get("ids")
+        at = _moment(receipt.get("at")) or _moment_of_name(place.name)
+        deadline = _moment(receipt.get("deadline")) or (at + self.retention if at else None)
+        by = receipt.get("by")
+        return Damaged(
+            deletion=place.name,
+            ids=tuple(map(MemoryId, map(str, ids))) if isinstance(ids, list) else (),
+            deleted_at=at,
+            deleted_by=str(by) if by else None,
+            deadline=deadline,
+            why=why,
+        )
 
     def place(self, deletion: str) -> Path:
         """Return the folder of a deletion."""
@@ -143,7 +210,7 @@ class Trash:
         data = seal.packed(versions)
         if record.key:
             key = self._keys.create(record.key)
-            data = seal.sealed(data, key, record.deletion, self.uid)
+            data = seal.sealed(data, key, self._bound(record))
         aside = self.folder / (_NEW + record.deletion)
         with reporting(f"the copy of {record.deletion}"):
             disk.make_folders(aside)
@@ -167,6 +234,11 @@ class Trash:
                     raise
             disk.force_folder(self.folder)
 
+    def settle(self, deletion: str) -> None:
+        """Let a copy count if there is one that does not yet."""
+        if (self.folder / (_KEPT + deletion)).is_dir():
+            self.confirm(deletion)
+
     def versions(self, record: Record) -> list[Kept]:
         """Return the versions of a copy; raise DamagedError if it cannot be opened."""
         return self._opened(record, self.place(record.deletion))
@@ -178,8 +250,11 @@ class Trash:
         except OSError:
             raise DamagedError(f"the copy of {record.deletion} is not at {path}") from None
         if record.key:
-            data = seal.opened(data, self._keys.read(record.key), record.deletion, self.uid)
+            data = seal.opened(data, self._keys.read(record.key), self._bound(record))
         return seal.unpacked(data)
+
+    def _bound(self, record: Record) -> Bound:
+        return Bound(record.deletion, self.uid, record.recovery_deadline)
 
     def recalled(self, deletion: str) -> list[Kept]:
         """Return the versions of a deletion that may still be under way, none if they cannot be had."""
@@ -210,6 +285,20 @@ class Trash:
             _remove_if_empty(place)
             disk.force_folder(self.folder if self.folder.is_dir() else self.store)
 
+    def drop_damaged(self, deletion: str) -> None:
+        """Destroy a copy whose record cannot be read: every key of its name, then its files."""
+        self._keys.destroy_all(deletion)
+        place = self.place(deletion)
+        with reporting(f"the copy of {deletion}"):
+            for path in (*place.glob("*.sealed"), place / records.FILE):
+                path.unlink(missing_ok=True)
+            _remove_if_empty(place)
+            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+
+    def foreign(self, record: Record) -> Path | None:
+        """Return the other store to which the key of a copy belongs, None if it is ours."""
+        return self._keys.owner(record.key) if record.key else None
+
     def drop_items(self, record: Record, ids: Iterable[str], *, whatever: bool = False) -> None:
         """Destroy some memories of a copy: the others are sealed anew under another key.
 
@@ -232,7 +321,7 @@ class Trash:
         fresh = replace(left, key=name if record.key else None, backup=f"{name}.tar.gz.sealed")
         data = seal.packed(kept)
         if fresh.key:
-            data = seal.sealed(data, self._keys.create(fresh.key), record.deletion, self.uid)
+            data = seal.sealed(data, self._keys.create(fresh.key), self._bound(record))
         place = self.place(record.deletion)
         with reporting(f"the copy of {record.deletion}"):
             _write(place / fresh.backup, data)
@@ -263,13 +352,28 @@ class Trash:
 
     def tidy(self) -> None:
         """Destroy the former copies that a purge of some memories left when it died."""
-        for record in self.records():
+        for record in self.records(readable=True):
             known = {record.backup, records.FILE, "receipt.json"}
             for path in self.place(record.deletion).iterdir():
                 if path.name not in known:
                     stem = path.name.removesuffix(".tar.gz.sealed")
                     self._keys.destroy(record.deletion if path.name == BACKUP else stem)
                     path.unlink()
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _moment_of_name(deletion: str) -> datetime | None:
+    """Return when a deletion began, as its name tells."""
+    try:
+        return datetime.strptime(deletion.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _next_name(record: Record) -> str:

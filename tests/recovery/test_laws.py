@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from smp_git.errors import DamagedError
 from smp_git.memory import MemoryId
 from smp_git.recovery import record as records
 from smp_git.recovery.record import Item, Record
-from smp_git.recovery.seal import Kept, opened, packed, sealed, unpacked
+from smp_git.recovery.seal import Bound, Kept, opened, packed, sealed, unpacked
 
 IDS = st.sampled_from(["DEC-0001", "turn-0042", "FIND-0007-k3fq", "state-veritas"]).map(MemoryId)
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
@@ -46,6 +46,7 @@ RECORDS = st.builds(
             timestamp=TIMES,
             life=LIVES,
             versions=st.integers(1, 9),
+            reason=st.none() | TEXTS.filter(bool),
             restored_at=st.none() | TIMES,
         ),
         max_size=3,
@@ -55,6 +56,7 @@ RECORDS = st.builds(
     key=st.none() | st.just("20260111T143000Z-a1b2c3"),
     action=st.sampled_from(["delete", "redact", "delete_session"]),
 )
+BOUND = Bound("deletion", "uid", datetime(2026, 2, 10, 12, tzinfo=UTC))
 KEYS = st.binary(min_size=32, max_size=32)
 
 
@@ -70,23 +72,22 @@ def test_a_record_reads_as_it_was_written(record: Record) -> None:
 
 @given(st.binary(max_size=500), KEYS)
 def test_a_sealed_copy_opens_with_its_key(data: bytes, key: bytes) -> None:
-    copy = sealed(data, key, "deletion", "uid")
-
-    assert opened(copy, key, "deletion", "uid") == data
+    assert opened(sealed(data, key, BOUND), key, BOUND) == data
 
 
 @given(st.binary(max_size=200), KEYS, KEYS, st.data())
 def test_a_sealed_copy_opens_in_no_other_way(data: bytes, key: bytes, other: bytes, draw: Any) -> None:  # fmt: skip
-    copy = sealed(data, key, "deletion", "uid")
+    copy = sealed(data, key, BOUND)
     place = draw.draw(st.integers(0, len(copy) - 1))
     changed = copy[:place] + bytes([copy[place] ^ 1]) + copy[place + 1 :]
 
     for case in (
-        (copy, other if other != key else bytes(32 * [key[0] ^ 1]), "deletion", "uid"),
-        (copy, key, "another", "uid"),
-        (copy, key, "deletion", "other"),
-        (changed, key, "deletion", "uid"),
-        (copy[:-1], key, "deletion", "uid"),
+        (copy, other if other != key else bytes(32 * [key[0] ^ 1]), BOUND),
+        (copy, key, BOUND._replace(deletion="another")),
+        (copy, key, BOUND._replace(uid="other")),
+        (copy, key, BOUND._replace(deadline=BOUND.deadline + timedelta(microseconds=1))),
+        (changed, key, BOUND),
+        (copy[:-1], key, BOUND),
     ):
         with pytest.raises(DamagedError):
             opened(*case)
@@ -97,4 +98,4 @@ def test_what_is_no_copy_and_no_record_is_called_damaged(data: bytes) -> None:
     with pytest.raises(DamagedError):
         unpacked(data)
     with pytest.raises(DamagedError):
-        opened(data, bytes(32), "deletion", "uid")
+        opened(data, bytes(32), BOUND)
