@@ -10,6 +10,8 @@ import os
 import random
 import string
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -307,3 +309,21 @@ def _die(store: Path, clock: object, after: int, act: Callable[[Session], None])
         act(Store.open(store, clock=clock).session("shop"))  # type: ignore[arg-type]
     finally:
         os._exit(0)
+
+
+def _main() -> None:
+    for seed in range(int(sys.argv[1]), int(sys.argv[2])):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(Path(folder), seed)
+            run.run(30)
+            run.settle()
+            rounds = run.rounds_to_rest() + 3
+            problems = run.problems()
+            print(seed, "rest after", rounds, "rounds", "sound" if not problems else problems[:5])
+            if problems:
+                print("\n".join(run.log))
+            run.close()
+
+
+if __name__ == "__main__":
+    _main()

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 
@@ -41,10 +42,11 @@ def kinds(left: tuple[str, ...]) -> list[str]:
 
 def test_everything_that_a_memory_says_goes(store: Store, session: Session) -> None:
     session.add("finding", "The one that matters")
+    named: dict[str, Any] = {f"about_{SECRET}": 1}
     session.add(
         "decision", f"Staff {SECRET}", rationale=f"by {SECRET}", tags=[f"team.{SECRET}", "staff"],
         title=f"Of {SECRET}", links=[(f"of_{SECRET}", "FIND-0001")],
-        extra={SECRET: [SECRET, {"a": f"b {SECRET}"}]}, **{f"about_{SECRET}": 1},
+        extra={SECRET: [SECRET, {"a": f"b {SECRET}"}]}, **named,
     )  # fmt: skip
     session.add("turn", "Hello", speaker=f"Dr. {SECRET}")
     session.add("artifact", f"A long text\n\nwith {SECRET}\n", name=f"{SECRET}.md")

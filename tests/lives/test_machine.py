@@ -1,0 +1,26 @@
+"""Random histories of replicas and remotes: see `tests.lives.machine` for what must hold.
+
+More of them: `python -m tests.lives.machine 1000 1200` (seeds from, to).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lives.machine import Run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_nothing_comes_back_and_nothing_is_lost(tmp_path: Path, seed: int) -> None:
+    run = Run(tmp_path, seed)
+    try:
+        run.run(30)
+        run.settle()
+        assert run.rounds_to_rest() <= 3, run.log
+        assert run.problems() == [], run.log
+    finally:
+        run.close()
