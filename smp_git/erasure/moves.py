@@ -171,12 +171,12 @@ def moves_in(repository: Repository, tips: Iterable[str], asked: Iterable[Move])
 
 def _members(repository: Repository, tips: list[str], moves: tuple[Move, ...]) -> dict[bytes, frozenset[int]]:  # fmt: skip
     """Return the commits that descend from additions, with the numbers of their moves."""
-    paths = {parse_id(each.old).path: number for number, each in enumerate(moves)}
+    paths = [parse_id(each.old).path for each in moves]
     own: dict[bytes, set[int]] = {}
-    for change in command.file_changes(repository.git, tips, sorted(paths)):
-        number = paths[change.path]
-        if change.old is None and change.new in moves[number].roots:
-            own.setdefault(bytes.fromhex(change.commit), set()).add(number)
+    for change in command.file_changes(repository.git, tips, sorted(set(paths))):
+        for number, each in enumerate(moves):
+            if change.old is None and paths[number] == change.path and change.new in each.roots:
+                own.setdefault(bytes.fromhex(change.commit), set()).add(number)
     members: dict[bytes, frozenset[int]] = {}
     if not own:
         return members

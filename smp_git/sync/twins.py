@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import product
 from typing import Final, NamedTuple
 
 from smp_git.erasure.moves import Move, moved_id
@@ -52,26 +53,29 @@ def part(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, s
     remote has yet moves; of two that remotes have, the one that was added later.
     """
     here, there = _heads(ours), _heads(theirs)
-    places = _suspects(repository, here, there, known)
-    if not places:
+    pairs = list(_suspects(repository, here, there, known))
+    if not pairs:
         return NOBODY
-    paths = [place.path for place in places]
-    mine, others = _told(repository, here.values(), paths), _told(repository, there.values(), paths)
+    paths = sorted({each.place.path for each in pairs})
+    told = {
+        tip: _told(repository, [tip], paths) for each in pairs for tip in (each.left, each.right)
+    }
     seen = [tip for ref, tip in ours.items() if ref.startswith((SEEN, REMOTES))]
-    sent = _told(repository, seen, paths)
-    moves: dict[bool, list[Move]] = {True: [], False: []}
-    for place in places:
-        left, right = mine[place.path], others[place.path]
+    sent = _told(repository, [*seen, *there.values()], paths)
+    moves: dict[bool, dict[Move, None]] = {True: {}, False: {}}
+    for place, one, other in pairs:
+        left, right = told[one][place.path], told[other][place.path]
         first, second = _first(repository, place, left), _first(repository, place, right)
         if first is None or second is None or not left.is_apart(right):
             continue
         is_ours = left.digests.isdisjoint(sent[place.path].digests) or first > second
-        told, began = (left, first) if is_ours else (right, second)
-        new = moved_id(place.text, began.digest)
-        moves[is_ours].append(
-            Move(place.text, new, tuple(sorted(each.blob for each in told.roots)))
-        )
+        moves[is_ours][_move(place, *((left, first) if is_ours else (right, second)))] = None
     return Parting(tuple(moves[True]), tuple(moves[False]))
+
+
+def _move(place: Id, told: _Told, first: _First) -> Move:
+    roots = tuple(sorted(each.blob for each in told.roots))
+    return Move(place.text, moved_id(place.text, first.digest), roots)
 
 
 def _heads(refs: Mapping[str, str]) -> dict[str, str]:
@@ -81,25 +85,26 @@ def _heads(refs: Mapping[str, str]) -> dict[str, str]:
 # Which memories may be twins, from what the branches hold now
 
 
-def _suspects(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> list[Id]:  # fmt: skip
-    """Return the memories that both sides hold otherwise, and that no base of a merge holds."""
-    found: dict[str, Id] = {}
-    old: set[str] = set()
+class _Suspect(NamedTuple):
+    """A memory that a branch of either side holds otherwise, and that no base of them holds."""
+
+    place: Id
+    left: str
+    right: str
+
+
+def _suspects(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Iterator[_Suspect]:  # fmt: skip
+    """Yield the memories that may be twins, by pairs of branches."""
     if MAIN in ours and MAIN in theirs and not _bases(repository, ours[MAIN], theirs[MAIN]):
-        return []
-    for left in sorted(set(ours.values()) - set(theirs.values())):
-        for right in sorted(set(theirs.values()) - set(ours.values())):
-            bases = _bases(repository, left, right)
-            if left in bases or right in bases:
-                continue
-            for place in _unlike(repository, left, right):
-                if place.path in found or place.path in old or known.names(place.text):
-                    continue
-                if any(repository.find(_tree(repository, base), place.path) for base in bases):
-                    old.add(place.path)
-                else:
-                    found[place.path] = place
-    return [found[path] for path in sorted(found.keys() - old)]
+        return
+    for left, right in product(sorted(set(ours.values())), sorted(set(theirs.values()))):
+        bases = _bases(repository, left, right) if left != right else [CommitId(left)]
+        if left in bases or right in bases:
+            continue
+        trees = [_tree(repository, base) for base in bases]
+        for place in _unlike(repository, left, right):
+            if not known.names(place.text) and not any(repository.find(tree, place.path) for tree in trees):  # fmt: skip
+                yield _Suspect(place, left, right)
 
 
 def _bases(repository: Repository, left: str, right: str) -> list[CommitId]:
