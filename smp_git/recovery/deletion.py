@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Version, erase
+from smp_git.erasure.proof import verify
 from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format import document
 from smp_git.format.ids import parse_id
@@ -16,6 +17,7 @@ from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import BACKUP, new_deletion, way_out
+from smp_git.recovery.verification import tell
 from smp_git.when import format_time
 
 
@@ -51,12 +53,18 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     site.sweep()
     why, each = site.reason(reason), site.reasons(reasons, ids)
     deletion = new_deletion(now)
+    # Of what was deleted before only its copy tells the text.
+    told = tell(site, site.tombstones(), ids) if purge else None
+    done: list[Receipt] = []
 
     def settle(receipt: Receipt) -> None:
+        if told is not None and not receipt.counts.versions:
+            receipt = replace(receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown))  # fmt: skip
         if purge:
             drop_copies(site, receipt.ids)
         else:
             site.trash.confirm(deletion)
+        done.append(receipt)
         receipts.keep(site.trash.place(deletion), receipt.as_json())
         site.note_once("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why, reasons=each)  # fmt: skip
 
@@ -67,7 +75,7 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
         check_droppable(site, ids)
     else:
         site.trash.check()
-    return erase(
+    erase(
         site.writer,
         ids,
         purge=purge,
@@ -80,6 +88,7 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
         deadline=None if purge else now + site.trash.retention,
         settle=settle,
     )
+    return done[0]
 
 
 def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
