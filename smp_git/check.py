@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from smp_git import index
 from smp_git.errors import DamagedError, InvalidFileError, SmpError
-from smp_git.format.ids import INDEX, is_index, kind_of_folder, parse_path
+from smp_git.format.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path
 from smp_git.git import references, staging
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import MAIN
@@ -32,6 +32,7 @@ def check(reader: Reader) -> tuple[Problem, ...]:
     try:
         snapshot = reader.snapshot()
         found = [*_objects(snapshot), *_pages(snapshot), *_references(reader)]
+        found += _brought_back(snapshot)
     except DamagedError as error:
         return (Problem(code=error.code, path="", message=error.message),)
     if not found and reader.repository.checked_out() == MAIN:
@@ -79,6 +80,19 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
             message = f"{path}/{INDEX} is not what its files ask for"
             found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
     return found
+
+
+def _brought_back(snapshot: Snapshot) -> list[Problem]:
+    """Name what was deleted and stands at head all the same."""
+    return [
+        Problem(
+            code="brought_back",
+            path=parse_id(name).path,
+            message=f"{name} was deleted, and plain Git brought a version of it back; smp delete {name} takes it out",
+        )
+        for path in snapshot.page_ids()
+        for name in sorted(snapshot.dead(path))
+    ]
 
 
 def _strays(snapshot: Snapshot) -> list[Problem]:

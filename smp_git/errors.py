@@ -22,6 +22,7 @@ SmpError
     ├── RemoteAuthError     it does not let us in, or is not who it was
     ├── RemoteRefusedError  it said no
     └── UntrustedError      what it holds cannot be taken in
+        └── UnfoundedError  what it says of lives and what it holds do not go together
 """
 
 from __future__ import annotations
@@ -219,3 +220,9 @@ class UntrustedError(SyncError):
     """What a remote holds cannot be taken in."""
 
     code = "untrusted"
+
+
+class UnfoundedError(UntrustedError):
+    """What a remote says of the lives of a memory does not go together with what it holds."""
+
+    code = "unfounded"

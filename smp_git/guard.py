@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.errors import DamagedError
 from smp_git.format import messages
 from smp_git.format.ids import parse_path, sort_key
 from smp_git.git import references, staging
@@ -96,8 +97,12 @@ def losses(reader: Reader) -> list[Loss]:
     for name in names:
         if not repository.has(name) or any(is_ancestor(repository, name, each.head) for each in found):  # fmt: skip
             continue
-        gone = repository.beyond([name], tips)
-        ids = _lost_by(reader.main(), name, gone) if gone else ()
+        try:
+            gone = repository.beyond([name], tips)
+            ids = _lost_by(reader.main(), name, gone) if gone else ()
+        except DamagedError:
+            # A deletion or a gc took a part of it.
+            continue
         if ids:
             found.append(Loss(name, len(gone), ids))
     return found

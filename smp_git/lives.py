@@ -197,15 +197,11 @@ class Lives:
     def is_dead(self, life: str | None) -> bool:
         """Whether no version of a life may stand.
 
-        A version whose life cannot be told (None) may stand as long as any life may.
+        A version whose life cannot be told (None) counts as one of the first.
         """
         found = self._dead.get(life)
         if found is None:
-            if life is None:
-                found = all(map(self.is_dead, self.known))
-            else:
-                found = bool(self.ended_by(life))
-            self._dead[life] = found
+            found = self._dead[life] = bool(self.ended_by(life or FIRST))
         return found
 
     def ended_by(self, life: str) -> frozenset[str]:
@@ -240,7 +236,7 @@ class Lives:
     @cached_property
     def is_gone(self) -> bool:
         """Whether no known life may stand."""
-        return self.is_dead(None)
+        return all(map(self.is_dead, self.known))
 
     # What changes
 

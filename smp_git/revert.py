@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from smp_git.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.format import messages
@@ -37,6 +38,11 @@ def _latest_standing(base: Snapshot) -> Commit:
                 f"the latest write is a merge ({commit.id[:12]}), which is not undone",
                 hint="roll back to the revision before it",
             )
+        if not undone and (verb := _lasting(commit)):
+            raise RefusedError(
+                f"the latest write is a {verb} ({commit.id[:12]}), which is not undone",
+                hint="smp show and smp edit bring single values back",
+            )
         if _is_undo(commit):
             undone += 1
         elif _touches_memories(base, commit):
@@ -45,6 +51,18 @@ def _latest_standing(base: Snapshot) -> Commit:
             undone -= 1
         commit = base.repository.commit(commit.parents[0])
     raise RefusedError("there is nothing to undo")
+
+
+# What begins a life leaves nothing behind it that could stand again.
+_LASTING: Final = {"redact": "redaction", "carry": "sync with a redaction"}
+
+
+def _lasting(commit: Commit) -> str | None:
+    """Return what a commit is called if it is never undone."""
+    for touch in messages.read(commit.message).touches:
+        if touch.verb in _LASTING:
+            return _LASTING[touch.verb]
+    return _LASTING.get(commit.message.partition(" ")[0])
 
 
 def _is_undo(commit: Commit) -> bool:

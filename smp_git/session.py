@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
-from smp_git import guard, handmade, history, repair, revert, when
+from smp_git import guard, handmade, history, managed, repair, revert, when
 from smp_git.errors import (
     FormatError,
     InvalidError,
@@ -314,7 +314,9 @@ class Session(Syncing):
             found = handmade.find(stage.base, self.path)
             handmade.check(found, self._rules)
             same = list(found.stale_indexes)
-            for path, data in handmade.brought_together(found, stage.base, self._reader.local).items():  # fmt: skip
+            right = managed.put_right(found.files, stage.base, stage.base.tombstones)
+            whole = handmade.Handmade(right, found.stale_indexes, found.strangers)
+            for path, data in handmade.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
                 was = stage.base.repository.find(stage.base.tree, path)
                 verb = "remove" if data is None else "edit" if was else ""
                 stage.put_file(path, data, verb, found.files[path])
@@ -363,7 +365,7 @@ class Session(Syncing):
         moment = self._moment(at) if at is not None else None
         new = self._rules.cleaned(text, fields)
         named = self._named(tags, links)
-        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=named.tags or (), links=named.links or (), fields=new.fields)  # fmt: skip
+        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=cast("Iterable[str]", named.tags), links=cast("Iterable[object]", named.links), fields=new.fields)  # fmt: skip
         return replace(made, redacted=new.redacted)
 
     def _named(self, tags: Iterable[str] | None, links: Iterable[object] | None) -> _Named:

@@ -18,12 +18,16 @@ from smp_git.memory import Value
 from smp_git.store import _build
 from tests.support import git, git_bytes
 
-FORMAT_1: Final = Path(__file__).parent / "data" / "golden" / "format-1"
+GOLDEN: Final = Path(__file__).parent / "data" / "golden"
+FORMAT_1: Final = GOLDEN / "format-1"
+FORMAT_2: Final = GOLDEN / "format-2"
+# Two replicas of format 1 that restored and redacted apart, and their remote.
+APART: Final = GOLDEN / "format-1-apart"
 METADATA: Final[dict[str, Value]] = {
     "id": "golden",
     "uid": "0123456789abcdef0123456789abcdef",
-    "format": 1,
-    "rule": 1,
+    "format": 2,
+    "rule": 2,
     "created_at": "2026-01-11T14:30:00Z",
     "replica": "gold",
     "user": "user-123",
@@ -62,13 +66,13 @@ def build(folder: Path) -> Path:
     return place
 
 
-def restored(folder: Path) -> Path:
+def restored(folder: Path, frozen: Path = FORMAT_1) -> Path:
     """Make a store of the frozen text below `folder`; return the session's folder."""
     store = Store.init(folder / "store")
     place = store.path / "active" / "golden"
     place.mkdir()
     git(place, "init", "-q", "-b", "main")
-    git_bytes(place, "fast-import", "--quiet", data=(FORMAT_1 / "session.export").read_bytes())
+    git_bytes(place, "fast-import", "--quiet", data=(frozen / "session.export").read_bytes())
     git(place, "checkout", "-q", "-f", "main")
     return place
 
@@ -160,10 +164,10 @@ def export(place: Path) -> bytes:
 def _write() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = build(Path(folder))
-        FORMAT_1.mkdir(parents=True, exist_ok=True)
-        (FORMAT_1 / "session.export").write_bytes(export(place))
+        FORMAT_2.mkdir(parents=True, exist_ok=True)
+        (FORMAT_2 / "session.export").write_bytes(export(place))
         with Store.open(Path(folder) / "store").session("golden") as session:
-            (FORMAT_1 / "memories.json").write_text(memories_of(session))
+            (FORMAT_2 / "memories.json").write_text(memories_of(session))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ LAYERS = (
     {"snapshot", "incoming"},
     {"stage", "history", "assembly"},
     {"reconcile", "checkout", "revert"},
-    {"handmade", "repair"},
+    {"handmade", "managed", "repair"},
     {"check", "transaction"},
     {"guard", "access", "erasure", "merging"},
     {"upkeep", "query", "recovery"},

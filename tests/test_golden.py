@@ -13,15 +13,20 @@ from tests.support import git
 
 # The files are frozen: a change of them is a new format, which has a folder of its own.
 SUMS = {
-    "memories.json": "523b35df17fd253fe11871869121faa0d2970507d369afd4d0754854089b61ab",
-    "session.export": "aa5070fccb55d5f782cc8b2270b924a5a553b35ca52f238e0f39a71b1a97a2f7",
+    "format-1/memories.json": "523b35df17fd253fe11871869121faa0d2970507d369afd4d0754854089b61ab",
+    "format-1/session.export": "aa5070fccb55d5f782cc8b2270b924a5a553b35ca52f238e0f39a71b1a97a2f7",
+    "format-1-apart/A.export": "03a65997c6f3bee93f31f0dfc7b608274cc23eab603542d513750874f40e5083",
+    "format-1-apart/B.export": "20df8cf496069905e54fce32d3a7eeff445bfaad84a87d620c40cf2bc9cb6fea",
+    "format-1-apart/hub.export": "8417660706a596fac6426802070fdf90efc70e900802b28be72a20393e729696",
+    "format-2/memories.json": "1f030121f431e2e1de0735059b07328845f085d3a9066737c7240fd869a3c142",
+    "format-2/session.export": "10c3bf70cea45d883457f2497ec38cf70ca4bd808b04675d1446c17644df6ce2",
 }
 
 
 def test_no_golden_file_has_changed() -> None:
     found = {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in golden.FORMAT_1.iterdir()
+        f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in golden.GOLDEN.glob("*/*")
     }
 
     assert found == SUMS
@@ -44,14 +49,25 @@ def test_store_of_format_1_opens_and_says_the_same(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store").session("golden") as session:
         assert said(golden.memories_of(session)) == frozen()
         assert session.check() == ()
+        before = session.metadata.format
         assert session.undo().touches
+        assert (before, session.metadata.format) == (1, 2)
+        assert session.check() == ()
+    assert git(place, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_store_of_format_2_opens_and_says_the_same(tmp_path: Path) -> None:
+    place = golden.restored(tmp_path, golden.FORMAT_2)
+    with Store.open(tmp_path / "store").session("golden") as session:
+        assert said(golden.memories_of(session)) == said((golden.FORMAT_2 / "memories.json").read_text())  # fmt: skip
+        assert session.check() == ()
     assert git(place, "fsck", "--strict", "--no-dangling") == ""
 
 
 def test_the_same_story_gives_the_same_bytes_and_commits(tmp_path: Path) -> None:
     place = golden.build(tmp_path)
 
-    assert golden.export(place) == (golden.FORMAT_1 / "session.export").read_bytes()
+    assert golden.export(place) == (golden.FORMAT_2 / "session.export").read_bytes()
 
 
 def test_golden_store_can_be_written_on_under_a_new_tag(tmp_path: Path) -> None:

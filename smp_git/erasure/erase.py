@@ -61,7 +61,13 @@ SettleAgain = Callable[[Journal, Receipt], None]
 
 
 class Replacement(Protocol):
-    """What stands where the deleted stood: a redaction's texts, of a life that begins."""
+    """What stands where the deleted stood: a redaction's texts, of a life that begins.
+
+    What is `removed` is brought and taken out again by an ordinary commit: it was removed
+    so before, and stands in the history only.
+    """
+
+    removed: set[str]
 
     def records(self, plan: Plan) -> Tombstones:
         """Return the records of what ends and what begins."""
@@ -193,6 +199,9 @@ def _raise_format(writer: Writer) -> None:
 
 class Upgrade:
     """Gives each branch the metadata and the records of the present format."""
+
+    def __init__(self) -> None:
+        self.removed: set[str] = set()
 
     def records(self, plan: Plan) -> Tombstones:
         """Return everything that is known, with the lives that were generations."""
@@ -366,6 +375,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     guards.check(plan.repository.git)
     guards.check_index(plan.repository.git)
     plan.update()
+    guards.check_readable(plan.repository.git, plan.unreadable(order.ids))
     versions = (*plan.versions(), *plan.uncommitted(order.now))
     entry = Journal(
         deletion=order.deletion,
@@ -381,6 +391,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
         arrived=bool(order.arrived) or order.upgrades,
         upgrades=order.upgrades,
         redacts=order.replacement is not None and not order.arrived and not order.upgrades,
+        removed=tuple(sorted(order.replacement.removed)) if order.replacement else (),
     )
     smp = writer.reader.local.folder
     journal.write(smp, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -110,6 +110,12 @@ def check_index(git: Path) -> None:
         raise LockedError(f"nothing was deleted from session {git.parent.name}: {why}", hint="try again when it is done")  # fmt: skip
     if why:
         raise _refused(git, why, "git status says more")
+
+
+def check_readable(git: Path, paths: Iterable[str]) -> None:
+    """Raise RefusedError for a file that would be taken for an old version of a living memory."""
+    for path in paths:
+        raise _refused(git, f"{path} cannot be read, and its memory lives", f"mend {path} by hand and run smp commit")  # fmt: skip
 
 
 def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:

@@ -43,6 +43,7 @@ class Journal:
     # What stands in the place of what goes: the files of each branch, by path.
     redacts: bool = False
     upgrades: bool = False
+    removed: tuple[str, ...] = ()
     brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     old: Mapping[str, str] = field(default_factory=dict)
     new: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +70,7 @@ def write(smp: Path, journal: Journal) -> None:
             "deadline": format_time(journal.deadline) if journal.deadline else None,
             "redacts": journal.redacts,
             "upgrades": journal.upgrades,
+            "removed": list(journal.removed),
             "brought": {ref: dict(files) for ref, files in journal.brought.items()},
             "old": dict(journal.old),
             "new": dict(journal.new),
@@ -101,6 +103,7 @@ def read(smp: Path) -> Journal | None:
         deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
         redacts=bool(kept.get("redacts")),
         upgrades=bool(kept.get("upgrades")),
+        removed=tuple(kept.get("removed", ())),
         brought=kept.get("brought", {}),
         old=kept["old"],
         new=kept["new"],

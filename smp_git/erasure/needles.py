@@ -78,8 +78,9 @@ def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
 
 
 def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
-    """Return every word of the versions, so that nothing need repeat one."""
-    return frozenset(word for each in versions for word in words(each.data))
+    """Return every word of the versions' texts, so that nothing need repeat one."""
+    lines = (line for each in versions for line in each.data.split(b"\n") if not _STRUCTURAL.match(line))  # fmt: skip
+    return frozenset(word for line in lines for word in words(line))
 
 
 def _texts(version: Version) -> Iterator[bytes]:
@@ -122,6 +123,7 @@ def _passages(version: Version) -> Iterator[list[bytes]]:
         yield [line.encode("utf-8", "surrogatepass") for line in lines]
         if not text.isascii():
             yield [escape(json.dumps(line, ensure_ascii=False)[1:-1]).encode("utf-8", "surrogatepass") for line in lines]  # fmt: skip
+            yield [json.dumps(line)[1:-1].encode() for line in lines]
 
 
 def _joined(value: object) -> Iterator[str]:

@@ -28,6 +28,10 @@ _WORDS: Final = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() else 32  # noqa: PLR2004 - from there on it is no ASCII
     for byte in bytes(range(256)).lower()
 )
+# Quotes, dashes and spaces of books and web pages, in UTF-8.
+_MARKS: Final = re.compile(
+    rb"\xe2[\x80\x81][\x80-\xbf]|\xc2[\x80-\xbf]|\xe3\x80[\x80-\xbf]|\xef\xbb\xbf"
+)
 _BROKEN: Final = re.compile(rb"\\[nrt]")
 
 
@@ -42,6 +46,8 @@ def words(text: bytes) -> list[bytes]:
     """Return the words of a text; breaks that are written out are none."""
     if b"\\" in text:
         text = _BROKEN.sub(b" ", text)
+    if not text.isascii():
+        text = _MARKS.sub(b" ", text)
     return text.translate(_WORDS).split()
 
 

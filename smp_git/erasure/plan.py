@@ -18,7 +18,7 @@ from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import references
 from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
-from smp_git.git.references import SEEN
+from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository
 from smp_git.lives import FIRST, PURGED, Lives
 from smp_git.memory import CommitId, MemoryId
@@ -84,6 +84,27 @@ class Plan:
     def is_concerned(self) -> bool:
         """Whether anything here changes."""
         return self.result != self.history
+
+    def unreadable(self, ids: tuple[MemoryId, ...]) -> list[str]:
+        """Return the files at the tips of branches that would go only because they cannot be read.
+
+        Such a version counts as one of the first life, which may be over while the memory
+        lives on. What `ids` name goes in any case.
+        """
+        gone = {
+            version.path: version
+            for version in self.versions()
+            if version.life is None and version.id not in ids and not self.known.is_gone(version.id)
+        }
+        tips = [tip for ref, tip in self.history.refs.items() if ref.startswith(HEADS)]
+        trees = [self.repository.commit(CommitId(tip.hex())).tree for tip in tips]
+        return sorted(
+            path
+            for path, version in gone.items()
+            if any(
+                self.repository.find(tree, path) == object_id(BLOB, version.data) for tree in trees
+            )
+        )
 
     def unshared(self, versions: tuple[Version, ...]) -> tuple[Version, ...]:
         """Return those of `versions` that no remote had when it was last seen."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from smp_git.erasure import places
 from smp_git.erasure.naming import Names
-from smp_git.erasure.needles import Version, needles
+from smp_git.erasure.needles import Needles, Version, needles
 from smp_git.erasure.scan import Scan
+from smp_git.errors import DamagedError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.repository import Repository
 from smp_git.snapshot import Reader
+
+_TRIES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +61,7 @@ def verify(reader: Reader, tombstones: Tombstones, versions: Iterable[Version] =
     started = time.monotonic()
     versions = tuple(versions)
     wanted = needles(tombstones, versions)
-    repository = Repository(reader.path)
-    try:
-        scan = Scan(repository, wanted, Names(versions), places.beside(reader.path))
-        scan.run()
-        hits, also = scan.findings()
-    finally:
-        repository.close()
+    scan, (hits, also) = _scanned(reader, wanted, Names(versions))
     return Proof(
         clean=not hits,
         hits=tuple(sorted(hits)),
@@ -76,6 +74,22 @@ def verify(reader: Reader, tombstones: Tombstones, versions: Iterable[Version] =
         text_searched=bool(wanted.texts or wanted.phrases),
         seconds=time.monotonic() - started,
     )
+
+
+def _scanned(reader: Reader, wanted: Needles, names: Names) -> tuple[Scan, tuple[set[str], set[str]]]:  # fmt: skip
+    """Return a scan that went through; a gc of Git's that takes packs meanwhile breaks one."""
+    for left in reversed(range(_TRIES)):
+        repository = Repository(reader.path)
+        try:
+            scan = Scan(repository, wanted, names, places.beside(reader.path))
+            scan.run()
+            return scan, scan.findings()
+        except DamagedError:
+            if not left:
+                raise
+        finally:
+            repository.close()
+    raise AssertionError  # not reached: the last one returns or raises
 
 
 def _too_short(number: int) -> list[str]:

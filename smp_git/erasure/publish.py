@@ -98,17 +98,39 @@ class Publisher:
         """Return a tip with the records and files on top; the tip itself if it needs none."""
         if self._entry.arrived and not brought:
             return tip
-        repository = self._plan.repository
-        base = Snapshot(PageCache(repository, self._writer.reader.local), CommitId(tip.hex()))
-        files: dict[str, bytes | None] = {
-            path: data for path, data in brought.items() if not _is_there(base, path, data)
-        }
+        base = self._at(tip)
         said = self._said(base, brought)
-        if files or (said != base.said and not self._entry.arrived):
-            files[tombstones.PATH] = tombstones.write(said)
-            self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
-            return self._committed(base, files)
-        return tip
+        if self._entry.redacts and said == base.said:
+            # It was moved before an interruption.
+            return tip
+        files: dict[str, bytes | None] = {
+            path: data for path, data in brought.items() if not self._is_there(base, path, data)
+        }
+        if not files and (said == base.said or self._entry.arrived):
+            return tip
+        files[tombstones.PATH] = tombstones.write(said)
+        self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
+        return self._taken_out(self._committed(base, files), files)
+
+    def _is_there(self, base: Snapshot, path: str, data: bytes) -> bool:
+        """Whether a branch has a file; after an interruption, one that was edited since counts."""
+        blob = base.repository.find(base.tree, path)
+        there = base.repository.blob(blob) if blob else None
+        is_resumed = bool(self._entry.brought) and parse_path(path) is not None
+        if there is None or not is_resumed:
+            return there == data
+        return life_of(there, path) == life_of(data, path)
+
+    def _taken_out(self, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
+        """Return a tip without the files that were brought for the history only."""
+        gone: dict[str, bytes | None] = {
+            path: None for path in files if path in self._entry.removed
+        }
+        return self._committed(self._at(tip), gone) if gone else tip
+
+    def _at(self, tip: bytes) -> Snapshot:
+        pages = PageCache(self._plan.repository, self._writer.reader.local)
+        return Snapshot(pages, CommitId(tip.hex()))
 
     def _said(self, base: Snapshot, brought: Mapping[str, bytes]) -> Tombstones:
         """Return the records that the commit on top holds."""
@@ -244,11 +266,3 @@ class Publisher:
         paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0], *shown)
         found = {path: repository.find(tree, path) for path in paths}
         return {path: repository.blob(blob) for path, blob in found.items() if blob}
-
-
-def _is_there(base: Snapshot, path: str, data: bytes) -> bool:
-    """Whether a version of the same life stands already, which may have been edited since."""
-    blob = base.repository.find(base.tree, path)
-    if parse_path(path) is None:
-        return blob is not None and base.repository.blob(blob) == data
-    return blob is not None and life_of(base.repository.blob(blob), path) == life_of(data, path)

@@ -91,7 +91,7 @@ def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
         name for name, path in packs.loose(git / "objects") if name in names and _age(path) >= since
     }
     for index in packs.indexes(git / "objects"):
-        if _age(index) >= since:
+        if max(_age(index), _age(index.with_suffix(".pack"))) >= since:
             found.update(names.intersection(packs.names(index)))
     return found
 

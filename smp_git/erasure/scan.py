@@ -114,10 +114,8 @@ class Scan:
             self._tree(data)
             return
         if kind == BLOB and name:
-            if name in self._wanted.blobs:
+            if name in self._wanted.blobs or self._judge.is_dead_file(data):
                 self._copied.add(name)
-            if self._judge.is_dead_file(data):
-                self._hits.add("a version of a memory's file")
             self._open("", data[: compressed.HEAD], lambda: io.BytesIO(data), "an archive of history")  # fmt: skip
         elif kind == COMMIT:
             self._commit(data)
@@ -153,6 +151,9 @@ class Scan:
                 self._inside(path, opened, place)
         except ClosedError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error}")
+        except FileNotFoundError:
+            # It went meanwhile.
+            return
         except OSError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error.strerror}")
 
@@ -282,7 +283,7 @@ class Scan:
         else:
             places = paths.get(bytes.fromhex(name.decode()), set())
             if not places:
-                self._hits.add("an object that no reference reaches, or a note")
+                self._hits.add("an object that no reference reaches")
             for path in places:
                 if _NOTE.fullmatch(path):
                     self._hits.add("a note")

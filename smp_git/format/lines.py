@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
 from smp_git.format.ids import sort_key
-from smp_git.lives import of_generation
+from smp_git.lives import generation, of_generation
 from smp_git.memory import Memory, MemoryId, Value, confidence_rank
 from smp_git.when import format_time
 
@@ -145,6 +145,9 @@ def write_line(entry: Entry) -> str:
         for key, value in zip(KEYS, entry, strict=True)
         if value is not None and value != []
     }
+    if (life := entry.life) is not None and life == of_generation(number := generation(life)):
+        # A session of format 1 numbers its lives.
+        shown = {("gen" if k == "life" else k): (number if k == "life" else v) for k, v in shown.items()}  # fmt: skip
     return f"{_START}{shown_value(shown)}\n"
 
 

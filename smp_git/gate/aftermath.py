@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from smp_git import index, repair
-from smp_git.erasure import graves
 from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
@@ -17,7 +16,6 @@ from smp_git.gate.gate import Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.repository import MAIN
-from smp_git.lives import FIRST
 from smp_git.memory import CommitId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
@@ -114,12 +112,7 @@ def _standing(path: Path) -> str | None:
 
 def _returned(reader: Reader, snapshot: Snapshot) -> list[str]:
     """Say which deleted memories came back with what was moved in."""
-    known = graves.effective(reader)
-    if not known:
-        return []
-    back = [
-        entry.id for entry in snapshot.entries() if known.is_dead(entry.id, entry.life or FIRST)
-    ]
+    back = [name for path in snapshot.page_ids() for name in sorted(snapshot.dead(path))]
     if not back:
         return []
     more = f" and {len(back) - _SHOWN} more" if len(back) > _SHOWN else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git import guard, handmade
+from smp_git import guard, handmade, managed
 from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import graves
@@ -156,10 +156,27 @@ def _check_tombstones(proposal: Proposal, gate: Gate) -> None:
         known |= said
     for path, data in proposal.files.items() if known else ():
         place = parse_path(path) if data is not None else None
-        if place is not None and known.is_dead(place.text, life_of(data or b"", path)):
+        if place is not None and known.is_gone(place.text):
             raise RefusedError(
                 f"{path}: {place.text} was deleted",
                 hint=f"take it out with git rm -f {path}; smp restore {place.text} brings it back",
+            )
+    _check_merged_lives(proposal, known)
+
+
+def _check_merged_lives(proposal: Proposal, known: Tombstones) -> None:
+    """Refuse a plain merge of heads that have a memory in different lives."""
+    for path in proposal.merged_in:
+        place, data = parse_path(path), proposal.files.get(path)
+        if place is None or data is None:
+            continue
+        life, lives = life_of(data, path), known.lives(place.text)
+        before = proposal.base.file(place.text)
+        present = life_of(before, path) if before is not None else life
+        if lives.is_dead(life) or (life not in ("", None) and not lives.explains(str(life))) or life != present:  # fmt: skip
+            raise RefusedError(
+                f"{path}: the two sides have {place.text} in different lives, which plain Git cannot merge",
+                hint="git merge --abort, then smp sync or smp merge brings both together",
             )
 
 
@@ -197,6 +214,10 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
     reader = gate.reader
     if reader.repository.checked_out() == MAIN:
         own = {path: data for path, data in files.items() if parse_path(path) is not None}
+        mine = {path: data for path, data in own.items() if path not in proposal.merged_in}
+        right = managed.put_right(mine, proposal.base, graves.effective(reader))
+        files |= right
+        own |= right
         files |= handmade.brought_together(Handmade(own, (), ()), proposal.base, reader.local)
     wanted = {path: data for path, data in files.items() if data != proposal.files[path]}
     wanted |= _indexes(proposal, files)

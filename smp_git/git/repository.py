@@ -74,6 +74,10 @@ class MovedError(Exception):
     """A reference was not where it was expected; nothing was changed."""
 
 
+# A path, what it was and is, and whether these are folders.
+_Difference = tuple[str, ObjectId | None, ObjectId | None, bool]
+
+
 class Repository:
     """A repository, read through libgit2 and written in Git's own protocol.
 
@@ -222,14 +226,35 @@ class Repository:
 
     def files(self, tree_id: ObjectId, prefix: str = "") -> Iterator[tuple[str, ObjectId]]:
         """Yield every file below a tree, with its path."""
-        for name, child in self.tree(tree_id).items():
-            if child.mode == FOLDER_MODE:
-                yield from self.files(child.id, f"{prefix}{name}/")
+        # No recursion: a person may commit folders deeper than Python calls into itself.
+        stack = [self._below(tree_id, prefix)]
+        while stack:
+            for path, child in stack[-1]:
+                if child.mode == FOLDER_MODE:
+                    stack.append(self._below(child.id, f"{path}/"))
+                    break
+                yield path, child.id
             else:
-                yield f"{prefix}{name}", child.id
+                stack.pop()
+
+    def _below(self, tree_id: ObjectId, prefix: str) -> Iterator[tuple[str, Child]]:
+        for name, child in self.tree(tree_id).items():
+            yield prefix + name, child
 
     def changes(self, old: ObjectId | None, new: ObjectId | None, prefix: str = "") -> Iterator[tuple[str, ObjectId | None, ObjectId | None]]:  # fmt: skip
         """Yield (path, old blob, new blob) of every file that differs between two trees."""
+        stack = [self._differences(old, new, prefix)]
+        while stack:
+            for path, left, right, is_folder in stack[-1]:
+                if is_folder:
+                    stack.append(self._differences(left, right, path))
+                    break
+                yield path, left, right
+            else:
+                stack.pop()
+
+    def _differences(self, old: ObjectId | None, new: ObjectId | None, prefix: str) -> Iterator[_Difference]:  # fmt: skip
+        """Yield what differs right below two folders: folders by `name/`, and files."""
         if old == new:
             return
         before = self.tree(old) if old else {}
@@ -240,11 +265,12 @@ class Repository:
                 continue
             left_tree = left.id if left and left.mode == FOLDER_MODE else None
             right_tree = right.id if right and right.mode == FOLDER_MODE else None
-            yield from self.changes(left_tree, right_tree, f"{prefix}{name}/")
+            if left_tree != right_tree:
+                yield f"{prefix}{name}/", left_tree, right_tree, True
             left_file = left.id if left and not left_tree else None
             right_file = right.id if right and not right_tree else None
             if left_file != right_file:
-                yield f"{prefix}{name}", left_file, right_file
+                yield f"{prefix}{name}", left_file, right_file, False
 
     def walk(self, start: CommitId) -> Iterator[Commit]:
         """Yield the commits reachable from `start`, newest first, none before its children."""
@@ -504,7 +530,10 @@ _V = TypeVar("_V")
 
 def is_shallow(git: Path) -> bool:
     """Whether a repository holds only the latest part of its history."""
-    return (git / "shallow").exists()
+    with suppress(OSError):
+        return (git / "shallow").exists()
+    # Who may not look is told so by what he does next.
+    return False
 
 
 def _damaged(git: Path, name: str, error: Exception) -> DamagedError:

@@ -34,7 +34,7 @@ MASK: Final = "[REDACTED]"
 # Runs of letters and digits; what stands between white space; nothing of a placeholder.
 _PART: Final = re.compile(r"[^\W_]+|\ufffc")
 _CHUNK: Final = re.compile(r"\S+")
-_PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_:-]{2,40}\]")
+_PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_-]{2,40}(?::[A-Za-z0-9_.-]{1,40})?\]")
 # Scripts that set no spaces between words are compared by pairs of characters.
 _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -74,8 +74,13 @@ class _Token(NamedTuple):
     word: str
 
 
+def _composed(text: str) -> str:
+    """Return a text in which letters and their accents are one: so they are compared."""
+    return unicodedata.normalize("NFKC", text)
+
+
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return _composed(text).casefold()
 
 
 def _blanked(text: str) -> str:
@@ -103,7 +108,7 @@ def _chunks(text: str) -> Iterator[_Token]:
 
 def words_of(text: str) -> Words:
     """Return the words of a text."""
-    plain = _blanked(text)
+    plain = _blanked(_composed(text))
     parts = [token.word for token in _parts(plain)]
     found = {*parts, *(token.word for token in _chunks(plain))} - {_BREAK}
     return Words(
@@ -208,9 +213,11 @@ class Hidden:
 
     def masked(self, text: str) -> str:
         """Return a text without what may not be shown."""
-        spans = list(self._spans(_blanked(text)))
+        plain = _composed(text)
+        spans = list(self._spans(_blanked(plain)))
         if not spans:
             return text
+        text = plain
         out: list[str] = []
         at = 0
         for start, end in _united(spans, text):

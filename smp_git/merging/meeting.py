@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ from smp_git import lives
 from smp_git.format import document
 from smp_git.format.ids import parse_id
 from smp_git.lives import DELETED, PURGED, REDACTED, Edge, Lives, joined_life
-from smp_git.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same
+from smp_git.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
 from smp_git.merging import memories
 from smp_git.merging.masking import MASK, Hidden, Words, remade
 from smp_git.merging.memories import Stamp, Version
@@ -23,6 +23,7 @@ from smp_git.merging.sayings import Said, bound, fields, written
 from smp_git.origins import stamp
 
 _SETS: Final = ("tags", "links")
+_TICK: Final = timedelta(microseconds=1)
 _TEXTLESS: Final = ("state", "artifact")
 
 
@@ -127,10 +128,12 @@ def carried(known: Lives, old: Memory, new: Version, said: Said) -> Met:
         found = said.saying((after.life,), name, present)
         if found is not None and found.typed:
             lost.append(_entry(name, present, newer))
-    memory = _rebuilt(after, out, max(stamp(old), stamp(after)))
+    memory = _rebuilt(after, out, max(stamp(old), stamp(after)) + _TICK)
     memory = replace(memory, tags=side.tags(after, hidden), links=side.links(after))
-    held = memories.entries(hidden.memory(old))
-    return _written(new, memory, [*held, *lost], known, masked)
+    memory = memories.with_contested(memory, [*memories.entries(memory), *memories.entries(hidden.memory(old)), *lost])  # fmt: skip
+    if says_same(replace(memory, updated_at=after.updated_at), after):
+        return Met(new.file, after.life, known)
+    return _written(new, memory, known, masked)
 
 
 def _shown(redactions: Iterable[str], new: Memory, said: Said) -> Words:
@@ -205,12 +208,11 @@ def _rebuilt(memory: Memory, said: Mapping[str, Value], updated: datetime) -> Me
     return remade(base, content, kept)
 
 
-def _written(side: Version, memory: Memory, lost: list[dict[str, Value]], known: Lives, masked: Iterable[str]) -> Met:  # fmt: skip
+def _written(side: Version, memory: Memory, known: Lives, masked: Iterable[str]) -> Met:
     """Return the file of a memory, with what lost if it keeps within the limits."""
-    whole = memories.with_contested(memory, [*memories.entries(memory), *lost])
-    file = document.edited(side.file, side.memory, whole)
+    file = document.edited(side.file, side.memory, memory)
     if len(file) > MAX_FILE_BYTES:
-        file = document.edited(side.file, side.memory, memory)
+        file = document.edited(side.file, side.memory, memories.with_contested(memory, []))
     return Met(file, memory.life, known, tuple(sorted(masked)))
 
 
@@ -241,6 +243,7 @@ def joined(known: Lives, left: Memory, right: Memory, said: Said) -> Met:
     older = (known.past(left.life) | known.past(right.life)) - {name}
     after |= Lives(dict.fromkeys(older, (REDACTED,)))
     masked = {field for each, one in zip((left, right), made, strict=True) for field in _changed(each, one)}  # fmt: skip
+    masked.update(_changed(left, right))
     return Met(document.encode(memory), name, after, tuple(sorted(masked)))
 
 

@@ -206,6 +206,16 @@ class History:
         """Return the object ids that the file at `path` ever had."""
         return {change.new for change in self._changes.get(path, ()) if change.new}
 
+    def latest(self, path: str) -> dict[str, Version]:
+        """Return the latest version of each life of the memory at `path`."""
+        found: dict[str, Version] = {}
+        for commit, changes in self._by_commit(path):
+            after = self._introduced(path, commit, changes)
+            version = memories.version(after.data, path) if after and after.memory else None
+            if version is not None:
+                found[version.memory.life] = version
+        return found
+
     def living(self, path: str, known: Lives) -> Version | None:
         """Return the latest version of a life that stands, of the newest such life."""
         found: _Version | None = None

@@ -16,6 +16,7 @@ from smp_git.errors import (
 )
 from smp_git.format import document, tombstones
 from smp_git.format.ids import parse_id
+from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
 from smp_git.lives import Edge, Lives
 from smp_git.memory import CommitId, MemoryId
@@ -62,6 +63,8 @@ class _Return:
     record: Record
     life: str
     versions: Sequence[Kept]
+    # Whether it was never deleted, and stands on the present branch.
+    lives_on: bool = False
 
     @property
     def origin(self) -> str:
@@ -89,7 +92,7 @@ def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: s
     site.reader.local.keep_tombstones(_records(returns))
     _mark(site, returns, now)
     site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
-    merged = tuple(item.id for item in returns if not item.life)
+    merged = tuple(item.id for item in returns if item.lives_on)
     return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged)  # fmt: skip
 
 
@@ -102,7 +105,7 @@ def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return
         item = _Return(id=name, record=record, life="", versions=versions)
         if record.action == DROPPED and not known.is_dead(name, item.origin):
             # It was never deleted: what only the branch had is brought together with it.
-            found.append(item)
+            found.append(replace(item, lives_on=site.reader.snapshot().blob(name) is not None))
             continue
         _check_restorable(name, known.lives(name), item.origin)
         found.append(replace(item, life=lives.new_life()))
@@ -157,11 +160,12 @@ def _latest(item: _Return, stage: Stage) -> bytes:
     if data is None:
         raise DamagedError(f"the last version of {item.id} cannot be read, so it is not restored")
     head = stage.base.file(item.id)
-    if head is None:
+    if head is None or (item.life and life_of(head, parse_id(item.id).path) == item.life):
+        # The earlier versions may have come before it.
         return data
     if item.life:
         raise AlreadyExistsError(f"{item.id} is not deleted", hint=f"smp show {item.id} shows it")
-    return _merged(item, head, data)
+    return _merged(item, head, data) if item.lives_on else data
 
 
 def _merged(item: _Return, head: bytes, data: bytes) -> bytes:
@@ -232,7 +236,7 @@ def _history(site: Site, returns: Sequence[_Return]) -> tuple[list[Work], int, i
 
 
 def _earlier(item: _Return) -> Sequence[Kept]:
-    if not item.life:
+    if item.lives_on:
         return ()
     last = [place for place, version in enumerate(item.versions) if version.current]
     end = last[-1] if last else len(item.versions) - 1

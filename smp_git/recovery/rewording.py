@@ -46,6 +46,7 @@ class Rewording:
         self._lives = {name: lives.new_life() for name in ids}
         self._made: dict[tuple[str, bytes], bytes] = {}
         self.sealed: list[Kept] = []
+        self.removed: set[str] = set()
 
     def files(self, plan: Plan) -> Brought:
         """Return the redacted files of each branch that has the memories.
@@ -80,12 +81,28 @@ class Rewording:
                 blob = repository.find(tree, path)
                 if blob is not None and not plan.known.is_dead(name, life_of(repository.blob(blob), path)):  # fmt: skip
                     found.setdefault(ref, {})[path] = repository.blob(blob)
+        self._stand_in_history(plan, tips.get(own, ""), found)
         here = found.get(own, {})
         past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
         for ref, files in found.items():
             if ref != own:
                 files.update({p: here[p] for p, data in files.items() if p in here and _name(data) in past[p]})  # fmt: skip
         return found
+
+    def _stand_in_history(self, plan: Plan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
+        """Add what no branch has any more, though it was never deleted.
+
+        It was removed by an ordinary commit, and may stand on another replica: what is
+        left of it has to be in the history, so that it is known there.
+        """
+        shown = {path for files in found.values() for path in files}
+        paths = {parse_id(name).path: name for name in self._ids}
+        history = History(plan.repository, [CommitId(tip)], paths.keys() - shown)
+        for path in paths.keys() - shown:
+            last = history.living(path, plan.known.lives(paths[path]))
+            if last is not None:
+                self.removed.add(path)
+                found.setdefault(self._site.reader.ref, {})[path] = last.file
 
     def _past(self, plan: Plan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
         """Return which versions the present branch ever had of some files."""
@@ -113,11 +130,6 @@ class Rewording:
 
     def _record(self, name: MemoryId, plan: Plan, history: History, standing: Mapping[str, Mapping[str, bytes]], versions: Sequence[Version]) -> Lives:  # fmt: skip
         path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
-        if any(each.life is None for each in versions):
-            raise RefusedError(
-                f"a version of {name} in the history cannot be read, so nothing was redacted",
-                hint=f"smp delete {name} takes all of it out",
-            )
         heads = [found[path] for found in standing.values() if path in found]
         sealed = self._sealed_versions.get(name, [])
         ended = {each.life for each in versions if each.life is not None}

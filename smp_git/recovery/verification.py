@@ -42,7 +42,8 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Tol
             continue
         try:
             kept = site.trash.versions(record)
-        except DamagedError:
+        except (DamagedError, ImportError):
+            # Its key is lost, or nothing here can decrypt.
             closed |= names
             continue
         versions += (_version(each) for each in kept if each.id in names and judge.is_dead_file(each.data))  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 from smp_git.redact.lazy import LazyRegex
 
@@ -34,7 +35,7 @@ _PUNCTUATION = re.compile(r"[!@#$%^&*?~+|\\]")
 # A value that names where the secret is, or stands for one.
 _REFERENCE = LazyRegex(
     r"""
-      \$\w+ | \$[({].* | %\w+% | %\(\w+\)s | \{+[^{}]*\}+.* | <.*      # templates
+      \$(?:env:)?\w+ | \$[({].* | %\w+% | %\(\w+\)s | \{+[^{}]*\}+.* | <.*      # templates
     | [*xX.•#_\-=~?0]+                                                 # masks
     | (?:~|\.{1,2}|)(?:/[\w.@+-]+){2,}/? | [A-Za-z]:\\.*              # paths
     | [a-z][a-z0-9+.-]*://.* | (?:arn|vault|env|ssm|file|kms):.*       # addresses
@@ -66,11 +67,14 @@ _MEANT = frozenset(
 )
 # Digits and letters that are a name: of a program, a machine, a standard, a year's event.
 _NAMED = LazyRegex(
-    r"1password|[2-5]fa|k8s|[a-z]+2[a-z]+|(?:db|host|web|server|app|node|prod|test|dev|stage|staging|version|step|level|issue|pr|rc|ticket|room|line|page|phase|sprint|q|reset|change|update|salt|hash|field|input|label|policy)[-_]?\d{1,6}",
+    r"1password|[a-z]+[-_]?v\d{1,2}(?:\.\d+)*|[2-5]fa|k8s|[a-z]+2[a-z]+|(?:db|host|web|server|app|node|prod|test|dev|stage|staging|version|step|level|issue|pr|rc|ticket|room|line|page|phase|sprint|q|reset|change|update|salt|hash|field|input|label|policy)[-_]?\d{1,6}",
     re.IGNORECASE,
 )
+# What a program fills in, or writes for the end of a line.
+_FORMAT = LazyRegex(r"%%|%[.\d]*[sducF]|%0[AaDd]|\{\w*\}")
 # A sign that ends no sentence, between the letters of a value without a digit.
 _INNER = LazyRegex(r"[A-Za-z][@#$%^*!+]+[A-Za-z]")
+_INNER_SIGN = LazyRegex(r"[A-Za-z0-9][@#$%^*!?+&]+[A-Za-z0-9]")
 # Algorithms, versions, dates, quantities, addresses: digits and letters, no secret.
 _TECHNICAL = LazyRegex(
     r"""
@@ -134,10 +138,26 @@ def is_told(value: str) -> bool:
     if (
         _is_no_secret(value, MIN_PASSWORD)
         or _NAMED.fullmatch(value)
+        or _FORMAT.search(value)
         or _CODE.fullmatch(value.lstrip("*&"))
     ):
         return False
     return is_mixed(value) or (len(value) >= MIN_SECRET and bool(_INNER.search(value)))
+
+
+def is_unmistakable(value: str) -> bool:
+    """Say whether `value` is a password though nothing but its neighbour says so."""
+    signed = bool(_INNER_SIGN.search(value)) and stands_out_of_prose(value)
+    return is_told(value) and (signed or is_random(value))
+
+
+def is_pair(value: str) -> bool:
+    """Say whether `value` is what `user:password` is encoded to for a header."""
+    try:
+        text = b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except ValueError:
+        return False
+    return ":" in text and text.isprintable()
 
 
 def is_given(value: str) -> bool:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from smp_git.redact.evidence import JUDGED, is_told
+from smp_git.redact.evidence import JUDGED, is_told, is_unmistakable
 from smp_git.redact.pattern import Pattern
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 
+# A "password policy" is no password.
+_OTHER_THING: Final = (
+    r"[ ](?:polic|manager|hash|hint|field|reset|length|file|store|vault|rotation|prompt|generator"
+    r"|strength|encoding|algorithm|format|type|name|id\b|column|rule|check|list|complexity)"
+)
 # Keywords, the words for a password, and the verbs that the value follows.
 _WITH_A_VERB: Final = (
-    # English
+    # English; "pass", "token" and "key" are words of other things too
+    (
+        ("password", "passphrase", "passcode", "passwd"),
+        rf"pass(?:word|phrase|code|wd)s?(?!{_OTHER_THING})",
+        r"is|was|are|be|been|becomes|now|as|to|from|['’]s|=|è|era|sarà|er|är",
+    ),
     (
         ("pass", "pw", "api ", "access ", "auth ", "secret", "token"),
-        r"pass(?:word|phrase|code|wd)?|pwd?|(?:api|access|auth|secret)[ ](?:key|token)|secret|token",
-        r"is|was|are|be|been|becomes|now|as|to|from|'s|=|è|era|sarà|er|är",
+        r"pass|pwd?|(?:api|access|auth|secret)[ ](?:key|token)|secret|token",
+        r"is|was|are|now|['’]s|=",
     ),
     # German
     (
@@ -31,7 +43,7 @@ _WITH_A_VERB: Final = (
         r"est|était|c'est|sera|devient|vaut",
     ),
     # Spanish
-    (("contrase", "clave"), r"contraseñas?|clave", r"es|era|será|fue|ahora"),
+    (("contrase", "clave"), r"contrase(?:ñ|n\u0303)as?|clave", r"es|era|será|fue|ahora"),
     # Portuguese
     (("senha", "palavra-passe"), r"senhas?|palavra-passe", r"é|era|será|foi|agora"),
     # Italian, Romanian
@@ -68,7 +80,7 @@ _WITHOUT_A_VERB: Final = (
     # Russian, Ukrainian
     (("парол",), r"парол[ьяею]|паролем|пароли"),
     # Turkish
-    (("şifre", "sifre", "parola"), r"[şs]ifre(?:m|miz|si|niz|n)?|parola(?:m|mız|sı|nız)?"),
+    (("şifre", "sifre", "şi̇fre", "parola"), r"[şs]ifre(?:m|miz|si|niz|n)?|parola(?:m|mız|sı|nız)?"),
     # Hungarian
     (("jelsz",), r"jelsz(?:ó|avam|avunk|ava)"),
     # Arabic, Persian, Hebrew, Hindi
@@ -90,27 +102,46 @@ _UNSPACED: Final = (
     (("รหัสผ่าน",), r"รหัสผ่าน", r"คือ|เป็น|[:：=]"),
 )
 
+_BLANK: Final = r"[ \t\xa0]"
+# A value has a digit or a sign: where none is near, nothing else need be tried.
+_NEAR: Final = r"(?=[^0-9@#$%^*!+&]{0,200}+[0-9@#$%^*!+&])"
 # A word of any writing; no digit, so that fillers hold no value.
-_WORD = r"[^\W\d_](?:[^\W\d_]|['’-]){0,24}"
-_FILLERS = rf"(?:[ ]{{1,3}}{_WORD}){{0,5}}?"
-_FOREIGN = r"(?:[ ]{1,3}[^\x00-\x7f]{1,24}){0,3}?"
-_SIGN = r"[ ]{0,2}[:：=—–]"
-_PLAIN = r"[!#-&*-;=?-_a-~]"
-_VALUE = rf"""
-    [«“„「『‘]?(?P<quote>\*\*|``?|["'])?
-    (?P<secret>(?(quote)(?:(?!(?P=quote))[!-~])++|{_PLAIN}{{5,127}}(?<![.,:;?*])))
+_WORD: Final = r"[^\W\d_](?:[^\W\d_]|['’-]){0,24}"
+_FILLERS: Final = rf"(?:{_BLANK}{{1,3}}{_WORD}){{0,5}}?"
+_FOREIGN: Final = rf"(?:{_BLANK}{{1,3}}[^\x00-\x7f]{{1,24}}){{0,3}}?"
+_SIGN: Final = (
+    rf"(?:{_BLANK}{{0,2}}(?:(?<!:):(?!:)|=(?![=>])|[：—–→|]|[-=]>)|{_BLANK}-(?={_BLANK}))"
+)
+_ADVERB: Final = rf"(?:{_BLANK}(?:still|now|currently|noch|jetzt|encore|todavía|ahora|ainda|agora|ancora|nog|nu|teraz))?"
+_TO_THE_VALUE: Final = (
+    rf"(?:{_BLANK}{{1,4}}|[:：]?{_BLANK}{{0,4}}\r?\n\s{{0,8}}|[:：]{_BLANK}{{0,4}})"
+)
+_TO_THE_VALUE_OF_A_SIGN: Final = rf"{_BLANK}{{0,4}}(?:\r?\n\s{{0,8}})?"
+_PLAIN: Final = r"[!#-&*-;=?-_a-~]"
+_VALUE: Final = rf"""
+    (?:[«“„「『‘]{_BLANK}?|[(\[])?(?P<quote>\*\*|``?|["'])?
+    (?P<secret>(?(quote)(?:(?!(?P=quote))[!-~])++|{_PLAIN}{{5,127}}(?<![.,:;?*\]])))
 """
 
 
-def _told(anchors: tuple[str, ...], source: str, *keywords: str) -> Pattern:
+def _told(
+    anchors: tuple[str, ...], source: str, *keywords: str, judge: Callable[[str], bool] = is_told
+) -> Pattern:
     return Pattern(
         name="password",
         source=source + _VALUE,
         flags=_FLAGS,
         keywords=tuple(keywords or (anchor.split()[0] for anchor in anchors)),
-        accepts=_is_told,
+        accepts=partial(_is_accepted, judge),
         anchors=anchors,
     )
+
+
+def _is_accepted(judge: Callable[[str], bool], match: re.Match[str]) -> bool:
+    """Say whether a value is a password; in brackets only if it cannot be a remark."""
+    value = match["secret"][:JUDGED]
+    before = match.string[match.start("secret") - 1]
+    return is_unmistakable(value) if before in "([" else judge(value)
 
 
 def _is_told(match: re.Match[str]) -> bool:
@@ -119,22 +150,36 @@ def _is_told(match: re.Match[str]) -> bool:
 
 def _with_a_verb(words: str, verbs: str) -> str:
     return rf"""
-        (?<!\w)(?:{words})(?!\w)
-        (?:{_FILLERS}(?:[ ]{{1,3}}|(?='))(?:{verbs})[ ]{{1,3}}|{_FILLERS}{_SIGN}[ ]{{0,3}})
+        (?<!\w)(?:{words})(?!\w){_NEAR}{_FILLERS}
+        (?:
+            (?:{_BLANK}{{1,3}}|(?=['’]))(?:{verbs}){_ADVERB}{_TO_THE_VALUE}
+          | {_SIGN}{_TO_THE_VALUE_OF_A_SIGN}
+        )
     """
 
 
 def _without_a_verb(words: str) -> str:
-    return rf"(?<![A-Za-z])(?:{words})(?!\w){_FOREIGN}(?:{_SIGN})?[ ]{{1,3}}"
+    return rf"""
+        (?<![A-Za-z])(?:{words})(?!\w){_NEAR}{_FOREIGN}
+        (?:{_SIGN}{_TO_THE_VALUE_OF_A_SIGN}|{_BLANK}{{1,3}})
+    """
 
 
 def _unspaced(words: str, verbs: str) -> str:
-    return rf"(?:{words})[^\x00-\x7f\s，。、！]{{0,12}}?[ ]?(?:{verbs})[ ]{{0,2}}"
+    return rf"(?:{words}){_NEAR}[^\x00-\x7f\s，。、！]{{0,12}}?{_BLANK}?(?:{verbs}){_BLANK}{{0,2}}"
 
 
-# "changed from old to new": the new one first, while the words before it still stand.
-_CHANGED: Final = rf"""
-    \bpass(?:word|phrase|code|wd)\b{_FILLERS}[ ]from[ ][!-~]{{3,64}}[ ]to[ ]
+_NOUN: Final = rf"\bpass(?:word|phrase|code|wd)s?\b{_NEAR}"
+# "changed from old to new", "is one or the other": the second one first, while the words
+# before it still stand.
+_CHANGED: Final = rf"{_NOUN}{_FILLERS}{_BLANK}from{_BLANK}[!-~]{{3,64}}{_BLANK}to{_BLANK}"
+_EITHER: Final = (
+    rf"{_NOUN}{_FILLERS}{_BLANK}(?:is|are|was|were){_BLANK}[!-~]{{5,64}}{_BLANK}(?:or|and){_BLANK}"
+)
+# "password …" with nothing between: only for what cannot be anything else.
+_ADJACENT: Final = rf"""
+    (?<![^\W_])(?:password|passwd|passphrase|pass|pwd?|passwort|kennwort|contraseña|senha|wachtwoord|hasło|密码|密碼)
+    (?:{_BLANK}{{1,3}}|,)(?=[^\s0-9]{{0,64}}+[0-9])(?=[!-~]{{8}})
 """
 # "use … as the password", "… ist mein Passwort".
 _CLAIMS: Final = (
@@ -161,7 +206,8 @@ _CLAIMS: Final = (
     ("to", "moje"),
 )
 _BEFORE_THE_WORD: Final = rf"""
-    (?<!\S)(?P<quote>[`"'])?(?P<secret>{_PLAIN}{{6,127}}+)(?(quote)(?P=quote))
+    (?<!\S)(?=[^\s0-9@#$%^*!+&]{{0,100}}+[0-9@#$%^*!+&])
+    (?P<quote>[`"'])?(?P<secret>{_PLAIN}{{6,127}}+)(?(quote)(?P=quote))
     [ ](?:{"|".join(f"{verb}[ ]{whose}" for verb, whose in _CLAIMS)})[ ](?:{_WORD}[ ]){{0,2}}?
     (?:password|passwort|kennwort|mot[ ]de[ ]passe|contraseña|clave|senha|wachtwoord|hasło|passphrase)\b
 """
@@ -170,7 +216,7 @@ _BETWEEN_COMMAS: Final = r"\b(?:my|the|our)[ ]pass(?:word|phrase),[ ]"
 # "bob / … (prod login)", "credentials: bob:…", "user bob, pw …".
 _PAIR: Final = rf"""
     \b(?:log-?ins?|credentials?|creds|account|zugangsdaten|zugang|identifiants?|credenciales|credenciais
-        |credenziali|accesso|user(?:name)?)\b
+        |credenziali|accesso|user(?:name)?)\b{_NEAR}
     (?:[ ](?:is|are|for|{_WORD})){{0,3}}?[ ]?[:=]?[ ][\w.@+-]{{1,40}}(?:[ ]?[/|][ ]?|:|,[ ](?:pw|pass|password)[ ])
 """
 _LABELLED: Final = r"(?<![^\s>*-])(?:pass|pw|pin)[ \t]{0,4}[:=][ \t]{0,4}"
@@ -178,6 +224,7 @@ _FOR_A_LOGIN: Final = rf"(?<!\S)[\w.@+-]{{1,40}}[ ]/[ ](?P<secret>{_PLAIN}{{6,64
 
 PROSE: Final[tuple[Pattern, ...]] = (
     _told(("pass",), _CHANGED, "from"),
+    _told(("pass",), _EITHER),
     *(_told(anchors, _with_a_verb(words, verbs)) for anchors, words, verbs in _WITH_A_VERB),
     *(_told(anchors, _without_a_verb(words)) for anchors, words in _WITHOUT_A_VERB),
     *(_told(anchors, _unspaced(words, verbs)) for anchors, words, verbs in _UNSPACED),
@@ -186,6 +233,11 @@ PROSE: Final[tuple[Pattern, ...]] = (
         ("login", "log-in", "cred", "account", "zugang", "identifiant", "accesso", "user"), _PAIR
     ),
     _told(("pass", "pw", "pin"), _LABELLED),
+    _told(
+        ("pass", "pw", "kennwort", "contraseña", "senha", "wachtwoord", "hasło", "密"),
+        _ADJACENT,
+        judge=is_unmistakable,
+    ),
     Pattern(
         name="password",
         source=_BEFORE_THE_WORD,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Final
 
 from smp_git.redact.assignment import Kind, is_secret_value, kind_of_key
@@ -25,6 +26,10 @@ _OPAQUE: Final = r"""
     | -----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,3}(?:CERTIFICATE|PUBLIC[ ]KEY)-----[\w+/=\s\\]*+
     )
     """
+# Signs that nobody sees, between two that belong to a token or a word of this alphabet.
+_INVISIBLE: Final = re.compile(
+    r"(?<=[!-~])[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+(?=[!-~])"
+)
 # A cut changes what stands beside the rest, so a text is searched until nothing is
 # found; two passes do for all but hostile texts, which must not buy more than this.
 MAX_PASSES = 4
@@ -110,9 +115,23 @@ class _Task:
         self._allow = allow
         self._replacement = replacement
         self._opaque = _opaque(replacement)
+        self._known: dict[tuple[str, str], list[int]] = {}
 
     def redact(self, text: str) -> str:
-        """Return a text without secrets."""
+        """Return a text without secrets, also those with invisible characters in them."""
+        if _INVISIBLE.search(text):
+            text = self._searched_through(text)
+        return self._searched(text)
+
+    def _searched_through(self, text: str) -> str:
+        """Return a text without its invisible characters if secrets turn up where they stood."""
+        bare = _Task(self._patterns, self._allow, self._replacement)
+        told = _Task(self._patterns, self._allow, self._replacement)
+        bare._searched(_INVISIBLE.sub("", text))
+        told._searched(text)
+        return _INVISIBLE.sub("", text) if bare.counts.total() > told.counts.total() else text
+
+    def _searched(self, text: str) -> str:
         for _ in range(MAX_PASSES):
             total = self.counts.total()
             text = self._pass(text)
@@ -184,6 +203,7 @@ class _Task:
         The pieces alternate between plain text (even) and what is not read (odd); a
         pattern sees each plain piece as if it were the whole text.
         """
+        self._known.clear()
         pieces = self._opaque.split(text)
         for pattern in _wanted(self._patterns, pieces):
             cut: list[str] = []
@@ -202,7 +222,8 @@ class _Task:
         pieces: list[str] = []
         end = 0
         group = "secret" if "secret" in pattern.regex.groupindex else 0
-        for offset, match in _matches(text, start, pattern):
+        found = self._anchored(text, pattern) if pattern.anchors else _matches(text, start, pattern)
+        for offset, match in found:
             first, last = match.span(group)
             if first == last or match[group] in self._allow:
                 continue
@@ -211,6 +232,29 @@ class _Task:
                 end = offset + last
         pieces.append(text[end:])
         return pieces
+
+    def _anchored(self, text: str, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield each match at an anchor, which is found faster than a regex finds it."""
+        folded = text.lower()
+        if len(folded) != len(text):
+            for match in pattern.regex.finditer(text):
+                yield 0, match
+            return
+        end = 0
+        for place in sorted(
+            chain.from_iterable(self._places(folded, each) for each in pattern.anchors)
+        ):
+            found = pattern.regex.match(text, place) if place >= end else None
+            if found:
+                yield 0, found
+                end = found.end()
+
+    def _places(self, text: str, anchor: str) -> list[int]:
+        """Return where `anchor` stands; many patterns ask for the same ones."""
+        known = self._known.get((text, anchor))
+        if known is None:
+            known = self._known[text, anchor] = _places(text, anchor)
+        return known
 
 
 # Keys of a mapping that name what stands under another of its keys.
@@ -254,9 +298,6 @@ def _first_hit(text: str, pattern: Pattern) -> int | None:
 
 def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
     """Yield each match of `pattern`, with what to add to its positions."""
-    if pattern.anchors:
-        yield from _anchored(text, pattern)
-        return
     if not pattern.by_line:
         for match in pattern.regex.finditer(text, start):
             yield 0, match
@@ -266,30 +307,13 @@ def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.
             yield line.start(), match
 
 
-def _anchored(text: str, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield each match that begins at an anchor, which is found faster than a regex finds it."""
-    folded = text.lower()
-    if len(folded) != len(text):
-        for match in pattern.regex.finditer(text):
-            yield 0, match
-        return
-    end = 0
-    for place in _places(folded, pattern.anchors):
-        found = pattern.regex.match(text, place) if place >= end else None
-        if found:
-            yield 0, found
-            end = found.end()
-
-
-def _places(text: str, anchors: Sequence[str]) -> list[int]:
-    """Return where any of `anchors` stands."""
+def _places(text: str, word: str) -> list[int]:
     places = []
-    for anchor in anchors:
-        place = text.find(anchor)
-        while place >= 0:
-            places.append(place)
-            place = text.find(anchor, place + 1)
-    return sorted(places)
+    place = text.find(word)
+    while place >= 0:
+        places.append(place)
+        place = text.find(word, place + 1)
+    return places
 
 
 def _report(counts: Counter[str]) -> tuple[Found, ...]:

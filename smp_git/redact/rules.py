@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.errors import InvalidError, shown
@@ -20,6 +20,7 @@ SETTINGS = ("redaction", "redaction_patterns", "redaction_allow", "redaction_rep
 # What stands for a text that a person had taken out.
 GAP = "[REDACTED]"
 _LONGEST = 64
+_REMEMBERED = 1000
 _BRACKETED = re.compile(
     r"\[[^\[\]]{1,62}\]|<[^<>]{1,62}>|\([^()]{1,62}\)|\{[^{}]*(?:\{kind\}[^{}]*)?\}|«[^«»]{1,62}»"
 )
@@ -47,6 +48,8 @@ class Rules:
     patterns: tuple[Pattern, ...] = PATTERNS
     allow: frozenset[str] = frozenset()
     replacement: str = REPLACEMENT
+    # Names that were found to hold no secret: the same few come with every write.
+    clean: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def gap(self) -> str:
@@ -104,7 +107,7 @@ class Rules:
 
     def names(self, items: object, what: str) -> tuple[object, ...]:
         """Return names, or pairs of names, as they are; raise InvalidError for a secret."""
-        if isinstance(items, str) or not isinstance(items, Iterable):
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             return cast("tuple[object, ...]", items)
         given = tuple(items)
         if self.on and given:
@@ -112,9 +115,13 @@ class Rules:
         return given
 
     def _refuse(self, text: str, what: str, patterns: Sequence[Pattern] = ()) -> None:
+        if text in self.clean:
+            return
         done = redact(text, patterns or self.patterns, self.allow)
         if done.found:
             raise _refused(what, done.found)
+        if not patterns and len(self.clean) < _REMEMBERED:
+            self.clean.add(text)
 
     def overridden(self, settings: Mapping[str, object], where: str) -> Self:
         """Return these rules with what `settings` says of redaction; raise InvalidError."""
@@ -124,7 +131,11 @@ class Rules:
         if not isinstance(allowed, list) or not all(isinstance(item, str) for item in allowed):
             raise InvalidError(f"{where}: redaction_allow is a list of texts, not {shown(allowed)}")
         rules = replace(
-            self, on=on, patterns=(*self.patterns, *added), allow=self.allow.union(allowed)
+            self,
+            on=on,
+            patterns=(*self.patterns, *added),
+            allow=self.allow.union(allowed),
+            clean=set(),
         )
         if "redaction_replacement" not in settings:
             return rules

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from smp_git.redact.evidence import is_filled_in, is_generated
+from smp_git.redact.evidence import is_filled_in, is_generated, is_mixed
 from smp_git.redact.pattern import Judgement, Pattern
 
 # No letter or digit stands before a token, unless it belongs to an escape such as
@@ -221,7 +221,7 @@ def _table() -> Iterator[Pattern]:
     for name, prefix, body, *keywords in _GENERATED:
         yield token(name, prefix, body, *keywords, judge=is_generated)
     for name, prefix, body, *keywords in _STRICT:
-        yield token(name, prefix, body, *keywords, strict=True)
+        yield token(name, prefix, body, *keywords, strict=True, judge=is_mixed)
     yield from _SHAPES
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from smp_git.erasure.rewrite import TAG, History, Rewriter, Step, raw_commit
 from smp_git.format.tombstones import Tombstones
+from smp_git.git import references
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, read_tree
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
@@ -66,6 +67,8 @@ def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
     rewriter = arrived.rewriter
     assert rewriter is not None  # noqa: S101 - only what was rewritten is taken so
     waiting = [bytes.fromhex(tip) for tip in arrived.clean.values()]
+    # A commit that nothing names may be left by a sync that was killed before its trees came.
+    whole = set(session.beyond(commits_of(session, references.read(session.git).values()), ()))
     seen: set[bytes] = set()
     while waiting:
         name = waiting.pop()
@@ -75,7 +78,7 @@ def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
         is_here = session.has(name.hex())
         kind, data = rewriter.read(name)
         if kind == COMMIT:
-            if is_here:
+            if name.hex() in whole:
                 continue
             commit = raw_commit(data)
             waiting += [commit.tree, *commit.parents]

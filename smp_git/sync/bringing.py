@@ -42,6 +42,7 @@ class Bringing:
         self._known = known
         self._ours = dict(ours)
         self._meeting = meeting
+        self.removed: set[str] = set()
 
     def records(self, plan: Plan) -> Tombstones:
         """Return what is known of lives that were joined; raise MovedHeadsError if that changed."""

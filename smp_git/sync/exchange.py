@@ -10,7 +10,14 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import ConflictError, DamagedError, RefusedError, RemoteRefusedError, SyncError
+from smp_git.errors import (
+    ConflictError,
+    DamagedError,
+    RefusedError,
+    RemoteRefusedError,
+    SyncError,
+    UnfoundedError,
+)
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
 from smp_git.git.repository import MAIN, is_shallow
@@ -178,7 +185,7 @@ class Exchange:
 
     def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
         """Fetch; return what the remote names, without the branches that were left there."""
-        came = inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
+        came = self._took_in(merge=merge)
         self._accept = False
         there = {ref: tip for ref, tip in came.named.items() if ref not in came.left}
         self._note_seen(there)
@@ -256,6 +263,15 @@ class Exchange:
             f"deletion not published: remote {self._remote.name} refuses to replace history{said}",
             hint="it holds what was deleted until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
         )
+
+    def _took_in(self, *, merge: bool) -> inbound.Came:
+        """Take in what the remote has; with `accept`, what no replica can is replaced."""
+        try:
+            return inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
+        except UnfoundedError as error:
+            if not self._accept:
+                raise
+            return inbound.overruled(self._site, self._remote, self._asked(), error)
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()

@@ -125,6 +125,8 @@ class _One:
                 target = self._standing(head)
                 if target is not None:
                     self._meet(self._after[head], target, head)
+                else:
+                    self._join_with_history(head)
 
     def _is_unsettled(self) -> bool:
         names = {found.memory.life for found in self._before.values()}
@@ -153,6 +155,13 @@ class _One:
                 return self._after[each]
         return self._look.history.living(self._path, self.lives)
 
+    def _join_with_history(self, head: Head) -> None:
+        """Join a head with redactions that no branch shows any more: it lacks them all the same."""
+        for life, version in sorted(self._look.history.latest(self._path).items()):
+            mine = self._after[head].memory.life
+            if not is_ended(self.lives, life) and self.lives.missing(mine, life):
+                self._meet(self._after[head], version, head)
+
     @cached_property
     def _said(self) -> Said:
         return self._look.history.said(self._path)
@@ -169,4 +178,4 @@ class _One:
         """Say of which fields words were taken out."""
         if self._masked:
             fields = ", ".join(sorted(self._masked))
-            yield f"{self._name}: a redaction met an edit, and words that it may have taken out are masked in {fields}"
+            yield f"{self._name}: a redaction met other changes; look at {fields}, where words or a value may have gone"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.erasure.graves import effective
-from smp_git.errors import ConflictError, RefusedError
+from smp_git.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
@@ -15,7 +15,7 @@ from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import Conflict
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
-from smp_git.sync import lineage, odd
+from smp_git.sync import lineage, odd, unfounded
 from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.bringing import (
     Bringing,
@@ -28,7 +28,7 @@ from smp_git.sync.bringing import (
 from smp_git.sync.heads import meet
 from smp_git.sync.inspection import Inspected, Inspection
 from smp_git.sync.integration import integrate
-from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS
+from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import Seen
@@ -72,6 +72,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
         inspected = inspection.finish(there, held.objects)
         _check_same_session(site, remote, inspected)
         named = there
+        unfounded.check_lives(inspected, inspected.tombstones | effective(site.reader))
         if inspected.is_old:
             there = of_this_format(held, there, inspected.tombstones | effective(site.reader))
         deleted: list[MemoryId] = []
@@ -141,6 +142,15 @@ def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> Non
         )
 
 
+def overruled(site: Site, remote: Remote, there: Mapping[str, str], why: UnfoundedError) -> Came:
+    """Take nothing in, and let the next push replace what the remote has of our branches."""
+    with site.writer.holding(f"overruling {remote.name}"):
+        ours = heads_of(site.reader)
+        moves = {tracking(remote.name, ref): CommitId(ours[ref]) for ref in there if ref in ours}
+        site.reader.repository.point(moves)
+    return Came(there, notes=(f"what {remote.name} had was replaced: {why.message}",))
+
+
 class _Cleaning(NamedTuple):
     """What came without what was deleted, and what went here because it was deleted there."""
 
@@ -160,6 +170,7 @@ def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapp
     before = effective(site.reader)
     known = before | told
     ours = heads_of(site.reader)
+    unfounded.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
     meeting = meet(held.repository, ours, there, known)
     known |= meeting.records
     trusted = frozenset[str]()
@@ -174,6 +185,11 @@ def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapp
         receipt = arrival.follow(site, known, site.writer.clock(), by=by, replacement=brought)
     notes = (*meeting.notes, *returned(before, known, there, held.repository))
     return _Cleaning(arrived, receipt.ids if receipt else (), notes)
+
+
+def _named_apart(there: Mapping[str, str]) -> dict[str, str]:
+    """Return references of a remote under names that none of ours has."""
+    return {f"{ref}@there": tip for ref, tip in there.items()}
 
 
 def _is_done(site: Site, known: Tombstones) -> bool:

@@ -15,7 +15,7 @@ from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
 from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING
 from smp_git.git.repository import Repository
-from smp_git.memory import MAX_FILE_BYTES, CommitId
+from smp_git.memory import MAX_FILE_BYTES, CommitId, MemoryId
 from smp_git.sync import headers
 from smp_git.sync.names import is_fit
 from smp_git.sync.structure import FILE, Bounds, Structure
@@ -32,7 +32,7 @@ class Inspected(NamedTuple):
     `commits` is how many are new, `came` how many of the branches, None if that has to be
     counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
     `lying` are the pages, by branch, whose index does not say what their files say; `is_old`
-    tells that a branch is of format 1.
+    tells that a branch is of format 1; `lives` are those of its memories that have a name.
     """
 
     uid: str
@@ -44,6 +44,7 @@ class Inspected(NamedTuple):
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
     is_old: bool
+    lives: Mapping[MemoryId, Collection[str]]
 
 
 def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
@@ -129,7 +130,7 @@ class Inspection:
         below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(
             tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
-            tips.tombstones, dict(tips.lying), tips.is_old,
+            tips.tombstones, dict(tips.lying), tips.is_old, tips.lives,
         )  # fmt: skip
 
     def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:

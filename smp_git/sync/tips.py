@@ -30,6 +30,8 @@ _UID = re.compile(r"[0-9a-f]{32}")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TAG = re.compile(r"[a-z][a-z0-9]{3}")
 _LINE = re.compile(rb'^- \{"id":"([^"]+)","blob":"([0-9a-f]{40})"[^\n]*\n', re.MULTILINE)
+# Behind the id and the object id, and before any text of the memory.
+_LIFE = re.compile(r'^- \{"id":"[^"]*","blob":"[0-9a-f]*","life":"([^"]*)"')
 _STATES: Final = KINDS["state"].folder
 _THERE: Final = "mend the file where it was pushed from; nothing was taken in"
 _NEWER: Final = "install a newer smp-git here"
@@ -49,6 +51,8 @@ class Tips:
         self.uid = ""
         self.session = ""
         self.is_old = False
+        # The lives that have a name, by memory.
+        self.lives: dict[MemoryId, set[str]] = {}
         self.tombstones = Tombstones()
         self.lying: dict[str, tuple[str, ...]] = {}
 
@@ -178,7 +182,9 @@ class Tips:
             if place is None:
                 continue
             line = known.get((place.text, row[2].hex())) if row in trusted else None
-            wanted[place.text] = line or self._line(place, row[2])
+            line = wanted[place.text] = line or self._line(place, row[2])
+            if (life := _LIFE.search(line)) is not None:
+                self.lives.setdefault(place.text, set()).add(life[1])
         return index != lines.write_page(wanted).encode()
 
     def _known_lines(self, path: str) -> dict[tuple[str, str], str]:

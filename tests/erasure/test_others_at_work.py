@@ -151,7 +151,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
 from smp_git.erasure import erase
-erase.make_plan = lambda *arguments: os._exit(73)
+erase.make_plan = lambda *arguments, **named: os._exit(73)
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
 erase.erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
 """
@@ -227,3 +227,31 @@ def test_gc_beside_deletions_brings_nothing_back(store: Store, clock: Clock) -> 
     data = subprocess.run(["git", "cat-file", "--batch-all-objects", "--batch"], cwd=place, capture_output=True, check=True).stdout  # fmt: skip
     assert b"sentinel" not in data
     assert git(place, "fsck", "--full", "--strict", "--no-dangling") == ""
+
+
+@pytest.mark.slow
+def test_proof_is_made_beside_a_gc_that_takes_packs(store: Store) -> None:
+    with store.create_session("shop") as session:
+        for number in range(200):
+            session.add("finding", f"finding {number}, which stays here", agent="a")
+        done = threading.Event()
+
+        def collect() -> None:
+            while not done.is_set():
+                subprocess.run(["git", "gc", "-q", "--prune=now"], cwd=session.path, capture_output=True, check=False)  # fmt: skip
+
+        def write() -> None:
+            with store.session("shop") as other:
+                while not done.wait(0.005):
+                    other.add("turn", "something to pack", agent="b")
+
+        beside = [threading.Thread(target=each) for each in (collect, write)]
+        for each in beside:
+            each.start()
+        try:
+            for _ in range(30):
+                assert session.verify().clean
+        finally:
+            done.set()
+            for each in beside:
+                each.join()

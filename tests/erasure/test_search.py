@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import textwrap
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smp_git import Session
-from smp_git.erasure.finder import PhraseFinder
+from smp_git.erasure.finder import PhraseFinder, Search
+from smp_git.erasure.naming import Names
+from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.phrases import phrases_of, words
+from smp_git.format.tombstones import Tombstones
+from smp_git.memory import MemoryId
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words
@@ -159,6 +166,68 @@ def test_receipt_holds_no_word_of_a_title_through_the_name_of_a_file(session: Se
     ):
         path.unlink()
     (session.path / "notes").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("harriet.txt", "….txt"),
+        ("4711.txt", "….txt"),
+        ("ada bob.tar.gz", "….tar.gz"),
+        ("ada and others.txt", "ada and others.txt"),
+        ("harriet", "…"),
+        ("x.harriet", "…"),
+        ("0001-anything.patch", "….patch"),
+        ("2026-01-11.txt", "2026-01-11.txt"),
+        ("notes/harriet/list.txt", "notes/…/list.txt"),
+        ("decisions/000/DEC-0001.yaml", "decisions/000/DEC-0001.yaml"),
+        (os.fsdecode(b"n\xff.txt"), "n\\xff.txt"),
+    ],
+)
+def test_names_are_told_without_a_word_of_the_deleted(name: str, shown: str) -> None:
+    data = (
+        b"---\nid: turn-0001\ncreated_at: 2026-01-11T14:30:00Z\n---\nAda, Bob and Harriet: 4711\n"
+    )
+    version = Version(MemoryId("turn-0001"), "conversation/000/turn-0001.md", "", datetime.now(UTC), "a", "", data)  # fmt: skip
+
+    assert Names([version]).file(name) == shown
+
+
+# Any copy of any text, against the independent scan
+
+_texts = st.lists(st.sampled_from(["milk", "12 Baker Street", "café “Größe” 7", "pin 4711-0815", "a much longer line about the vault", "ok", ""]), min_size=1, max_size=6)  # fmt: skip
+FORMS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "set in": lambda text: "".join(f"      {line}\r\n" for line in text.splitlines()),
+    "quoted": lambda text: "".join(f"> * {line};\n" for line in text.splitlines()),
+    "JSON": lambda text: json.dumps({"x": text}, ensure_ascii=False),
+    "JSON in ASCII": lambda text: json.dumps({"x": text}),
+    "one line": lambda text: f"he said “{' '.join(text.split())}”.",
+    "shouted": lambda text: text.replace("ß", "").upper() if "ß" not in text else text,
+    "folded": lambda text: "\n".join(textwrap.wrap(text, 20)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(lines=_texts)
+def test_what_the_independent_scan_finds_the_proof_finds_or_says_it_is_too_short(tmp_path_factory: pytest.TempPathFactory, form: str, lines: list[str]) -> None:  # fmt: skip
+    text = "\n".join(lines).strip()
+    if not text:
+        return
+    folder = tmp_path_factory.mktemp("copy")
+    (folder / "mine.txt").write_text(FORMS[form](text))
+    head = f"---\nid: ART-0001\ncreated_at: 2026-01-11T14:30:00Z\nupdated_at: 2026-01-11T14:30:00Z\nagent: a\n---\n{text}\n"  # fmt: skip
+    version = Version(MemoryId("ART-0001"), "artifacts/000/ART-0001.md", "", datetime.now(UTC), "a", "", head.encode())  # fmt: skip
+    wanted = needles(Tombstones(), [version])
+
+    is_found = Search(wanted.texts, wanted.phrases).is_in((folder / "mine.txt").read_bytes())
+
+    if form != "JSON in ASCII":
+        assert scan_words(folder, text)
+    assert is_found or (wanted.short and not wanted.phrases)
 
 
 # Phrases

@@ -100,7 +100,7 @@ class Meeting:
 
     def shown(self) -> str:
         """Say what stands on both sides, and where a copy can be restored."""
-        a, b = self.sessions.values()
+        a = self.sessions["A"]
         try:
             memory = a.get("DEC-0001")
         except SmpError:

@@ -55,6 +55,17 @@ def test_after_a_purge_is_said_that_no_text_was_searched(told: Session) -> None:
     made.unlink()
 
 
+def test_purge_of_what_was_deleted_before_searches_the_text_of_its_copy(told: Session) -> None:
+    told.delete("DEC-0001")
+    made = put(told)
+
+    receipt = told.delete("DEC-0001", purge=True)
+
+    assert receipt.proof.hits == ("the file mine.txt",)
+    assert told.receipt("DEC-0001")["proof"] == receipt.proof.as_json()
+    made.unlink()
+
+
 def test_copy_that_does_not_open_is_said(told: Session, store: Store) -> None:
     told.delete("DEC-0001")
     assert store.key_folder is not None

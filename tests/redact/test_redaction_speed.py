@@ -14,6 +14,11 @@ from smp_git.redact import PATTERNS, Pattern, redact
 from tests.redact.hostile import UNITS, repeated, seconds
 
 PLAIN = "The quick brown fox jumps over the lazy dog, and 17 others look on: why? "
+# Plain text holds none of the keywords and is hardly searched at all; this holds many.
+USUAL = """The finding FIND-0042 shows that 17 of 120 requests failed between 10:00 and 11:30.
+We moved the token refresh into the client; key points: the password reset mail is sent twice.
+def refresh(self, token: str) -> None: see src/auth/session.py:88
+"""
 SMALL, SMALL_TIMES = 30_000, 40
 LARGE, LARGE_TIMES = 1_000_000, 10
 
@@ -22,6 +27,12 @@ LARGE, LARGE_TIMES = 1_000_000, 10
 def plain_seconds(length: int) -> float:
     """Return how long all patterns take for plain text."""
     return median(seconds(redact, repeated(PLAIN, length)) for _ in range(5))
+
+
+@cache
+def usual_seconds() -> float:
+    """Return how long all patterns take for text that holds keywords and no secret."""
+    return median(seconds(redact, repeated(USUAL, LARGE)) for _ in range(5))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +52,7 @@ def test_each_pattern_is_fast_on_hostile_repetitions(pattern: Pattern) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", sorted({*UNITS} - {""}), ids=ascii)
-def test_a_hostile_megabyte_takes_a_few_times_as_long_as_a_plain_one(unit: str) -> None:
+def test_a_hostile_megabyte_takes_a_few_times_as_long_as_a_usual_one(unit: str) -> None:
     best = min(seconds(redact, repeated(unit, LARGE)) for _ in range(2))
 
-    assert best < LARGE_TIMES * plain_seconds(LARGE)
+    assert best < LARGE_TIMES * usual_seconds()

@@ -2,6 +2,7 @@
 
 The sentence: after everybody has synced twice, all replicas have the same tree, nothing
 acknowledged is lost, nothing deleted is anywhere in any of them, and Git finds them sound.
+After they have synced three times, nothing redacted is anywhere, whatever was restored.
 
 Everything written holds a marker, a word that is used once. A marker may be missing at
 the end only if somebody wrote something else in its place, knowing it, or deleted it.
@@ -22,7 +23,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from smp_git import Session, Store
+from smp_git import Redaction, Session, Store
 from smp_git.erasure.graves import effective
 from smp_git.errors import (
     AlreadyExistsError,
@@ -79,6 +80,7 @@ class Replicas(RuleBasedStateMachine):
         # Markers that may be missing, that must be missing, and whose they are.
         self.excused: set[bytes] = set()
         self.doomed: set[bytes] = set()
+        self.redacted: set[bytes] = set()
         self.owner: dict[bytes, str] = {}
         self.written: set[bytes] = set()
         self.returned: set[str] = set()
@@ -175,9 +177,12 @@ class Replicas(RuleBasedStateMachine):
         if not marks:
             return
         mark = marks[pick % len(marks)]
-        self.on(replica, lambda s: s.redact(mark.decode()))
-        if self.owner.get(mark) not in self.returned:
-            self.doomed.add(mark)
+        done: list[Redaction] = []
+        self.on(replica, lambda s: done.append(s.redact(mark.decode())))
+        if done and done[0].receipt is not None and not done[0].left:
+            self.redacted.add(mark)
+            if self.owner.get(mark) not in self.returned:
+                self.doomed.add(mark)
 
     @rule(who=REPLICAS)
     def undo(self, who: int) -> None:
@@ -377,19 +382,36 @@ class Replicas(RuleBasedStateMachine):
         if not hasattr(self, "folder"):
             return
         try:
-            self.settle()
+            self.settle(2)
             self.compare()
+            self.settle(1)
+            self.check_redacted()
+            self.rest()
         finally:
             for replica in self.replicas:
                 if hasattr(replica, "session"):
                     replica.session.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def settle(self) -> None:
-        for _ in range(2):
+    def settle(self, times: int = 2) -> None:
+        for _ in range(times):
             for replica in self.replicas:
                 for remote in ("hub", "lag"):
                     self.synced(replica, remote)
+
+    def rest(self) -> None:
+        """Idle syncs come to one head on every branch, and make no commits then."""
+        self.settle()
+        before = self.heads()
+        assert len({heads["refs/heads/main"] for heads in before}) == 1
+        assert all(heads == before[0] for heads in before)
+        self.settle()
+        assert self.heads() == before
+
+    def heads(self) -> list[dict[str, str]]:
+        folders = [*(r.session.path for r in self.replicas), *(self.folder / f"{r}.git" for r in ("hub", "lag"))]  # fmt: skip
+        rows = [git(each, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads") for each in folders]  # fmt: skip
+        return [dict(row.split() for row in each.splitlines()) for each in rows]
 
     def compare(self) -> None:
         trees = {git(r.session.path, "rev-parse", "main^{tree}") for r in self.replicas}
@@ -408,9 +430,18 @@ class Replicas(RuleBasedStateMachine):
             assert b"<<<<<<<" not in b"".join(data for _, data in replica.files())
             assert independent_scan.scan(path, sorted(nowhere)) == []
 
+    def check_redacted(self) -> None:
+        for replica in self.replicas:
+            assert independent_scan.scan(replica.session.path, sorted(self.redacted)) == []
+        for name in ("hub", "lag"):
+            objects = git(self.folder / f"{name}.git", "rev-list", "--objects", "--all", "--no-object-names")  # fmt: skip
+            told = subprocess.run(["git", "cat-file", "--batch"], cwd=self.folder / f"{name}.git", input=objects.encode(), capture_output=True, check=True).stdout  # fmt: skip
+            assert not self.redacted & set(MARKER.findall(told))
+
     @staticmethod
     def is_deleted(replica: Replica, name: str) -> bool:
-        return effective(replica.session._reader).limit(name) > 0
+        """Whether a memory was ever deleted or redacted, so that some of it may be gone."""
+        return effective(replica.session._reader).names(name)
 
 
 TestReplicas = pytest.mark.slow(Replicas.TestCase)

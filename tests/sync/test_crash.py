@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from smp_git.sync.quarantine import Quarantine
 from smp_git.transaction import Writer
 from tests import independent_scan
 from tests.crash.children import DIED, die_at, ended
-from tests.support import ROOT, git
+from tests.support import ROOT, git, git_input
 from tests.sync.support import Machine, head, sound, tree
 
 pytestmark = [
@@ -137,3 +138,32 @@ def test_what_a_killed_sync_held_is_swept(machines: list[Machine], tmp_path: Pat
 
 def _folders(place: Path) -> list[Path]:
     return [each for each in place.iterdir() if each.is_dir()]
+
+
+def test_commits_without_their_trees_that_a_killed_sync_left_are_completed(tmp_path: Path) -> None:
+    """Killed between two objects of a history that it made clean: only the commits are here."""
+    hub = tmp_path / "hub.git"
+    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
+    with one.begin(hub) as left, two.clone(hub) as right:
+        gone = left.add("decision", SECRET, agent="a").id
+        left.sync()
+        right.sync()
+        left.add("finding", "No backups", agent="a")
+        left.add("finding", "No tests", agent="a")
+        left.sync()
+        right.delete(gone)
+    copy = Machine(tmp_path, "copy")
+    shutil.copytree(right.path, copy.store.path / "active/shop")
+    with copy.store.session("shop") as ahead:
+        inbound_only = ahead.fetch()
+        assert inbound_only.fetched
+        new = git(ahead.path, "rev-list", "--all").split()
+    for name in new:
+        data = git(ahead.path, "cat-file", "commit", name)
+        git_input(right.path, data.encode(), "hash-object", "-t", "commit", "-w", "--stdin")
+
+    for machine in (two, one, two):
+        with machine.store.session("shop") as session:
+            session.sync()
+            sound(session)
+            assert {memory.content for memory in session.memories("finding")} == {"No backups", "No tests"}  # fmt: skip

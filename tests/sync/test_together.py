@@ -90,9 +90,12 @@ if [ $((n % 3)) -eq 0 ]; then
     flock 9
     cd {folder}/person || exit
     {git} fetch -q && {git} reset -q --hard origin/main || exit
-    id=$(printf 'DEC-%04d-mvr{letter}' $(($(cat {folder}/number) + 1)))
-    echo $(($(cat {folder}/number) + 1)) > {folder}/number
-    sed "s/DEC-0001/$id/; s/Use PostgreSQL/mark mover $id end/" decisions/000/DEC-0001.yaml > decisions/000/$id.yaml
+    new=$(($(cat {folder}/number) + 1))
+    id=$(printf 'DEC-%04d-mvr{letter}' $new)
+    page=decisions/$(printf '%03d' $((new / 100)))
+    echo $new > {folder}/number
+    mkdir -p $page
+    sed "s/DEC-0001/$id/; s/Use PostgreSQL/mark mover $id end/" decisions/000/DEC-0001.yaml > $page/$id.yaml
     {git} add -A
     {git} -c user.name=p -c user.email=p@e commit -qm "by hand" || exit
     {git} push -q origin HEAD:main 2>/dev/null && echo "mark mover $id end" >> {folder}/moved

@@ -1,0 +1,210 @@
+"""Deletions, redactions and restorations that meet: each case as a person would tell it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from smp_git import Session
+from smp_git.errors import AlreadyExistsError, RefusedError, SmpError
+from tests import independent_scan
+from tests.lives.meeting import Meeting, X, Y, reachable
+from tests.support import git
+
+
+@pytest.fixture
+def meeting(tmp_path: Path) -> Meeting:
+    return Meeting(tmp_path)
+
+
+def _nowhere(meeting: Meeting, folder: Path, *texts: str) -> None:
+    for place in (folder / "A", folder / "B"):
+        for where, data in independent_scan.everything(place):
+            assert not [text for text in texts if text.encode() in data], where
+    for remote in meeting.remotes:
+        assert not [text for text in texts if text.encode() in reachable(remote)]
+
+
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_two_redactions_at_one_time_take_both_texts_out(meeting: Meeting, tmp_path: Path, order: str) -> None:  # fmt: skip
+    meeting.do("A", ("redact x",))
+    meeting.do("B", ("redact y",))
+    meeting.settle(order)
+
+    memory = meeting.sessions["A"].get("DEC-0001")
+    assert memory.fields["rationale"] == "alpha [REDACTED] bravo [REDACTED] charlie"
+    assert "contested" not in memory.fields
+    assert memory == meeting.sessions["B"].get("DEC-0001")
+    _nowhere(meeting, tmp_path, X, Y)
+
+
+@pytest.mark.parametrize("more", [(), ("edit g",), ("edit g", "delete", "restore")])
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_a_redaction_here_and_a_restoration_there_bring_no_text_back(meeting: Meeting, tmp_path: Path, order: str, more: tuple[str, ...]) -> None:  # fmt: skip
+    meeting.do("A", ("redact x",))
+    meeting.do("B", ("delete", "restore", *more))
+    meeting.settle(order)
+
+    memory = meeting.sessions["B"].get("DEC-0001")
+    assert memory.fields["rationale"] == f"alpha [REDACTED] bravo {Y} charlie"
+    if more == ("edit g",):
+        assert memory.fields["side_note"] == "new bside gtext"
+    _nowhere(meeting, tmp_path, X)
+
+
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_a_deletion_is_stronger_than_a_redaction_elsewhere(meeting: Meeting, tmp_path: Path, order: str) -> None:  # fmt: skip
+    meeting.do("A", ("delete",))
+    meeting.do("B", ("redact x",))
+    meeting.settle(order)
+
+    assert meeting.shown().startswith("gone")
+    _nowhere(meeting, tmp_path, X)
+
+
+def test_a_copy_that_was_sealed_when_a_redaction_came_is_not_restored(meeting: Meeting, tmp_path: Path) -> None:  # fmt: skip
+    b = meeting.sessions["B"]
+    b.edit("DEC-0001", impact=f"and {X} again")
+    meeting.do("A", ("redact x",))
+    meeting.settle("AB")
+
+    with pytest.raises(AlreadyExistsError):
+        b.restore("DEC-0001")
+    assert not [item for item in b.trash() if item.id == "DEC-0001"]
+    assert b.get("DEC-0001").fields["impact"] == "and [REDACTED] again"
+    _nowhere(meeting, tmp_path, X)
+
+
+def test_a_restoration_never_replaces_a_newer_memory(meeting: Meeting) -> None:
+    a, b = meeting.sessions.values()
+    meeting.do("A", ("delete",))
+    meeting.settle("AB")
+    meeting.do("A", ("restore", "edit g"))
+    meeting.settle("AB")
+
+    with pytest.raises(AlreadyExistsError, match="not deleted"):
+        b.restore("DEC-0001")
+    assert b.get("DEC-0001").fields["side_note"] == "new aside gtext"
+    assert a.get("DEC-0001") == b.get("DEC-0001")
+
+
+def test_what_a_dropped_branch_had_is_merged_into_the_living_memory(meeting: Meeting) -> None:
+    session = meeting.sessions["A"]
+    with session.branch("idea") as idea:
+        idea.edit("DEC-0001", side_note="from the idea")
+    session.edit("DEC-0001", rationale="later on main")
+    session.drop_branch("idea")
+
+    done = session.restore("DEC-0001")
+
+    memory = session.get("DEC-0001")
+    assert done.merged == ("DEC-0001",)
+    assert memory.life == ""
+    said = [str(memory.fields["side_note"]), *(str(item) for item in session.conflicts())]
+    assert any("from the idea" in text for text in said)
+    assert "later on main" in (str(memory.fields["rationale"]), *said)
+
+
+@pytest.mark.parametrize("life", ["generation: 2  # mine", "generation: 0x2", "generation: +2", "generation:\n  2", '"generation": 2'])  # fmt: skip
+def test_a_generation_typed_by_hand_costs_nobody_a_memory(session: Session, life: str) -> None:
+    session.add("decision", "Keep this one")
+    session.add("decision", "Delete that one")
+    file = session.path / "decisions/000/DEC-0001.yaml"
+    file.write_text(file.read_text().replace("kind: decision\n", f"kind: decision\n{life}\n"))
+    session.commit()
+    receipt = session.delete("DEC-0002")
+
+    assert session.get("DEC-0001").content == "Keep this one"
+    assert (receipt.ids, receipt.also) == (("DEC-0002",), ())
+    assert session.get("DEC-0001").life == ""
+    assert session.check() == ()
+
+
+def test_an_old_version_put_back_by_hand_is_refused_after_a_redaction(session: Session) -> None:
+    session.add("decision", "Pay", rationale=f"the code is {X}")
+    old = (session.path / "decisions/000/DEC-0001.yaml").read_text()
+    session.redact(X)
+    file = session.path / "decisions/000/DEC-0001.yaml"
+    file.write_text(old)
+
+    with pytest.raises(RefusedError, match="redacted"):
+        session.commit()
+    git(session.path, "checkout", "--", ".")
+    assert session.check() == ()
+
+
+def test_a_life_that_is_left_out_by_hand_is_written_back(session: Session) -> None:
+    session.add("decision", "Pay")
+    session.delete("DEC-0001")
+    session.restore("DEC-0001")
+    life = session.get("DEC-0001").life
+    file = session.path / "decisions/000/DEC-0001.yaml"
+    text = file.read_text().replace(f"life: {life}\n", "").replace("Pay", "Pay later")
+    file.write_text(text)
+    session.commit()
+
+    memory = session.get("DEC-0001")
+    assert (memory.life, memory.content) == (life, "Pay later")
+
+
+def test_what_plain_git_brings_back_is_neither_shown_nor_called_sound(session: Session, tmp_path: Path) -> None:  # fmt: skip
+    session.add("decision", f"Say {X}")
+    session.add("decision", "Stay")
+    old = tmp_path / "old"
+    subprocess.run(["git", "clone", "-q", session.path, old], check=True)
+    session.delete("DEC-0001", purge=True)
+    for command in (("fetch", "-q", str(old), "main"), ("reset", "-q", "--hard", "FETCH_HEAD")):
+        git(session.path, *command)
+
+    assert [memory.id for memory in session._reader.snapshot().memories()] == ["DEC-0002"]
+    assert session.query(X).hits == ()
+    with pytest.raises(SmpError, match="deleted"):
+        session.get("DEC-0001")
+    assert [problem.code for problem in session.check()] == ["brought_back"]
+    receipt = session.delete("DEC-0002")
+    assert receipt.also == ("DEC-0001",)
+    assert session.check() == ()
+
+
+def test_a_plain_merge_of_two_lives_is_refused(meeting: Meeting) -> None:
+    a, b = meeting.sessions.values()
+    meeting.do("A", ("delete", "restore"))
+    meeting.do("B", ("edit g",))
+    a.sync()
+    a.close()
+    subprocess.run(["git", "fetch", "-q", "origin"], cwd=b.path, check=True)
+    done = subprocess.run(["git", "merge", "-q", "origin/main"], cwd=b.path, capture_output=True, text=True, check=False)  # fmt: skip
+
+    assert done.returncode != 0
+
+
+def test_undo_does_not_take_a_redaction_back(session: Session) -> None:
+    session.add("decision", f"Pay {X}")
+    session.redact(X)
+
+    with pytest.raises(RefusedError, match="redaction"):
+        session.undo()
+    assert session.get("DEC-0001").content == "Pay [REDACTED]"
+
+
+def test_a_redaction_of_a_removed_memory_leaves_an_edit_elsewhere_alive(meeting: Meeting, tmp_path: Path) -> None:  # fmt: skip
+    meeting.do("A", ("remove", "redact x"))
+    meeting.do("B", ("edit g",))
+    meeting.settle("AB")
+
+    memory = meeting.sessions["A"].get("DEC-0001")
+    assert memory.fields["side_note"] == "new bside gtext"
+    _nowhere(meeting, tmp_path, X)
+
+
+def test_without_a_redaction_nothing_is_masked(meeting: Meeting) -> None:
+    meeting.do("A", ("delete", "restore", "edit g"))
+    meeting.do("B", ("delete", "restore", "edit f"))
+    meeting.settle("BA")
+
+    memory = meeting.sessions["B"].get("DEC-0001")
+    assert memory.fields["rationale"] == "new bside ftext"
+    assert memory.fields["side_note"] == "new aside gtext"
+    assert not any(meeting.notes.values())
