@@ -247,7 +247,7 @@ def test_a_reason_for_another_memory_is_refused(session: Session) -> None:
     session.add("decision", "Close")
     with pytest.raises(InvalidError, match="DEC-0009"):
         session.delete("DEC-0001", reasons={"DEC-0009": "no"})
-    assert session.get("DEC-0001")
+    assert session.get("DEC-0001").content == "Close"
 
 
 def test_the_audit_log_shows_reasons_and_takes_filters(store: Store, deleted: Session) -> None:
