@@ -249,8 +249,12 @@ class Deletions(Questions):
 
     def _site(self) -> Site:
         """Return where deletions are made, once what was interrupted is finished."""
+        from smp_git.recovery import settling  # noqa: PLC0415 - few programs delete
+
         self._finish_deletions()
-        return self._place()
+        site = self._place()
+        settling.settle(site, self._clock)
+        return site
 
     def _place(self) -> Site:
         from smp_git.recovery.site import Site  # noqa: PLC0415 - few programs delete

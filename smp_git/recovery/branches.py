@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from smp_git.erasure import journal
 from smp_git.erasure.erase import Version
 from smp_git.errors import NotFoundError, RefusedError
 from smp_git.format.ids import parse_path
@@ -55,10 +56,11 @@ def drop(site: Site, ref: str, now: datetime, *, by: str, discard: bool) -> Drop
         versions = [] if discard else list(_only_there(site, ref, tip))
         deletion = _kept(site, name, versions, tip, now, by) if versions else None
         references.drop(repository.git, ref)
-    ids = tuple(dict.fromkeys(version.id for version in versions))
-    if deletion:
-        reason = f"branch {name} was dropped"
-        site.note(DROPPED, at=now, by=by, ids=ids, deletion=deletion, reason=reason)
+        journal.reached("branch dropped")
+        ids = tuple(dict.fromkeys(version.id for version in versions))
+        if deletion:
+            reason = f"branch {name} was dropped"
+            site.note(DROPPED, at=now, by=by, ids=ids, deletion=deletion, reason=reason)
     return Dropped(name=name, commit=tip, ids=ids, deletion=deletion)
 
 

@@ -17,7 +17,7 @@ from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import BACKUP, new_deletion, way_out
-from smp_git.recovery.verification import Told, tell
+from smp_git.recovery.verification import tell
 from smp_git.when import format_time
 
 
@@ -53,16 +53,19 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     site.sweep()
     why, each = site.reason(reason), site.reasons(reasons, ids)
     deletion = new_deletion(now)
+    # Of what was deleted before only its copy tells the text.
     told = tell(site, site.tombstones(), ids) if purge else None
     done: list[Receipt] = []
 
     def settle(receipt: Receipt) -> None:
+        if told is not None and not receipt.counts.versions:
+            receipt = replace(receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown))  # fmt: skip
         if purge:
             drop_copies(site, receipt.ids)
         else:
             site.trash.confirm(deletion)
-        done.append(_proved(site, receipt, told))
-        receipts.keep(site.trash.place(deletion), done[-1].as_json())
+        done.append(receipt)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
         site.note_once("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why, reasons=each)  # fmt: skip
 
     def seal(versions: Sequence[Version]) -> None:
@@ -85,18 +88,7 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
         deadline=None if purge else now + site.trash.retention,
         settle=settle,
     )
-    return done[-1]
-
-
-def _proved(site: Site, receipt: Receipt, told: Told | None) -> Receipt:
-    """Return a receipt whose proof searched the texts that only a sealed copy told.
-
-    What was deleted before has no version left to take them from.
-    """
-    if told is None or receipt.counts.versions:
-        return receipt
-    found = verify(site.reader, site.tombstones(), told.versions, told.unknown)
-    return replace(receipt, proof=found)
+    return done[0]
 
 
 def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip

@@ -90,8 +90,9 @@ def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: s
     works.append(Work(by, _bringing(site, returns), "restore batch"))
     change = site.writer.run_all(works, site.reason(reason))
     site.reader.local.keep_tombstones(_records(returns))
-    _mark(site, returns, now)
+    # In this order: a record that says so means that the log tells of it.
     site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
+    _mark(site, returns, now)
     merged = tuple(item.id for item in returns if item.lives_on)
     return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged)  # fmt: skip
 
