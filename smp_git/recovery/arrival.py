@@ -40,8 +40,9 @@ def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bo
     def settle(receipt: Receipt) -> None:
         if sealed:
             site.trash.confirm(deletion)
-        receipts.keep(site.trash.place(deletion), receipt.as_json())
-        site.note_once("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)
+        if receipt.ids:
+            receipts.keep(site.trash.place(deletion), receipt.as_json())
+            site.note_once("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)  # fmt: skip
         copies.follow(site)
 
     receipt = erase_arrived(
