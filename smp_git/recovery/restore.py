@@ -99,11 +99,10 @@ def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: s
 
 def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return]:
     found = []
-    known = site.tombstones()
+    known, copies = site.tombstones(), _Copies(site)
     for name in names:
-        record = _record_of(site, name, now, known)
-        versions = [each for each in site.trash.versions(record) if each.id == name]
-        item = _Return(id=name, record=record, life="", versions=versions)
+        record = _record_of(site, name, now, known, copies.holding(name))
+        item = _Return(id=name, record=record, life="", versions=copies.versions(record, name))
         if record.action == DROPPED and not known.is_dead(name, item.origin):
             # It was never deleted: what only the branch had is brought together with it.
             found.append(replace(item, lives_on=site.reader.snapshot().blob(name) is not None))
@@ -113,11 +112,36 @@ def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return
     return found
 
 
-def _record_of(site: Site, name: MemoryId, now: datetime, known: Tombstones) -> Record:
+class _Copies:
+    """The records and copies of a session, each read and opened once for many memories."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._holding: dict[MemoryId, list[Record]] = {}
+        self._opened: dict[str, dict[MemoryId, list[Kept]]] = {}
+        for record in site.trash.records(readable=True):
+            for item in record.items:
+                if item.restored_at is None:
+                    self._holding.setdefault(item.id, []).append(record)
+
+    def holding(self, name: MemoryId) -> Sequence[Record]:
+        """Return the records that hold a memory which is not back, oldest first."""
+        return self._holding.get(name, ())
+
+    def versions(self, record: Record, name: MemoryId) -> Sequence[Kept]:
+        """Return the versions of one memory in a copy."""
+        if record.deletion not in self._opened:
+            opened: dict[MemoryId, list[Kept]] = {}
+            for version in self._site.trash.versions(record):
+                opened.setdefault(version.id, []).append(version)
+            self._opened[record.deletion] = opened
+        return self._opened[record.deletion].get(name, ())
+
+
+def _record_of(site: Site, name: MemoryId, now: datetime, known: Tombstones, held: Sequence[Record]) -> Record:  # fmt: skip
     """Return the record of a memory's latest deletion; raise the error that says why it is none."""
     if known.is_purged(name):
         raise RefusedError(f"{name} was purged, which is final")
-    held = [record for record in site.trash.records(readable=True) if _holds(record, name)]
     of_a_branch = held and held[-1].action == DROPPED
     if site.reader.snapshot().blob(name) is not None and not of_a_branch:
         raise AlreadyExistsError(f"{name} is not deleted", hint=f"smp show {name} shows it")
@@ -141,11 +165,6 @@ def _check_restorable(name: MemoryId, known: Lives, life: str) -> None:
             f"{name} was redacted after this copy was made, so the copy is not restored",
             hint="restore it where it was redacted, or add it anew",
         )
-
-
-def _holds(record: Record, name: MemoryId) -> bool:
-    item = record.item(name)
-    return item is not None and item.restored_at is None
 
 
 def _current(item: _Return) -> Kept:
