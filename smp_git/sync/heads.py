@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from smp_git.format.ids import parse_id
+from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository
@@ -63,6 +64,8 @@ def meet(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, s
     files: dict[str, Files] = {OURS: {}, THEIRS: {}}
     notes: list[str] = []
     for each in named:
+        if not _is_unsettled(look.lives(each.first.path), each.lives):
+            continue
         one = _One(look, each.first.text, each.lives)
         one.settle()
         if one.lives != each.lives:
@@ -73,6 +76,16 @@ def meet(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, s
     return Meeting(Tombstones.of(found), files[OURS], files[THEIRS], tuple(notes))
 
 
+def _is_unsettled(found: Collection[str], known: Lives) -> bool:
+    """Whether branches have a memory in lives of which one has to give way."""
+    return len(found) > 1 or any(_is_overtaken(known, life) for life in found)
+
+
+def _is_overtaken(known: Lives, life: str) -> bool:
+    """Whether a life is dead, but was not deleted: a redaction took its place."""
+    return known.is_dead(life) and not is_ended(known, life)
+
+
 class _Look:
     """Reads heads and histories of both sides."""
 
@@ -81,6 +94,12 @@ class _Look:
         self._names = names
         self.tips = tips
         self._trees = {tip: repository.commit(CommitId(tip)).tree for tip in set(tips.values())}
+
+    def lives(self, path: str) -> set[str]:
+        """Return the lives that branches have a memory in, as far as they can be told."""
+        blobs = {self._repository.find(tree, path) for tree in self._trees.values()} - {None}
+        found = {life_of(self._repository.blob(blob), path) for blob in blobs if blob}
+        return {life for life in found if life is not None}
 
     def version(self, head: Head, path: str) -> Version | None:
         """Return the version of a memory on a branch, None if it is not there or unreadable."""
@@ -112,8 +131,6 @@ class _One:
 
     def settle(self) -> None:
         """Let lives meet until none is left that has to."""
-        if not self._is_unsettled():
-            return
         for ref in sorted(
             {head.ref for head in self._look.tips}, key=lambda ref: (ref != MAIN, ref)
         ):
@@ -121,20 +138,12 @@ class _One:
             if left and right and left.memory.life != right.memory.life:
                 self._meet(left, right, Head(OURS, ref), Head(THEIRS, ref))
         for head in sorted(self._after, key=lambda head: (head.ref != MAIN, head)):
-            if self._is_overtaken(self._after[head].memory.life):
+            if _is_overtaken(self.lives, self._after[head].memory.life):
                 target = self._standing(head)
                 if target is not None:
                     self._meet(self._after[head], target, head)
                 else:
                     self._join_with_history(head)
-
-    def _is_unsettled(self) -> bool:
-        names = {found.memory.life for found in self._before.values()}
-        return len(names) > 1 or any(map(self._is_overtaken, names))
-
-    def _is_overtaken(self, life: str) -> bool:
-        """Whether a life is dead, but was not deleted: a redaction took its place."""
-        return self.lives.is_dead(life) and not is_ended(self.lives, life)
 
     def _meet(self, left: Version, right: Version, *heads: Head) -> None:
         found: Met | None = met(self.lives, left, right, self._said)
