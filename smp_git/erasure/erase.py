@@ -276,7 +276,8 @@ def _erased(writer: Writer, order: _Order) -> Receipt | None:
         _resumed(writer)
         done = _planned(writer, order, clock)
         if done is None:
-            writer.reader.local.keep_tombstones(order.arrived)
+            with writer.holding("deleting"):
+                writer.reader.local.keep_tombstones(order.arrived)
             return None
         found = proof.verify(writer.reader, done.known, done.versions)
         clock.lap("proof")

@@ -53,7 +53,12 @@ def check_files(git: Path) -> None:
             name = path.relative_to(git.parent).as_posix()
             raise _refused(git, f"{name} cannot be read or changed", "change its owner or its mode")
     for path in (git / "smp").iterdir():
-        if stat.S_ISFIFO(path.lstat().st_mode) or stat.S_ISSOCK(path.lstat().st_mode):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            # Scratch of another process, which is done with it.
+            continue
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             raise _refused(git, f".git/smp/{path.name} is no file", "remove it")
 
 
@@ -81,7 +86,8 @@ def _closed(folder: Path, *, is_deep: bool) -> Iterator[Path]:
 
 def _is_closed(path: str, mode: int) -> bool:
     """Whether something is there, still, and cannot be used so."""
-    return not os.access(path, mode) and os.path.lexists(path)
+    # It may have been away for the moment of the first question.
+    return not os.access(path, mode) and os.path.lexists(path) and not os.access(path, mode)
 
 
 def _is_page(name: str, depth: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from smp_git import lives
 from smp_git.errors import (
@@ -29,6 +30,9 @@ from smp_git.recovery.site import Site
 from smp_git.stage import Stage
 from smp_git.transaction import Work
 from smp_git.when import format_time
+
+# One restoration at a time; the next one waits until the record of the one before is written.
+_PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +92,13 @@ def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: s
     if with_history:
         works, versions, unreadable = _history(site, returns)
     works.append(Work(by, _bringing(site, returns), "restore batch"))
-    change = site.writer.run_all(works, site.reason(reason))
-    site.reader.local.keep_tombstones(_records(returns))
-    # In this order: a record that says so means that the log tells of it.
-    site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
-    _mark(site, returns, now)
+    with site.marking(_PATIENCE_SECONDS):
+        change = site.writer.run_all(works, site.reason(reason))
+        with site.writer.holding("restoring"):
+            site.reader.local.keep_tombstones(_records(returns))
+        # In this order: a record that says so means that the log tells of it.
+        site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
+        _mark(site, returns, now)
     merged = tuple(item.id for item in returns if item.lives_on)
     return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged)  # fmt: skip
 
@@ -286,5 +292,5 @@ def _mark(site: Site, returns: Sequence[_Return], now: datetime) -> None:
     for item in returns:
         by_record.setdefault(item.record.deletion, []).append(item)
     for items in by_record.values():
-        record = items[0].record
+        record = site.trash.record(items[0].record)
         site.trash.update(record.restored((item.id for item in items), now))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
+from smp_git.errors import LockedError
 from smp_git.format import messages
 from smp_git.git.objects import Commit
 from smp_git.lives import FIRST, RESTORE
@@ -19,10 +21,13 @@ _RESTORE: Final = "restore"
 
 
 def settle(site: Site, clock: Callable[[], datetime]) -> None:
-    """Mark what was restored, and write the lines of the audit log that are missing."""
+    """Mark what was restored, and write the lines of the audit log that are missing.
+
+    Whoever is at it in this moment does so too, and is left alone.
+    """
     if not any(_restored(site)) and not any(_dropped(site)):
         return
-    with site.writer.holding("settling deletions"):
+    with suppress(LockedError), site.marking(0), site.writer.holding("settling deletions"):
         for record, items in list(_restored(site)):
             ids = tuple(item.id for item in items)
             untold = tuple(name for name in ids if not _is_told(site, record, name))

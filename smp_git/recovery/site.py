@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.graves import effective
 from smp_git.errors import InvalidError
 from smp_git.format.tombstones import Tombstones
+from smp_git.lock import locked
 from smp_git.memory import check_text
 from smp_git.recovery import audit
 from smp_git.recovery.trash import Trash
@@ -49,6 +52,15 @@ class Site:
                 )
             found[name] = self.reason(text) or ""
         return {name: text for name, text in found.items() if text}
+
+    def marking(self, patience_seconds: float) -> AbstractContextManager[object]:
+        """Let nobody else mark what is restored meanwhile; raise LockedError after a while."""
+        trash = self.trash
+        return locked(
+            trash.store / ".lock" / f"trash-{trash.session_id}",
+            time.monotonic() + patience_seconds,
+            "restoring",
+        )
 
     def note(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str | None = None, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
         """Write a line of the audit log."""

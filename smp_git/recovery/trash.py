@@ -156,6 +156,12 @@ class Trash:
                 if not readable:
                     raise DamagedError(error.message, hint=way_out(place.name)) from error
 
+    def record(self, record: Record) -> Record:
+        """Return a record as it is now, since another restoration may have marked it."""
+        path = self.place(record.deletion) / records.FILE
+        data = disk.content(path)
+        return records.read(data, str(path)) if data is not None else record
+
     def damaged(self) -> tuple[Damaged, ...]:
         """Return the copies whose records cannot be read, oldest first."""
         found = []

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from smp_git.erasure import journal
 from smp_git.errors import (
     ConflictError,
     DamagedError,
@@ -123,7 +124,8 @@ class Exchange:
         try:
             yield
         except (DamagedError, SyncError):
-            if local.epoch() == before:
+            # A deletion under way raises the epoch before and after it takes objects away.
+            if local.epoch() == before and not journal.exists(self._smp):
                 raise
 
     @property

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Session, Store, guard
+from smp_git.snapshot import Reader
 from tests.hooks.conftest import Person, assert_whole
 from tests.support import git
 
@@ -266,6 +267,12 @@ def test_stashed_and_popped(shop: Person, store: Store) -> None:
 
 def test_reset_to_an_earlier_commit(shop: Person) -> None:
     shop.git("reset", "-q", "--hard", "HEAD~1")
+
+    reader = Reader(shop.folder)
+    (told,) = guard.problems(reader)
+    reader.close()
+    assert "took 1 write off main" in told
+    shop.git(*told.rpartition(": git ")[2].split())
 
 
 # Where the hooks do nothing
