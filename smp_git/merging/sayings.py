@@ -48,7 +48,8 @@ def stamp_text(at: datetime, replica: str) -> str:
 class Saying(NamedTuple):
     """A value that a version gave a field, None for a field that it took away.
 
-    `typed` is what somebody wrote then; all else came from another life or a merge.
+    `typed` is what somebody wrote then, `left` what a redaction left as it was; all else
+    came from another life or a merge.
     """
 
     life: str
@@ -56,12 +57,20 @@ class Saying(NamedTuple):
     value: Value
     stamp: str
     typed: bool
+    left: bool = False
+
+
+class First(NamedTuple):
+    """The first version that a line of history has of a life, and whether a redaction made it."""
+
+    memory: Memory
+    left: bool
 
 
 class Said:
     """Everything that the versions of one memory said, oldest first."""
 
-    def __init__(self, sayings: Iterable[Saying], firsts: Iterable[Memory], unread: Words) -> None:
+    def __init__(self, sayings: Iterable[Saying], firsts: Iterable[First], unread: Words) -> None:
         self.sayings = tuple(sayings)
         self._firsts = tuple(firsts)
         # The words of versions that cannot be read.
@@ -72,13 +81,14 @@ class Said:
         """The lives of which there is a version."""
         return frozenset(each.life for each in self.sayings)
 
-    def first(self, life: str) -> Memory | None:
-        """Return the first version of a life."""
-        return next((each for each in self._firsts if each.life == life), None)
-
     def shown(self, life: str) -> Words | None:
-        """Return the words that all first versions of a life show, None if there is none."""
-        found = [words_of_memory(each) for each in self._firsts if each.life == life]
+        """Return the words that all first versions of a life show, None if there is none.
+
+        Where a redaction began it, what was carried onto it elsewhere does not count.
+        """
+        firsts = [each for each in self._firsts if each.memory.life == life]
+        own = [each for each in firsts if each.left] or firsts
+        found = [words_of_memory(each.memory) for each in own]
         if not found:
             return None
         out = found[0]
@@ -90,8 +100,8 @@ class Said:
         """Return the words of a life that nobody typed in it."""
         out = self.unread
         for each in self._firsts:
-            if each.life == life:
-                out |= words_of_memory(each)
+            if each.memory.life == life:
+                out |= words_of_memory(each.memory)
         for saying in self.sayings:
             if saying.life == life and not saying.typed:
                 out |= words_of_value(saying.value)
@@ -113,10 +123,15 @@ class Said:
         return out
 
     def saying(self, past: Container[str], name: str, value: Value) -> Saying | None:
-        """Return what last gave a field this value, in one of some lives."""
+        """Return what last gave a field this value, in one of some lives.
+
+        Who typed it goes before the redaction that left it so, and that before a carry.
+        """
         found = None
         for each in self.sayings:
-            if each.name == name and each.life in past and is_same(each.value, value):
+            if each.name != name or each.life not in past or not is_same(each.value, value):
+                continue
+            if found is None or (each.typed, each.left) >= (found.typed, found.left):
                 found = each
         return found
 
@@ -146,7 +161,7 @@ class Said:
 def written(saying: Saying, known: Lives) -> str:
     """Return when a value was written: before the redaction, if that left it as it was."""
     edge = known.edges.get(saying.life)
-    is_left = not saying.typed and edge is not None and edge.horizon
+    is_left = saying.left and edge is not None and edge.horizon
     return bound(edge.horizon, saying.name) if edge is not None and is_left else saying.stamp
 
 
@@ -186,7 +201,7 @@ class History:
     def said(self, path: str) -> Said:
         """Return everything that the versions of the memory at `path` said."""
         sayings: list[Saying] = []
-        firsts: list[Memory] = []
+        firsts: list[First] = []
         unread = NONE
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
@@ -197,9 +212,10 @@ class History:
                 continue
             before = [self._version(path, each.old).memory for each in changes if each.old]
             same = [each for each in before if each is not None and each.life == after.memory.life]
+            left = _is_redaction(commit)
             if not same:
-                firsts.append(after.memory)
-            sayings += _sayings(commit, after.memory, same)
+                firsts.append(First(after.memory, left))
+            sayings += _sayings(commit, after.memory, same, left=left)
         return Said(sayings, firsts, unread)
 
     def blobs(self, path: str) -> set[str]:
@@ -263,7 +279,13 @@ def _decoded(data: bytes, path: str) -> Memory | None:
         return None
 
 
-def _sayings(commit: Commit, after: Memory, before: list[Memory]) -> Iterator[Saying]:
+def _is_redaction(commit: Commit) -> bool:
+    """Whether a commit is that of a redaction."""
+    message = messages.read(commit.message)
+    return message.subject.startswith("redact ") or any(each.verb == "redact" for each in message.touches)  # fmt: skip
+
+
+def _sayings(commit: Commit, after: Memory, before: list[Memory], *, left: bool) -> Iterator[Saying]:  # fmt: skip
     """Yield what a version says that none of those before it in its life said."""
     verb = messages.read(commit.message).touches
     given = not before or len(commit.parents) > 1 or any(each.verb in _GIVEN for each in verb) or commit.message.startswith(_GIVEN)  # fmt: skip
@@ -276,4 +298,4 @@ def _sayings(commit: Commit, after: Memory, before: list[Memory]) -> Iterator[Sa
     for name in dict.fromkeys((*now, *(name for each in then for name in each))):
         value = now.get(name)
         if not any(is_same(each.get(name), value) for each in then):
-            yield Saying(after.life, name, value, text, typed=not given)
+            yield Saying(after.life, name, value, text, typed=not given, left=left)
