@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from smp_git.branching import Tag as Tag
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
-    from smp_git.errors import SmpError as SmpError
     from smp_git.history import BlamedField as BlamedField
     from smp_git.history import FieldChange as FieldChange
     from smp_git.history import MemoryDiff as MemoryDiff
     from smp_git.history import Version as Version
-    from smp_git.memory import Link as Link
-    from smp_git.memory import Memory as Memory
     from smp_git.merging.commit import MergeResult as MergeResult
     from smp_git.merging.memories import Conflict as Conflict
+    from smp_git.model.errors import SmpError as SmpError
+    from smp_git.model.memory import Link as Link
+    from smp_git.model.memory import Memory as Memory
     from smp_git.recovery.anonymize import Anonymized as Anonymized
     from smp_git.recovery.anonymize import Switches as Switches
     from smp_git.recovery.branches import Dropped as Dropped
@@ -52,8 +52,8 @@ _HOMES = {
     "Culprit": "bisect",
     "Dropped": "recovery.branches",
     "FieldChange": "history",
-    "Link": "memory",
-    "Memory": "memory",
+    "Link": "model.memory",
+    "Memory": "model.memory",
     "MemoryDiff": "history",
     "MergeResult": "merging.commit",
     "Problem": "check",
@@ -66,7 +66,7 @@ _HOMES = {
     "Session": "session",
     "SessionInfo": "session",
     "SessionReceipt": "recovery.sessions",
-    "SmpError": "errors",
+    "SmpError": "model.errors",
     "Store": "store",
     "Switches": "recovery.anonymize",
     "SyncResult": "sync.result",

@@ -10,8 +10,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from smp_git.errors import SmpError
-from smp_git.format.ids import sort_key
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -25,10 +23,12 @@ from smp_git.git.objects import (
 )
 from smp_git.git.references import ACCESS
 from smp_git.git.repository import MovedError
-from smp_git.memory import CommitId
+from smp_git.model.errors import SmpError
+from smp_git.model.ids import sort_key
+from smp_git.model.memory import CommitId
+from smp_git.model.times import format_time
 from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
-from smp_git.when import format_time
 
 FILE: Final = "access.json"
 _JOURNAL: Final = "access.log"

@@ -10,7 +10,7 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError, InvalidQueryError
+from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.query.answer import (
     Answer,
     Candidate,

@@ -8,23 +8,23 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from smp_git.deletions import Deletions
-from smp_git.errors import (
+from smp_git.format import document
+from smp_git.git.objects import ObjectId
+from smp_git.git.references import HEADS, TAGS, collisions
+from smp_git.git.repository import MAIN, MovedError
+from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
     NotFoundError,
     RefusedError,
     shown,
 )
-from smp_git.format import document
-from smp_git.git.objects import ObjectId
-from smp_git.git.references import HEADS, TAGS, collisions
-from smp_git.git.repository import MAIN, MovedError
-from smp_git.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
+from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
+from smp_git.model.times import format_time
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
 from smp_git.transaction import Writer
 from smp_git.upkeep import IndexKeeper
-from smp_git.when import format_time
 
 # What merges and drops is loaded by what does: most programs stay on one branch.
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from smp_git.context import Context, LeftOut, Material, compose
-from smp_git.errors import InvalidError, MemoryNotFoundError
-from smp_git.memory import Memory
+from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.memory import Memory
 from smp_git.query.answer import Answer, Hit
 from smp_git.query.desk import Desk
 from smp_git.query.request import QueryParts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from smp_git.format import dialect
-from smp_git.memory import SEVERITIES, Memory, Value
+from smp_git.model.memory import SEVERITIES, Memory, Value
 
 # Four characters to a token is what common tokenizers come to on English text.
 _CHARACTERS_PER_TOKEN: Final = 4

@@ -10,10 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack, overload
 
-from smp_git.errors import InvalidError, RefusedError, SmpError
-from smp_git.memory import Memory, agent_name, check_text
+from smp_git.model.errors import InvalidError, RefusedError, SmpError
+from smp_git.model.memory import Memory, agent_name, check_text
+from smp_git.model.secrets.rules import Rules
 from smp_git.questions import Questions
-from smp_git.redact.rules import Rules
 from smp_git.settings import Settings
 from smp_git.transaction import Writer
 

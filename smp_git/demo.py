@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from smp_git.errors import RefusedError
+from smp_git.model.errors import RefusedError
 from smp_git.session import Session
 from smp_git.store import Store
 

@@ -9,16 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError
 from smp_git.format import messages
-from smp_git.format.ids import parse_path, sort_key
 from smp_git.git import references, staging
 from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.objects import COMMIT, Commit
 from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
 from smp_git.git.repository import MAIN
 from smp_git.local import OURS
-from smp_git.memory import CommitId, MemoryId
+from smp_git.model.errors import DamagedError
+from smp_git.model.ids import parse_path, sort_key
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from smp_git.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.format import document, messages
-from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.messages import Touch
 from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.local import is_products
-from smp_git.memory import CommitId, MemoryId, Value, is_same
+from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.memory import CommitId, MemoryId, Value, is_same
+from smp_git.model.times import format_time
 from smp_git.origins import origins
 from smp_git.snapshot import Snapshot
-from smp_git.when import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import LockedError
 from smp_git.git import disk
 from smp_git.lock import locked
+from smp_git.model.errors import LockedError
 
 PLACE: Final = Path("syncing") / "incoming"
 _LOCK: Final = "lock"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import document, glance, lines
-from smp_git.format.ids import INDEX, Id, kind_of_folder, parse_path
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, Child, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.memory import MemoryId
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import INDEX, Id, kind_of_folder, parse_path
+from smp_git.model.memory import MemoryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

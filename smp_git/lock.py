@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from smp_git.errors import LockedError, SessionNotFoundError, StorageError
 from smp_git.git.disk import storage_error
+from smp_git.model.errors import LockedError, SessionNotFoundError, StorageError
 
 if sys.platform == "win32":
     from filelock import lock_descriptor

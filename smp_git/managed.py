@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from smp_git.errors import RefusedError
 from smp_git.format import document
-from smp_git.format.ids import parse_path
 from smp_git.format.life import KEY, OLD_KEY, life_of
 from smp_git.format.tombstones import Tombstones
-from smp_git.lives import FIRST, PURGED, REDACTED, Lives
-from smp_git.memory import Value
+from smp_git.model.errors import RefusedError
+from smp_git.model.ids import parse_path
+from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
+from smp_git.model.memory import Value
 from smp_git.snapshot import Snapshot
 
 _ORDER: Final = ("id", "kind", KEY, "created_at")

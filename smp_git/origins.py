@@ -8,12 +8,12 @@ from datetime import datetime
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import document
-from smp_git.format.ids import parse_path
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId, Memory, Value, is_same
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_path
+from smp_git.model.memory import CommitId, Memory, Value, is_same
 
 # Stands for the bytes of a file as a whole.
 WHOLE: Final = ""

@@ -8,14 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from smp_git import history, when
+from smp_git import history
 from smp_git.access import Accesses
-from smp_git.errors import (
+from smp_git.model import times
+from smp_git.model.errors import (
     InvalidError,
     InvalidQueryError,
     InvalidRevisionError,
 )
-from smp_git.memory import MemoryId, agent_name, aware
+from smp_git.model.memory import MemoryId, agent_name, aware
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
@@ -183,14 +184,14 @@ class Questions:
     def _at(self, revision: str | datetime) -> Snapshot:
         now = self._reader.snapshot()
         text = revision if isinstance(revision, str) else None
-        if text is not None and not (when.is_relative(text) or _DATE.match(text)):
+        if text is not None and not (times.is_relative(text) or _DATE.match(text)):
             return self._reader.at(self._reader.repository.resolve(text, self._reader.ref))
         found = history.at_time(now, self._moment(revision))
         if found is None:
             first = list(history.log(now))[-1]
             raise InvalidRevisionError(
                 f"session {self._reader.path.name} did not exist at {revision}",
-                hint=f"it was created at {when.format_time(first.at)}",
+                hint=f"it was created at {times.format_time(first.at)}",
             )
         return self._reader.at(found)
 
@@ -198,7 +199,7 @@ class Questions:
         if isinstance(at, datetime):
             return aware(at)
         try:
-            return when.parse_time(str(at), self._clock())
+            return times.parse_time(str(at), self._clock())
         except ValueError as error:
             raise InvalidRevisionError(str(error)) from None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smp_git.errors import ConflictError
 from smp_git.format import document
-from smp_git.format.ids import parse_path
-from smp_git.memory import Value, is_same
+from smp_git.model.errors import ConflictError
+from smp_git.model.ids import parse_path
+from smp_git.model.memory import Value, is_same
 
 # Every write sets it, so that it says nothing about a conflict.
 _STAMP = "updated_at"

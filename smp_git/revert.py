@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from smp_git.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.format import messages
-from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.git.objects import Commit, ObjectId
-from smp_git.memory import MemoryId
+from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.memory import MemoryId
 from smp_git.snapshot import Snapshot
 from smp_git.stage import Stage
 

@@ -13,8 +13,13 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
-from smp_git import guard, handmade, history, managed, repair, revert, when
-from smp_git.errors import (
+from smp_git import guard, handmade, history, managed, repair, revert
+from smp_git.format import dialect, yamlfile
+from smp_git.format.tombstones import FORMAT, RULE
+from smp_git.git.repository import MAIN
+from smp_git.history import BlamedField, MemoryDiff, Version
+from smp_git.model import times
+from smp_git.model.errors import (
     FormatError,
     InvalidError,
     InvalidFileError,
@@ -22,12 +27,8 @@ from smp_git.errors import (
     RefusedError,
     shown,
 )
-from smp_git.format import dialect, yamlfile
-from smp_git.format.ids import parse_id, short_id
-from smp_git.format.tombstones import FORMAT, RULE
-from smp_git.git.repository import MAIN
-from smp_git.history import BlamedField, MemoryDiff, Version
-from smp_git.memory import (
+from smp_git.model.ids import parse_id, short_id
+from smp_git.model.memory import (
     CONTESTED,
     KINDS,
     CommitId,
@@ -38,7 +39,7 @@ from smp_git.memory import (
     check_fields,
     check_text,
 )
-from smp_git.redact.rules import Cleaned, Report, merged
+from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
@@ -108,12 +109,12 @@ class SessionInfo:
         return {
             "id": self.id,
             "path": self.path,
-            "created_at": when.format_time(self.created_at),
+            "created_at": times.format_time(self.created_at),
             "user": self.user,
             "tags": list(self.tags),
             "context": deepcopy(dict(self.context)),
             "head": self.head,
-            "last_written_at": when.format_time(self.last_written_at),
+            "last_written_at": times.format_time(self.last_written_at),
             "memories": self.memories,
             "counts": dict(self.counts),
             "participants": [
@@ -622,7 +623,7 @@ def _overridden(snapshot: Snapshot, overrides: dict[str, Value]) -> bytes:
 def _created_at(text: Value) -> datetime:
     try:
         if isinstance(text, str) and _DATE.match(text):
-            return when.parse_time(text, datetime.max.replace(tzinfo=UTC))
+            return times.parse_time(text, datetime.max.replace(tzinfo=UTC))
     except ValueError:
         pass
     raise InvalidFileError(f"metadata.yaml: created_at is no time: {shown(text)}")

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import FormatError, InvalidError, StorageError, shown
 from smp_git.format import yamlfile
-from smp_git.memory import Value
-from smp_git.redact.rules import SETTINGS as REDACTION
-from smp_git.redact.rules import Rules
+from smp_git.model.errors import FormatError, InvalidError, StorageError, shown
+from smp_git.model.memory import Value
+from smp_git.model.secrets.rules import SETTINGS as REDACTION
+from smp_git.model.secrets.rules import Rules
 
 FORMAT: Final = 1
 CONFIG: Final = "config.yaml"
@@ -77,7 +77,7 @@ def load(store: Path) -> Settings:
         raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
     decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
     if decay or relevance:
-        from smp_git.scales import scales  # noqa: PLC0415 - most stores set neither
+        from smp_git.model.scales import scales  # noqa: PLC0415 - most stores set neither
 
         scales(decay, relevance, str(file))
     days = _number(found, "retention_days", 30, _LONGEST_RETENTION, file)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from smp_git.errors import AlreadyExistsError, SmpError
+from smp_git.model.errors import AlreadyExistsError, SmpError
 from smp_git.removals import Removals
 from smp_git.session import Session
 

@@ -12,23 +12,23 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from smp_git import index
-from smp_git.errors import (
+from smp_git.format import document, tombstones
+from smp_git.format.lines import Entry
+from smp_git.format.tombstones import Tombstones
+from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
+from smp_git.git.repository import MAIN, Repository
+from smp_git.index import Page
+from smp_git.local import Local
+from smp_git.model.errors import (
     DamagedError,
     InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
     NotFoundError,
 )
-from smp_git.format import document, tombstones
-from smp_git.format.ids import Id, is_page, parse_id, short_id, sort_key
-from smp_git.format.lines import Entry
-from smp_git.format.tombstones import Tombstones
-from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
-from smp_git.git.repository import MAIN, Repository
-from smp_git.index import Page
-from smp_git.lives import FIRST
-from smp_git.local import Local
-from smp_git.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
+from smp_git.model.ids import Id, is_page, parse_id, short_id, sort_key
+from smp_git.model.lives import FIRST
+from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
 
 _CACHED = 4096
 

@@ -11,13 +11,13 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
-from smp_git.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.format import document
-from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.memory import (
+from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import Id, parse_id, parse_path
+from smp_git.model.memory import (
     CONTESTED,
     KINDS,
     Kind,
@@ -34,7 +34,7 @@ from smp_git.memory import (
     says_same,
     title_of,
 )
-from smp_git.redact.rules import Report
+from smp_git.model.secrets.rules import Report
 from smp_git.snapshot import Snapshot, Subject
 
 # An addition is compared with this many latest memories of its kind.

@@ -17,14 +17,6 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from smp_git import settings
 from smp_git.deletions import Home
-from smp_git.errors import (
-    AlreadyExistsError,
-    InvalidError,
-    NotStoreError,
-    SessionNotFoundError,
-    SmpError,
-    shown,
-)
 from smp_git.format import dialect, messages, tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
@@ -32,11 +24,19 @@ from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.local import Identity, Local, new_tag
-from smp_git.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.model.errors import (
+    AlreadyExistsError,
+    InvalidError,
+    NotStoreError,
+    SessionNotFoundError,
+    SmpError,
+    shown,
+)
+from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.model.times import format_time
 from smp_git.session import Session
 from smp_git.settings import FORMAT
 from smp_git.sharing import GLOBAL, Sharing
-from smp_git.when import format_time
 
 if TYPE_CHECKING:
     from smp_git.query.answer import Answer

@@ -17,9 +17,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 from smp_git.assembly import Assembly, assemble
 from smp_git.assembly import Change as AssembledChange
 from smp_git.checkout import check_out
-from smp_git.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
 from smp_git.format import dialect, messages, tombstones
-from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
@@ -29,12 +27,14 @@ from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
 from smp_git.lock import locked
-from smp_git.memory import CommitId, Kind, Memory, agent_name
-from smp_git.redact.rules import Report
+from smp_git.model.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
+from smp_git.model.ids import Id, parse_id, parse_path
+from smp_git.model.memory import CommitId, Kind, Memory, agent_name
+from smp_git.model.secrets.rules import Report
+from smp_git.model.times import format_time
 from smp_git.repair import repair
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage
-from smp_git.when import format_time
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20

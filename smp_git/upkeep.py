@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from smp_git import repair
-from smp_git.errors import SmpError
 from smp_git.git import gc, staging
 from smp_git.git.repository import MAIN
+from smp_git.model.errors import SmpError
 from smp_git.transaction import Writer
 
 # After this long without a write a person may be looking.

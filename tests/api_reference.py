@@ -21,7 +21,7 @@ _HEAD = """\
 
 This page is generated from the package by `python -m tests.api_reference`.
 
-Import from `smp_git`; the errors stand in `smp_git.errors` and on the page of the [exit statuses](exit-statuses.md).
+Import from `smp_git`; the errors stand in `smp_git.model.errors` and on the page of the [exit statuses](exit-statuses.md).
 Other modules are not part of the contract.
 Results are frozen values.
 Times are aware `datetime`s in UTC.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from hypothesis import strategies as st
 
-from smp_git import lives
-from smp_git.lives import FIRST, FLAGS, Edge, Lives, generation
+from smp_git.model import lives
+from smp_git.model.lives import FIRST, FLAGS, Edge, Lives, generation
 
 # Restorations, redactions, joins, and what format 1 numbered.
 NAMED = ("brightly", "quietest", "j0123456789ab", "jfedcba987654", "mountain", "seashore")

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from smp_git.format.document import check_links, default_title
-from smp_git.format.ids import Id
-from smp_git.memory import (
+from smp_git.model.ids import Id
+from smp_git.model.memory import (
     COMMON_FIELDS,
     CONFIDENCE_RANKS,
     KINDS,

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from smp_git import Session, Store, View
 from smp_git.bisect import first_failing
 from smp_git.cli.program import app
-from smp_git.errors import (
+from smp_git.model.errors import (
     InvalidRevisionError,
     MemoryNotFoundError,
     RefusedError,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import (
+from smp_git.git.repository import MAIN
+from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
     NotFoundError,
     RefusedError,
 )
-from smp_git.git.repository import MAIN
-from smp_git.lives import is_life
+from smp_git.model.lives import is_life
 from smp_git.stage import Stage
 from tests.conftest import Clock
 from tests.support import git, python

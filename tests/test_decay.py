@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.decay import (
+from smp_git.model.decay import (
     KINDS,
     PRESETS,
     Facts,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from smp_git import errors
-from smp_git.errors import SmpError, shown
+from smp_git.model import errors
+from smp_git.model.errors import SmpError, shown
 
 STATUSES = {
     "error": 1, "invalid": 4, "not_found": 3, "already_exists": 5, "no_store": 8, "unknown_format": 8,
@@ -18,7 +18,7 @@ STATUSES = {
 
 def _below(parent: type[SmpError]) -> Iterator[type[SmpError]]:
     for child in parent.__subclasses__():
-        if child.__module__ == "smp_git.errors":
+        if child.__module__ == "smp_git.model.errors":
             yield child
             yield from _below(child)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidFileError, RefusedError
+from smp_git.model.errors import InvalidFileError, RefusedError
 from tests.support import git
 
 HEAD = "id: DEC-0001\nkind: decision\ncreated_at: 2026-01-11T14:40:00Z\nagent: a\ndecision: Use Redis\n"  # fmt: skip

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git import lives
-from smp_git.lives import (
+from smp_git.model import lives
+from smp_git.model.lives import (
     DELETED,
     FIRST,
     FLAGS,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from smp_git.errors import InvalidError
-from smp_git.memory import (
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import (
     KINDS,
     MAX_CONTENT_BYTES,
     agent_name,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.relevance import (
+from smp_git.model.relevance import (
     Part,
     Weights,
     access_score,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smp_git import Session
-from smp_git.errors import MemoryNotFoundError, RefusedError
+from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from tests.support import git
 
 

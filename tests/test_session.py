@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import ConflictError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import ConflictError, MemoryNotFoundError, RefusedError
 from tests.support import git
 
 

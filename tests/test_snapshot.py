@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from smp_git.errors import InvalidError, InvalidRevisionError, MemoryNotFoundError
+from smp_git.model.errors import InvalidError, InvalidRevisionError, MemoryNotFoundError
 from tests.support import git
 
 

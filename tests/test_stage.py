@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from smp_git.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
 
 
 @pytest.mark.parametrize(

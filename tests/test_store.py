@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import (
+from smp_git.model.errors import (
     AlreadyExistsError,
     FormatError,
     InvalidError,

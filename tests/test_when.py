@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from smp_git.when import format_time, is_relative, parse_duration, parse_time
+from smp_git.model.times import format_time, is_relative, parse_duration, parse_time
 
 # A Wednesday.
 NOW = datetime(2026, 3, 18, 14, 30, 5, 250_000, tzinfo=UTC)

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from smp_git.cli.terminal import say
-from smp_git.errors import SmpError
+from smp_git.model.errors import SmpError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -16,8 +16,8 @@ from smp_git.cli.read import At
 from smp_git.cli.terminal import say
 from smp_git.cli.values import text_from
 from smp_git.cli.write import Id
-from smp_git.errors import InvalidQueryError
 from smp_git.format import yamlfile
+from smp_git.model.errors import InvalidQueryError
 from smp_git.query.answer import Answer, Hit
 
 Words = Annotated[str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')]  # fmt: skip

@@ -12,8 +12,8 @@ from smp_git.bisect import Condition, Culprit, View
 from smp_git.cli.app import app, command, emit
 from smp_git.cli.ask import parts_of, specification
 from smp_git.cli.place import session_of
-from smp_git.errors import InvalidQueryError
-from smp_git.when import format_time
+from smp_git.model.errors import InvalidQueryError
+from smp_git.model.times import format_time
 
 # What a query at one commit of one session cannot take.
 _ELSEWHERE = ("at", "all_sessions", "explain", "count", "offset")

@@ -12,9 +12,9 @@ from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import main_of, make_current, session_of, store_of
 from smp_git.cli.values import fields_from
 from smp_git.cli.write import Agent, Id
-from smp_git.errors import InvalidError
-from smp_git.memory import COMMENTS
-from smp_git.when import format_time
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import COMMENTS
+from smp_git.model.times import format_time
 
 if TYPE_CHECKING:
     from smp_git.merging.commit import MergeResult

@@ -13,10 +13,10 @@ import typer
 from smp_git.cli.app import asker, command, emit, note, setting
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.values import text_from
-from smp_git.errors import InvalidError, RefusedError, SessionNotFoundError
-from smp_git.memory import MemoryId
+from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
 from smp_git.session import Session
-from smp_git.when import format_time
 
 if TYPE_CHECKING:
     from smp_git.erasure.proof import Proof

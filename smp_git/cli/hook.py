@@ -14,10 +14,10 @@ import typer
 
 from smp_git import settings
 from smp_git.cli.app import command, emit, folder, note
-from smp_git.errors import InvalidError
 from smp_git.gate.gate import Gate, opened
 from smp_git.git.layout import OWN
-from smp_git.memory import CommitId
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import CommitId
 from smp_git.settings import Settings
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from smp_git.cli.app import folder, note, setting
-from smp_git.errors import NotFoundError, NotStoreError, SessionNotFoundError
+from smp_git.model.errors import NotFoundError, NotStoreError, SessionNotFoundError
 from smp_git.session import Session
 from smp_git.store import Store
 

@@ -12,8 +12,8 @@ from smp_git.cli.place import session_of
 from smp_git.cli.write import Id
 from smp_git.format import document
 from smp_git.history import MemoryDiff, Version
-from smp_git.memory import Memory
-from smp_git.when import format_time
+from smp_git.model.memory import Memory
+from smp_git.model.times import format_time
 
 At = Annotated[str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then: HEAD~3, a commit, '2 days ago'")]  # fmt: skip
 

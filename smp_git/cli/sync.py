@@ -11,7 +11,7 @@ import typer
 from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import make_current, session_of, store_of
 from smp_git.cli.terminal import say
-from smp_git.errors import InvalidError, SmpError
+from smp_git.model.errors import InvalidError, SmpError
 
 if TYPE_CHECKING:
     from smp_git.sync.result import SyncResult

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from smp_git.errors import InvalidError
+from smp_git.model.errors import InvalidError
 
 
 def text_from(given: str | None, file: Path | None, what: str = "text") -> str:

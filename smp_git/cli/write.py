@@ -11,10 +11,10 @@ import typer
 from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import session_of
 from smp_git.cli.values import fields_from, links_from, text_from
-from smp_git.errors import InvalidError, MemoryNotFoundError
 from smp_git.format import yamlfile
-from smp_git.memory import Memory
-from smp_git.redact.rules import Report
+from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.memory import Memory
+from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 from smp_git.transaction import Change
 

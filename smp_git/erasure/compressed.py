@@ -25,9 +25,9 @@ from typing import IO, Final, NamedTuple
 
 from smp_git.erasure import stream
 from smp_git.erasure.files import OVERLAP, PIECE
-from smp_git.errors import SmpError
 from smp_git.git import command, packs
 from smp_git.git.objects import BLOB
+from smp_git.model.errors import SmpError
 
 HEAD: Final = 512
 # So much is inflated of everything together, and so large may be what Git takes apart.

@@ -22,16 +22,16 @@ from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
 from smp_git.erasure.proof import Proof
 from smp_git.erasure.publish import Brought, Publisher
 from smp_git.erasure.receipt import Counts, Receipt
-from smp_git.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import gc, references, staging
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.lock import locked
-from smp_git.memory import CommitId, MemoryId, agent_name
+from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted
+from smp_git.model.memory import CommitId, MemoryId, agent_name
 from smp_git.transaction import Writer
 
 __all__ = [

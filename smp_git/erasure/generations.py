@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from smp_git import lives
-from smp_git.errors import InvalidFileError
 from smp_git.format import document, tombstones, yamlfile
-from smp_git.format.ids import parse_id
 from smp_git.format.life import KEY, OLD_KEY, life_of
 from smp_git.format.tombstones import FORMAT, RULE, Tombstones
 from smp_git.git import command
 from smp_git.git.objects import BLOB, Commit, ObjectId, object_id
 from smp_git.git.repository import Repository
-from smp_git.lives import GENERATION, Edge, Lives
-from smp_git.memory import CommitId, MemoryId, Value
+from smp_git.model import lives
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import GENERATION, Edge, Lives
+from smp_git.model.memory import CommitId, MemoryId, Value
 
 METADATA: Final = "metadata.yaml"
 _CANONICAL: Final = re.compile(rb"^generation: [1-9][0-9]{0,6}\n", re.MULTILINE)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.erasure.rewrite import TAG, Read
-from smp_git.errors import DamagedError, LockedError, RefusedError
 from smp_git.git import staging
 from smp_git.git.objects import COMMIT
-from smp_git.memory import KINDS
+from smp_git.model.errors import DamagedError, LockedError, RefusedError
+from smp_git.model.memory import KINDS
 
 _FOLDERS: Final = frozenset(kind.folder for kind in KINDS.values())
 _UNDER_WAY: Final = {

@@ -13,8 +13,8 @@ from smp_git.erasure.moves import Move
 from smp_git.format import tombstones
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk
-from smp_git.memory import MemoryId
-from smp_git.when import format_time, parse_time
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time, parse_time
 
 _NAME: Final = "erasure.json"
 # Before SEALED nothing has changed, so the deletion is undone; from then on it is finished.

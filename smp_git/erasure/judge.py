@@ -13,7 +13,7 @@ from smp_git.erasure import pages
 from smp_git.erasure.pages import Item
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
-from smp_git.lives import NOTHING, Lives
+from smp_git.model.lives import NOTHING, Lives
 
 _BOM: Final = b"\xef\xbb\xbf"
 # An id in the first column, wherever it is: a person may write a comment above it.

@@ -9,7 +9,7 @@ from typing import Final
 
 from smp_git.erasure.needles import Version, vocabulary
 from smp_git.erasure.phrases import words
-from smp_git.format.ids import is_index, parse_path
+from smp_git.model.ids import is_index, parse_path
 
 HIDDEN: Final = "…"
 # Shorter words say nothing.

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from smp_git.erasure.phrases import Phrase, phrases_of, words
-from smp_git.errors import InvalidFileError
 from smp_git.format import document
 from smp_git.format.dialect import escape
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import BLOB, object_id
-from smp_git.memory import MemoryId
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.memory import MemoryId
 
 # Shorter texts stand in anything; longer ones say where they came from.
 SHORTEST: Final = 24

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from smp_git.format.ids import INDEX, parse_id
-from smp_git.lives import FIRST, of_generation
+from smp_git.model.ids import INDEX, parse_id
+from smp_git.model.lives import FIRST, of_generation
 
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()

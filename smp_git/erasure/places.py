@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.memory import KINDS
+from smp_git.model.memory import KINDS
 
 
 class Care(Enum):

@@ -13,16 +13,16 @@ from smp_git.erasure.graves import is_proof, named
 from smp_git.erasure.moves import Move, moves_in
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
-from smp_git.errors import DamagedError
-from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones, tombstone
 from smp_git.git import references
 from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository
-from smp_git.lives import FIRST, PURGED, Lives
-from smp_git.memory import CommitId, MemoryId
+from smp_git.model.errors import DamagedError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.lives import FIRST, PURGED, Lives
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.snapshot import Reader
 
 EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})

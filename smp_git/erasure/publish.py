@@ -12,9 +12,7 @@ from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import Made, raw_commit
 from smp_git.erasure.wording import subject
-from smp_git.errors import ConflictError
 from smp_git.format import messages, tombstones
-from smp_git.format.ids import INDEX, parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.tombstones import Tombstones, ids_of
@@ -25,7 +23,9 @@ from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.git.survivors import orphans
-from smp_git.memory import CommitId
+from smp_git.model.errors import ConflictError
+from smp_git.model.ids import INDEX, parse_id, parse_path
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import PageCache, Snapshot
 from smp_git.transaction import Writer
 

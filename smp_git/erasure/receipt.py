@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.proof import Proof
-from smp_git.memory import CommitId, MemoryId
-from smp_git.when import format_time
+from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.times import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

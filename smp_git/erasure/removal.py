@@ -16,14 +16,14 @@ from smp_git.erasure.judge import Judge
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
-from smp_git.errors import InvalidError
-from smp_git.format.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import command, disk, gc, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
 from smp_git.local import Local, Use, use_of
+from smp_git.model.errors import InvalidError
+from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.

@@ -10,11 +10,11 @@ from smp_git.erasure import journal
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.publish import Publisher
-from smp_git.errors import RefusedError
-from smp_git.format.ids import parse_id
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.references import HEAD
-from smp_git.memory import CommitId
+from smp_git.model.errors import RefusedError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import CommitId
 from smp_git.transaction import Writer
 
 

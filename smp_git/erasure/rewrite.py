@@ -17,14 +17,14 @@ from smp_git.erasure.generations import Renames
 from smp_git.erasure.moves import File, Moves
 from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
-from smp_git.format.ids import PAGE_SIZE, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.references import ACCESS
-from smp_git.lives import NOTHING as NO_LIVES
-from smp_git.lives import Lives
-from smp_git.memory import KINDS
+from smp_git.model.ids import PAGE_SIZE, parse_path
+from smp_git.model.lives import NOTHING as NO_LIVES
+from smp_git.model.lives import Lives
+from smp_git.model.memory import KINDS
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"

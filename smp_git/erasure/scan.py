@@ -20,12 +20,12 @@ from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.phrases import Phrase
 from smp_git.erasure.places import Beside
 from smp_git.erasure.rewrite import TAG, raw_commit
-from smp_git.errors import DamagedError
-from smp_git.format.ids import is_index, parse_path
 from smp_git.git import references
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.repository import Repository
-from smp_git.memory import KINDS
+from smp_git.model.errors import DamagedError
+from smp_git.model.ids import is_index, parse_path
+from smp_git.model.memory import KINDS
 
 # So much new text is gathered before it is searched.
 _CHUNK: Final = 1 << 22

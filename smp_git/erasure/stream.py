@@ -10,9 +10,9 @@ from typing import IO, Final, NamedTuple
 
 from smp_git import incoming
 from smp_git.erasure.files import OVERLAP
-from smp_git.errors import DamagedError, SmpError
 from smp_git.git import command, packs
 from smp_git.git.repository import Repository
+from smp_git.model.errors import DamagedError, SmpError
 
 # A larger object comes in pieces.
 _LARGEST: Final = 32 << 20

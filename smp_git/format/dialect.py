@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from smp_git.memory import MAX_DEPTH, Value
+from smp_git.model.memory import MAX_DEPTH, Value
 
 LINE_WIDTH: Final = 80
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from smp_git.errors import InvalidError, InvalidFileError, shown
 from smp_git.format import dialect, yamlfile
-from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.life import KEY, OLD_KEY, life_in
-from smp_git.memory import (
+from smp_git.model.errors import InvalidError, InvalidFileError, shown
+from smp_git.model.ids import Id, parse_id, parse_path
+from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
     MAX_FILE_BYTES,
@@ -31,7 +31,7 @@ from smp_git.memory import (
     says_same,
     title_of,
 )
-from smp_git.when import format_time, parse_time
+from smp_git.model.times import format_time, parse_time
 
 _T = TypeVar("_T")
 

@@ -13,10 +13,10 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from smp_git.errors import SmpError
 from smp_git.format import dialect, document, lines
-from smp_git.format.ids import Id
-from smp_git.memory import (
+from smp_git.model.errors import SmpError
+from smp_git.model.ids import Id
+from smp_git.model.memory import (
     KINDS,
     MAX_CONTENT_BYTES,
     Kind,

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from smp_git import lives
-from smp_git.errors import InvalidError, InvalidFileError, shown
 from smp_git.format import yamlfile
-from smp_git.lives import FIRST
-from smp_git.memory import Value
+from smp_git.model import lives
+from smp_git.model.errors import InvalidError, InvalidFileError, shown
+from smp_git.model.lives import FIRST
+from smp_git.model.memory import Value
 
 KEY: Final = "life"
 OLD_KEY: Final = "generation"

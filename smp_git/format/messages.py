@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from smp_git.memory import MemoryId
+from smp_git.model.memory import MemoryId
 
 MOST_LINES: Final = 100
 BATCH: Final = "batch"

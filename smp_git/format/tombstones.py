@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from smp_git import lives
-from smp_git.errors import InvalidError, InvalidFileError
-from smp_git.format.ids import PAGE_SIZE, Id, parse_id
-from smp_git.lives import FIRST, Edge, Lives
-from smp_git.memory import KIND_ORDER, MemoryId
+from smp_git.model import lives
+from smp_git.model.errors import InvalidError, InvalidFileError
+from smp_git.model.ids import PAGE_SIZE, Id, parse_id
+from smp_git.model.lives import FIRST, Edge, Lives
+from smp_git.model.memory import KIND_ORDER, MemoryId
 
 PATH: Final = "tombstones.yaml"
 # What a session says of itself in metadata.yaml: how its files read, and how they are rewritten.

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from smp_git.errors import InvalidFileError, shown
 from smp_git.format import dialect
-from smp_git.memory import MAX_DEPTH, MAX_FILE_BYTES, Value
+from smp_git.model.errors import InvalidFileError, shown
+from smp_git.model.memory import MAX_DEPTH, MAX_FILE_BYTES, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from smp_git import index, repair
-from smp_git.errors import DamagedError, InvalidFileError
-from smp_git.format.ids import INDEX
 from smp_git.format.messages import MEND
 from smp_git.gate.gate import Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.repository import MAIN
-from smp_git.memory import CommitId
+from smp_git.model.errors import DamagedError, InvalidFileError
+from smp_git.model.ids import INDEX
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
 

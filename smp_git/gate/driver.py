@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from smp_git.errors import SmpError
 from smp_git.format import lines, tombstones
-from smp_git.format.ids import is_index, parse_id, parse_path
 from smp_git.format.lines import Entry
 from smp_git.gate.gate import METADATA
 from smp_git.git.objects import BLOB, Object, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.index import row_of
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging import memories, metadata
 from smp_git.merging.memories import Conflict, Stamp, Version
+from smp_git.model.errors import SmpError
+from smp_git.model.ids import is_index, parse_id, parse_path
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.origins import WHOLE, Origin, origins, stamp
 
 _Row = tuple[str, Entry]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from smp_git.errors import InvalidError, NotFoundError
 from smp_git.git import disk, layout
+from smp_git.model.errors import InvalidError, NotFoundError
 
 
 class Installed(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from smp_git.erasure import graves
 from smp_git.erasure.rewrite import NOTHING, Gone, History, Read, Rewriter, Step, raw_commit
-from smp_git.errors import RefusedError
-from smp_git.format.ids import parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.gate.gate import Gate
 from smp_git.git import references
 from smp_git.git.objects import COMMIT
+from smp_git.model.errors import RefusedError
+from smp_git.model.ids import parse_path
 
 _NONE: Final = "0" * 40
 _SHOWN: Final = 5

@@ -10,9 +10,7 @@ from smp_git import guard, handmade, managed
 from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import graves
-from smp_git.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.format import lines, tombstones, yamlfile
-from smp_git.format.ids import INDEX, is_index, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.tombstones import FORMAT, Tombstones
@@ -22,7 +20,9 @@ from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object
 from smp_git.git.repository import MAIN, Repository
 from smp_git.handmade import Handmade
 from smp_git.index import Page, changed, row_of
-from smp_git.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
+from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
+from smp_git.model.ids import INDEX, is_index, parse_path
+from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
 from smp_git.snapshot import Snapshot
 from smp_git.sync.structure import check_path
 

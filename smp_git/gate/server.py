@@ -11,7 +11,6 @@ from typing import Final
 
 from smp_git.erasure import graves
 from smp_git.erasure.rewrite import History, Rewriter
-from smp_git.errors import RefusedError
 from smp_git.format import yamlfile
 from smp_git.format.tombstones import Tombstones
 from smp_git.gate.gate import METADATA
@@ -21,7 +20,8 @@ from smp_git.git.ancestry import is_ancestor
 from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import EMPTY_TREE
-from smp_git.memory import CommitId
+from smp_git.model.errors import RefusedError
+from smp_git.model.memory import CommitId
 from smp_git.sync.inspection import inspect
 
 _NONE: Final = "0" * 40

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from smp_git.errors import InvalidError, shown
+from smp_git.model.errors import InvalidError, shown
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")

@@ -9,7 +9,7 @@ from typing import Final
 
 from smp_git.git.objects import Commit
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId
+from smp_git.model.memory import CommitId
 
 _LEFT: Final = 1
 _RIGHT: Final = 2

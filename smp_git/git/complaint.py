@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from smp_git.errors import (
+from smp_git.model.errors import (
     RemoteAuthError,
     RemoteNotFoundError,
     RemoteRefusedError,

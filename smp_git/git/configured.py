@@ -8,7 +8,8 @@ from typing import Final
 
 import pygit2
 
-from smp_git.errors import (
+from smp_git.git import command, disk
+from smp_git.model.errors import (
     AlreadyExistsError,
     FormatError,
     LockedError,
@@ -17,7 +18,6 @@ from smp_git.errors import (
     SyncError,
     shown,
 )
-from smp_git.git import command, disk
 
 _BARE: Final = """\
 [core]

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from smp_git.errors import SmpError, StorageError
+from smp_git.model.errors import SmpError, StorageError
 
 # File systems whose journal keeps the order of names: once the data of new files is out,
 # syncing the one renamed last commits what made them and their names as well.

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import LockedError
 from smp_git.git import disk
+from smp_git.model.errors import LockedError
 
 # Git takes an older file for one that was left behind.
 _STALE_SECONDS: Final = 12 * 60 * 60

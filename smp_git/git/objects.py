@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple, NewType
 
-from smp_git.errors import DamagedError
-from smp_git.memory import CommitId
+from smp_git.model.errors import DamagedError
+from smp_git.model.memory import CommitId
 
 ObjectId = NewType("ObjectId", str)
 

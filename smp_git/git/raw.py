@@ -9,8 +9,8 @@ from typing import Final
 import pygit2
 from pygit2.enums import ObjectType
 
-from smp_git.errors import DamagedError
 from smp_git.git.packfile import PackFile
+from smp_git.model.errors import DamagedError
 
 _TYPES: Final = {
     ObjectType.COMMIT: b"commit",

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 
 from smp_git.git import disk, packs, storage
 from smp_git.git.objects import Object, ObjectId
-from smp_git.memory import CommitId
+from smp_git.model.memory import CommitId
 
 # The file grows by this much at once, so that a record written into it needs no metadata.
 _CHUNK: Final = 256 << 10

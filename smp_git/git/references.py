@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError, LockedError
 from smp_git.git import disk
+from smp_git.model.errors import DamagedError, LockedError
 
 _ID = re.compile(r"[0-9a-f]{40}")
 _SYMBOLIC: Final = "ref: "

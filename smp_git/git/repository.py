@@ -12,14 +12,6 @@ from typing import Final, TypeVar
 import pygit2
 from pygit2.enums import ObjectType, Option, SortMode
 
-from smp_git.errors import (
-    DamagedError,
-    FormatError,
-    InvalidRevisionError,
-    LockedError,
-    SessionNotFoundError,
-    shown,
-)
 from smp_git.git import disk, gc, references, storage
 from smp_git.git.objects import (
     COMMIT,
@@ -40,7 +32,15 @@ from smp_git.git.redo import (
     loose_reference,
     standing,
 )
-from smp_git.memory import CommitId
+from smp_git.model.errors import (
+    DamagedError,
+    FormatError,
+    InvalidRevisionError,
+    LockedError,
+    SessionNotFoundError,
+    shown,
+)
+from smp_git.model.memory import CommitId
 
 # Older ones follow redirects with credentials and read out of bounds.
 _OLDEST_LIBGIT2: Final = (1, 9, 5)

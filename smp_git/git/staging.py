@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode
 
-from smp_git.errors import FormatError
 from smp_git.git import disk
 from smp_git.git.ancestry import newest_first
 from smp_git.git.indexfile import PlainIndex, cached_trees, is_whole, plain
 from smp_git.git.objects import Child, ObjectId
 from smp_git.git.repository import Repository
+from smp_git.model.errors import FormatError
 
 HELD: Final = "another Git process holds its index"
 _RECORD: Final = "index-tree"

@@ -12,7 +12,11 @@ from shlex import quote
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from smp_git.errors import (
+from smp_git.git import child, command, complaint, references
+from smp_git.git.address import Address, parse
+from smp_git.git.child import Done, Leash, Watch
+from smp_git.git.references import TRAVELLING
+from smp_git.model.errors import (
     InvalidError,
     RemoteNotFoundError,
     RemoteUnreachableError,
@@ -21,10 +25,6 @@ from smp_git.errors import (
     UntrustedError,
     shown,
 )
-from smp_git.git import child, command, complaint, references
-from smp_git.git.address import Address, parse
-from smp_git.git.child import Done, Leash, Watch
-from smp_git.git.references import TRAVELLING
 
 # What a child may know of its surroundings, unless Git's own helpers may be used.
 _PASSED: Final = (

@@ -16,10 +16,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
-from smp_git.memory import (
+from smp_git.model.errors import InvalidError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
     KINDS,

@@ -9,10 +9,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
-from smp_git.memory import (
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import (
     COMMENTS,
     CONTESTED,
     MAX_FILE_BYTES,
@@ -23,8 +23,8 @@ from smp_git.memory import (
     says_same,
     title_of,
 )
+from smp_git.model.times import format_time
 from smp_git.origins import is_alike, stamp
-from smp_git.when import format_time
 
 _T = TypeVar("_T")
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.format import tombstones as graves
-from smp_git.format.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
 from smp_git.git.repository import Repository
-from smp_git.memory import KINDS, CommitId
 from smp_git.merging import memories, metadata
 from smp_git.merging.memories import Conflict, Stamp, Version
+from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
+from smp_git.model.memory import KINDS, CommitId
 from smp_git.origins import WHOLE, Origin, is_alike, origins, stamp
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import dialect, yamlfile
-from smp_git.memory import COMMENTS, Value, is_same
 from smp_git.merging.memories import Conflict
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.memory import COMMENTS, Value, is_same
 
 _FILE: Final = "metadata.yaml"
 # Mappings whose keys are decided one by one.

@@ -10,16 +10,16 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple, overload
 
-from smp_git.decay import Decayed, importance
-from smp_git.errors import InvalidFileError
-from smp_git.format.ids import parse_id
-from smp_git.memory import KINDS, Memory, MemoryId, Value
+from smp_git.model.decay import Decayed, importance
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import KINDS, Memory, MemoryId, Value
+from smp_git.model.times import format_time
 from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
 from smp_git.query.conditions import Condition, comparable
 from smp_git.query.ranking import Ranking, Scale, membership
 from smp_git.query.request import Aggregation, Order, Query
 from smp_git.snapshot import Snapshot
-from smp_git.when import format_time
 
 # Words longer than this are in the memory's file only, not in the index.
 _INDEXED_LENGTH: Final = 64

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
-from smp_git.errors import InvalidError
-from smp_git.format.ids import parse_id
 from smp_git.format.lines import Entry, read_lines
-from smp_git.memory import KINDS, MemoryId
+from smp_git.model.errors import InvalidError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import KINDS, MemoryId
 from smp_git.snapshot import Snapshot
 
 # Fewer arrivals than this are put in one by one.

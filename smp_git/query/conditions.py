@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from smp_git.errors import InvalidError, InvalidQueryError, shown
-from smp_git.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
-from smp_git.redact.bounded import Bounded
-from smp_git.when import parse_time
+from smp_git.model.errors import InvalidError, InvalidQueryError, shown
+from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
+from smp_git.model.regexes import Bounded
+from smp_git.model.times import parse_time
 
 Test = Callable[[object], bool]
 

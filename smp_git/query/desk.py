@@ -11,9 +11,10 @@ from time import sleep
 from typing import NamedTuple
 
 from smp_git.access import Access, Accesses
-from smp_git.errors import DamagedError, InvalidQueryError
-from smp_git.format.ids import parse_path
-from smp_git.memory import KINDS, CommitId, MemoryId
+from smp_git.model.errors import DamagedError, InvalidQueryError
+from smp_git.model.ids import parse_path
+from smp_git.model.memory import KINDS, CommitId, MemoryId
+from smp_git.model.scales import scales
 from smp_git.query import overview, shelf
 from smp_git.query.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
 from smp_git.query.catalogue import Catalogue, Row
@@ -21,7 +22,6 @@ from smp_git.query.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.query.shelf import SHELF
-from smp_git.scales import scales
 from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 

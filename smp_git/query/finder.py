@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidFileError
-from smp_git.format.ids import parse_id
-from smp_git.memory import CONTESTED, CommitId, Memory, Value
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
 from smp_git.query.answer import Allowed, Found
 from smp_git.search import Document, SearchCache, find_encoder, snippet
 from smp_git.snapshot import Snapshot

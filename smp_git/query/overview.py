@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from smp_git.errors import InvalidQueryError
 from smp_git.format.lines import Entry
-from smp_git.memory import KINDS, MemoryId
+from smp_git.model.errors import InvalidQueryError
+from smp_git.model.memory import KINDS, MemoryId
 from smp_git.query.catalogue import Catalogue, Row
 
 _SHOWN_IDS = 20

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.access import Access
-from smp_git.decay import Decayed, Facts, Preset, importance, priority
+from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
+from smp_git.model.relevance import (
+    Scored,
+    Weights,
+    access_score,
+    product_relevance,
+    recency_boost,
+    relevance,
+    time_score,
+)
 from smp_git.query.catalogue import (
     Catalogue,
     Group,
@@ -19,15 +28,6 @@ from smp_git.query.catalogue import (
     group_of,
     place_of,
     slots_of,
-)
-from smp_git.relevance import (
-    Scored,
-    Weights,
-    access_score,
-    product_relevance,
-    recency_boost,
-    relevance,
-    time_score,
 )
 
 # More than sums in another order differ by.

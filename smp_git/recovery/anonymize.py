@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from smp_git.format import document
-from smp_git.format.ids import parse_id
-from smp_git.memory import Link, Memory, Value, agent_name, check_fields, title_of
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
+from smp_git.model.secrets.redaction import redact
 from smp_git.recovery.sessions import SessionReceipt
-from smp_git.redact.redaction import redact
 
 REMOVED: Final = "[REMOVED]"
 # Fields that say who somebody is, and those that only point to other memories.

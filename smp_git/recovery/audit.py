@@ -12,7 +12,7 @@ from typing import Final
 
 from smp_git.git import disk
 from smp_git.git.disk import reporting
-from smp_git.when import format_time
+from smp_git.model.times import format_time
 
 FILE: Final = "audit.jsonl"
 

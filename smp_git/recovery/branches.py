@@ -8,12 +8,12 @@ from datetime import datetime
 
 from smp_git.erasure import journal
 from smp_git.erasure.erase import Version
-from smp_git.errors import NotFoundError, RefusedError
-from smp_git.format.ids import parse_path
 from smp_git.format.life import life_of
 from smp_git.git import references
 from smp_git.git.ancestry import only_in
-from smp_git.memory import CommitId, MemoryId
+from smp_git.model.errors import NotFoundError, RefusedError
+from smp_git.model.ids import parse_path
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.recovery.deletion import items_of
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smp_git.errors import DamagedError
-from smp_git.lives import FIRST, PURGED, REDACTED, Lives
+from smp_git.model.errors import DamagedError
+from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
 from smp_git.recovery.record import Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site

@@ -8,17 +8,17 @@ from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Version, erase
 from smp_git.erasure.proof import verify
-from smp_git.errors import DamagedError, InvalidFileError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
-from smp_git.memory import MemoryId
+from smp_git.model.errors import DamagedError, InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
 from smp_git.recovery import receipts
 from smp_git.recovery.record import Item, Record, type_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import BACKUP, new_deletion, way_out
 from smp_git.recovery.verification import tell
-from smp_git.when import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

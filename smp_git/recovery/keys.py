@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import DamagedError, RefusedError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
+from smp_git.model.errors import DamagedError, RefusedError
 
 KEY_BYTES: Final = 32
 # Where a project has its store, and a home its data.

@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 from smp_git.erasure import proof
 from smp_git.erasure.erase import erase
 from smp_git.erasure.proof import Proof
-from smp_git.errors import InvalidError, MemoryNotFoundError, RefusedError
-from smp_git.format.ids import parse_id
-from smp_git.memory import MemoryId, aware
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import MemoryId, aware
+from smp_git.model.times import parse_duration, parse_time
 from smp_git.recovery.deletion import check_droppable, copies_of, drop_copies
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.site import Site
 from smp_git.recovery.trash import Damaged, new_deletion
 from smp_git.recovery.verification import tell
-from smp_git.when import parse_duration, parse_time
 
 _DUE: Final = "deadline passed"
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import DamagedError, NotFoundError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
+from smp_git.model.errors import DamagedError, NotFoundError
 
 FILE: Final = "receipt.json"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Self
 
-from smp_git.errors import DamagedError
 from smp_git.format import dialect, yamlfile
-from smp_git.format.ids import parse_id
-from smp_git.lives import FIRST, of_generation
-from smp_git.memory import MemoryId, Value
-from smp_git.when import format_time, parse_time
+from smp_git.model.errors import DamagedError
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import FIRST, of_generation
+from smp_git.model.memory import MemoryId, Value
+from smp_git.model.times import format_time, parse_time
 
 FILE: Final = "record.yaml"
 # The action of a branch that was dropped: its memories may stand on another.

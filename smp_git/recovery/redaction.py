@@ -11,10 +11,10 @@ from typing import Final
 
 from smp_git.erasure.erase import Receipt, Version, erase
 from smp_git.erasure.plan import make_plan
-from smp_git.errors import InvalidError, InvalidRevisionError
-from smp_git.format.ids import parse_id, parse_path
 from smp_git.git.objects import ObjectId
-from smp_git.memory import CommitId, MemoryId, check_text
+from smp_git.model.errors import InvalidError, InvalidRevisionError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.recovery import copies, receipts, traces
 from smp_git.recovery.cleared import holds
 from smp_git.recovery.deletion import check_droppable, keep

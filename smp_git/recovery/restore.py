@@ -7,29 +7,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from smp_git import lives
-from smp_git.errors import (
+from smp_git.format import document, tombstones
+from smp_git.format.life import life_of
+from smp_git.format.tombstones import Tombstones
+from smp_git.merging import memories
+from smp_git.merging.memories import Stamp
+from smp_git.model import lives
+from smp_git.model.errors import (
     AlreadyExistsError,
     DamagedError,
     InvalidFileError,
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.format import document, tombstones
-from smp_git.format.ids import parse_id
-from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
-from smp_git.lives import Edge, Lives
-from smp_git.memory import CommitId, MemoryId
-from smp_git.merging import memories
-from smp_git.merging.memories import Stamp
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import Edge, Lives
+from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.times import format_time
 from smp_git.origins import stamp
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.stage import Stage
 from smp_git.transaction import Work
-from smp_git.when import format_time
 
 # One restoration at a time; the next one waits until the record of the one before is written.
 _PATIENCE_SECONDS: Final = 60.0

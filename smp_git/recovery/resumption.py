@@ -8,7 +8,7 @@ from typing import Final
 
 from smp_git.erasure.erase import Receipt, Version, resume
 from smp_git.erasure.journal import Journal
-from smp_git.format.ids import parse_id
+from smp_git.model.ids import parse_id
 from smp_git.recovery import copies, receipts
 from smp_git.recovery.arrival import REASON
 from smp_git.recovery.deletion import drop_copies

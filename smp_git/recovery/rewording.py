@@ -8,21 +8,21 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
-from smp_git import lives
 from smp_git.erasure.erase import Version
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.publish import Brought
-from smp_git.errors import InvalidFileError, RefusedError
 from smp_git.format import document
-from smp_git.format.ids import parse_id, parse_path
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS
-from smp_git.lives import DELETED, REDACT, REDACTED, Edge, Lives
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.sayings import History
+from smp_git.model import lives
+from smp_git.model.errors import InvalidFileError, RefusedError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.origins import stamp
 from smp_git.recovery import copies
 from smp_git.recovery.cleared import agent_without, cleared, file_of

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError, RefusedError
-from smp_git.lives import of_generation
-from smp_git.memory import MemoryId
-from smp_git.when import format_time, parse_time
+from smp_git.model.errors import DamagedError, RefusedError
+from smp_git.model.lives import of_generation
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time, parse_time
 
 ALGORITHM: Final = "chacha20-poly1305"
 # The first form did not bind the deadline.

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from smp_git.errors import InvalidError, InvalidFileError, MemoryNotFoundError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
 from smp_git.format.lines import Entry
-from smp_git.memory import MemoryId, agent_name, check_tags, kind_named
+from smp_git.model.errors import InvalidError, InvalidFileError, MemoryNotFoundError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import MemoryId, agent_name, check_tags, kind_named
 from smp_git.snapshot import Snapshot
 
 

@@ -13,25 +13,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import (
+from smp_git.format import yamlfile
+from smp_git.git import disk
+from smp_git.git.disk import reporting
+from smp_git.local import Local
+from smp_git.lock import locked
+from smp_git.model.errors import (
     AlreadyExistsError,
     LockedError,
     RefusedError,
     SessionNotFoundError,
     SmpError,
 )
-from smp_git.format import yamlfile
-from smp_git.git import disk
-from smp_git.git.disk import reporting
-from smp_git.local import Local
-from smp_git.lock import locked
-from smp_git.memory import MemoryId
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
 from smp_git.recovery import audit, keys, receipts
 from smp_git.recovery import record as records
 from smp_git.recovery.record import Item, Record
 from smp_git.recovery.trash import DELETED, new_deletion
 from smp_git.settings import Settings
-from smp_git.when import format_time
 
 FOLDER: Final = "session"
 _ACTION: Final = "delete_session"

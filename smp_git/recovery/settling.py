@@ -7,12 +7,12 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from smp_git.errors import LockedError
 from smp_git.format import messages
 from smp_git.git.objects import Commit
-from smp_git.lives import FIRST, RESTORE
 from smp_git.local import OURS
-from smp_git.memory import MemoryId
+from smp_git.model.errors import LockedError
+from smp_git.model.lives import FIRST, RESTORE
+from smp_git.model.memory import MemoryId
 from smp_git.recovery import audit
 from smp_git.recovery.record import DROPPED, Item, Record
 from smp_git.recovery.site import Site

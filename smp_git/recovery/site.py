@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.erasure.graves import effective
-from smp_git.errors import InvalidError
 from smp_git.format.tombstones import Tombstones
 from smp_git.lock import locked
-from smp_git.memory import check_text
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import check_text
+from smp_git.model.secrets.rules import Rules
 from smp_git.recovery import audit
 from smp_git.recovery.trash import Trash
-from smp_git.redact.rules import Rules
 from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
 

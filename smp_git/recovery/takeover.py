@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from smp_git.errors import AlreadyExistsError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
-from smp_git.memory import Memory
+from smp_git.model.errors import AlreadyExistsError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import Memory
 from smp_git.stage import Stage
 from smp_git.transaction import Writer
 

@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from smp_git.errors import DamagedError, SmpError
 from smp_git.git import disk
 from smp_git.git.disk import reporting
-from smp_git.memory import MemoryId
+from smp_git.model.errors import DamagedError, SmpError
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
 from smp_git.recovery import receipts, seal
 from smp_git.recovery import record as records
 from smp_git.recovery.keys import Keys
 from smp_git.recovery.record import Item, Record
 from smp_git.recovery.seal import Bound, Kept
-from smp_git.when import format_time
 
 DELETED: Final = "deleted"
 BACKUP: Final = "backup.tar.gz.sealed"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, TypeVar
 
-from smp_git.errors import InvalidError
-from smp_git.memory import Value
-from smp_git.redact.bounded import Bounded
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import Value
+from smp_git.model.regexes import Bounded
 
 # All searches of one redaction together; a pattern that backtracks is stopped.
 _SECONDS: Final = 5.0

@@ -11,7 +11,7 @@ from smp_git.git import references
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, read_tree
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId
+from smp_git.model.memory import CommitId
 
 
 class Arrived(NamedTuple):

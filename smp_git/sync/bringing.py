@@ -8,14 +8,14 @@ from smp_git.erasure import carry
 from smp_git.erasure.generations import renames
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import History, Made, Rewriter
-from smp_git.errors import ConflictError
 from smp_git.format import tombstones
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import packs, references, storage
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
-from smp_git.memory import CommitId
+from smp_git.model.errors import ConflictError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import PageCache, Reader, Snapshot
 from smp_git.sync.arrived import Arrived
 from smp_git.sync.heads import Files, Meeting, meet

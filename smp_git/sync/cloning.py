@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from smp_git.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.address import parse
@@ -17,7 +16,8 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.local import Identity, Local, new_tag
-from smp_git.memory import CommitId
+from smp_git.model.errors import AlreadyExistsError, RemoteNotFoundError
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync import odd, remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed

@@ -11,14 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.erasure import journal
-from smp_git.errors import (
-    ConflictError,
-    DamagedError,
-    RefusedError,
-    RemoteRefusedError,
-    SyncError,
-    UnfoundedError,
-)
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
 from smp_git.git.repository import MAIN, is_shallow
@@ -26,7 +18,15 @@ from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
 from smp_git.local import is_products
 from smp_git.lock import locked
-from smp_git.memory import CommitId
+from smp_git.model.errors import (
+    ConflictError,
+    DamagedError,
+    RefusedError,
+    RemoteRefusedError,
+    SyncError,
+    UnfoundedError,
+)
+from smp_git.model.memory import CommitId
 from smp_git.origins import replica_of
 from smp_git.recovery.site import Site
 from smp_git.snapshot import Reader

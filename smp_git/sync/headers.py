@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from smp_git.errors import UntrustedError
+from smp_git.model.errors import UntrustedError
 
 # A commit of a hundred memories has a line and a trailer for each.
 LARGEST: Final = 1 << 20

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from smp_git.format.ids import parse_id
 from smp_git.format.life import life_of
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.lives import Lives
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging import memories
 from smp_git.merging.meeting import Met, is_ended, met
 from smp_git.merging.memories import Version
 from smp_git.merging.sayings import History, Said
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import Lives
+from smp_git.model.memory import CommitId, MemoryId
 
 OURS: Final = "ours"
 THEIRS: Final = "theirs"

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 from smp_git.erasure.graves import effective
 from smp_git.erasure.moves import Move
 from smp_git.erasure.rewrite import Rewriter
-from smp_git.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import Conflict
+from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.origins import replica_of
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from smp_git.errors import RefusedError
 from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
-from smp_git.memory import CommitId
+from smp_git.model.errors import RefusedError
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync.names import HEADS, branch_of, rescue, tracking
 from smp_git.sync.state import Seen

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError, UntrustedError, shown
 from smp_git.git import transport
 from smp_git.git.objects import COMMIT
 from smp_git.git.repository import Repository
 from smp_git.git.transport import Access as Way
+from smp_git.model.errors import DamagedError, UntrustedError, shown
 from smp_git.sync import headers
 from smp_git.sync.inspection import Inspection
 from smp_git.sync.names import HEADS, TAGS, is_fit

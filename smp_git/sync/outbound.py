@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from smp_git.errors import RefusedError, UntrustedError
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
 from smp_git.git.transport import Update
 from smp_git.local import OURS
-from smp_git.memory import CommitId
+from smp_git.model.errors import RefusedError, UntrustedError
+from smp_git.model.memory import CommitId
 from smp_git.snapshot import Reader
 from smp_git.sync import odd
 from smp_git.sync.inspection import inspect

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Final, Self
 
 from smp_git import incoming
-from smp_git.errors import StorageError, UntrustedError
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.address import unfit
 from smp_git.git.objects import Object
@@ -23,6 +22,7 @@ from smp_git.git.references import TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.git.storage import Written
 from smp_git.git.transport import Access, Limits, fetch
+from smp_git.model.errors import StorageError, UntrustedError
 
 _CONFIG: Final = """\
 [core]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.git import configured
 from smp_git.git.address import Address, parse, unusable
 from smp_git.git.transport import Access, Limits
+from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.settings import Settings
 
 ORIGIN: Final = "origin"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import Conflict
+from smp_git.model.memory import CommitId, MemoryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.git import disk
+from smp_git.model.times import format_time
 from smp_git.sync import turns
-from smp_git.when import format_time
 
 _NAME: Final = "remotes.json"
 

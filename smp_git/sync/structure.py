@@ -12,13 +12,13 @@ from itertools import accumulate, chain
 from operator import lt
 from typing import Final, NamedTuple
 
-from smp_git.errors import DamagedError, UntrustedError, shown
-from smp_git.format.ids import INDEX, is_page, parse_path
 from smp_git.git import layout
 from smp_git.git.alike import common, common_end
 from smp_git.git.objects import BLOB, TREE, object_id
 from smp_git.git.raw import Objects
-from smp_git.memory import KINDS, MAX_FILE_BYTES
+from smp_git.model.errors import DamagedError, UntrustedError, shown
+from smp_git.model.ids import INDEX, is_page, parse_path
+from smp_git.model.memory import KINDS, MAX_FILE_BYTES
 
 FOLDER: Final = b"40000"
 FILE: Final = b"100644"

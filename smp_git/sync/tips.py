@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from smp_git.errors import InvalidFileError, UntrustedError, shown
 from smp_git.format import lines, tombstones, yamlfile
-from smp_git.format.ids import INDEX, Id, parse_path
 from smp_git.format.tombstones import FORMAT, RULE, Tombstones
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.index import line_of
-from smp_git.memory import KINDS, MemoryId, Value
+from smp_git.model.errors import InvalidFileError, UntrustedError, shown
+from smp_git.model.ids import INDEX, Id, parse_path
+from smp_git.model.memory import KINDS, MemoryId, Value
 from smp_git.sync.structure import (
     FOLDER,
     METADATA,

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from smp_git.errors import SmpError
 from smp_git.git import transport
 from smp_git.git.references import TRAVELLING, WAITING
 from smp_git.git.transport import Access, Update
 from smp_git.local import new_tag
+from smp_git.model.errors import SmpError
 from smp_git.snapshot import Reader
 from smp_git.sync.remotes import Remote
 

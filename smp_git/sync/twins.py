@@ -14,17 +14,17 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from smp_git.erasure.moves import Move, moved_id
-from smp_git.errors import InvalidFileError
 from smp_git.format import document
-from smp_git.format.ids import Id, parse_path
 from smp_git.format.tombstones import Tombstones
 from smp_git.git import command
 from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN
 from smp_git.git.repository import MAIN, Repository
-from smp_git.lives import FIRST
-from smp_git.memory import KINDS, CommitId
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import Id, parse_path
+from smp_git.model.lives import FIRST
+from smp_git.model.memory import KINDS, CommitId
 
 
 class Parting(NamedTuple):

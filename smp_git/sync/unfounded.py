@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from smp_git.errors import UnfoundedError
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
-from smp_git.lives import REDACT, generation
-from smp_git.memory import CommitId
 from smp_git.merging.meeting import is_ended
 from smp_git.merging.sayings import History
+from smp_git.model.errors import UnfoundedError
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import REDACT, generation
+from smp_git.model.memory import CommitId
 from smp_git.sync.inspection import Inspected
 
 _WAY_OUT: Final = "smp sync --accept makes the remote as this replica is"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import LockedError
 from smp_git.git import references
+from smp_git.model.errors import LockedError
 from tests.concurrency.writers import assert_sound, beside
 from tests.support import git
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import LockedError, StorageError
+from smp_git.model.errors import LockedError, StorageError
 from tests.concurrency.writers import COMMAND, LIBRARY, assert_clean, assert_sound, writing
 from tests.support import git
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Memory, Store
-from smp_git.errors import SmpError, StorageError
 from smp_git.git import disk
+from smp_git.model.errors import SmpError, StorageError
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import assert_ready, state
 from tests.crash.disks import mounted, run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
-from smp_git.errors import LockedError
+from smp_git.model.errors import LockedError
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import (
     AHEAD,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import StorageError
 from smp_git.git import disk, redo
 from smp_git.git.redo import Record, Redo
+from smp_git.model.errors import StorageError
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import ended, two
 from tests.support import git

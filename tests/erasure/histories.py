@@ -14,8 +14,8 @@ from smp_git.erasure import pages
 from smp_git.erasure.pages import Entry
 from smp_git.erasure.rewrite import History, raw_commit, rewrite
 from smp_git.format.tombstones import Tombstones
-from smp_git.lives import FIRST, Edge, Lives, generation
-from smp_git.memory import MemoryId
+from smp_git.model.lives import FIRST, Edge, Lives, generation
+from smp_git.model.memory import MemoryId
 from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")

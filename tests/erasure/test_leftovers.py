@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, incoming, lives
+from smp_git import Session, incoming
 from smp_git.erasure.erase import Version, erase
 from smp_git.erasure.proof import verify
-from smp_git.errors import LockedError, RefusedError
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstone, Tombstones
+from smp_git.model import lives
+from smp_git.model.errors import LockedError, RefusedError
+from smp_git.model.ids import parse_id
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted

@@ -16,7 +16,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.erasure import erase as erasing
 from smp_git.erasure.erase import erase
-from smp_git.errors import LockedError
+from smp_git.model.errors import LockedError
 from tests.conftest import Clock
 from tests.support import ROOT, gc_at_work, git
 

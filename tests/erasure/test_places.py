@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store, lives
+from smp_git import Session, Store
 from smp_git.erasure.erase import erase
 from smp_git.erasure.proof import verify
-from smp_git.errors import MemoryNotFoundError, RefusedError
 from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.model import lives
+from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import SENTINEL, deleted
 from tests.independent_scan import scan

@@ -19,7 +19,7 @@ from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.phrases import phrases_of, words
 from smp_git.format.tombstones import Tombstones
-from smp_git.memory import MemoryId
+from smp_git.model.memory import MemoryId
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words

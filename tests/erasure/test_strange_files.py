@@ -26,7 +26,7 @@ DELETE = """
 import json, os, sys, tempfile
 from pathlib import Path
 from smp_git import Store
-from smp_git.errors import SmpError
+from smp_git.model.errors import SmpError
 
 if sys.argv[2] == "as nobody" and os.geteuid() == 0:
     with tempfile.TemporaryDirectory() as place, Store.init(place).create_session("warm") as warm:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.errors import AlreadyExistsError, RefusedError, SmpError
+from smp_git.model.errors import AlreadyExistsError, RefusedError, SmpError
 from tests import independent_scan
 from tests.lives.meeting import Meeting, X, Y, reachable
 from tests.support import git

@@ -11,12 +11,12 @@ from typing import Any
 from smp_git import Session
 from smp_git.assembly import assemble
 from smp_git.format import document
-from smp_git.format.ids import is_index, parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.objects import COMMIT, Object, Signature, write_commit
-from smp_git.lives import FIRST
-from smp_git.memory import CommitId, Memory, Value, check_fields, title_of
 from smp_git.merging.merge import Merged, merge
+from smp_git.model.ids import is_index, parse_id
+from smp_git.model.lives import FIRST
+from smp_git.model.memory import CommitId, Memory, Value, check_fields, title_of
 from smp_git.snapshot import Reader
 
 EPOCH = datetime(2026, 1, 11, 14, 30, tzinfo=UTC)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from smp_git import Store
 from smp_git.format import document
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
-from smp_git.lives import DELETED, FIRST, PURGED, REDACT, REDACTED, RESTORE, Edge, Lives
-from smp_git.memory import CommitId, Memory, MemoryId, is_same
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import DELETED, FIRST, PURGED, REDACT, REDACTED, RESTORE, Edge, Lives
+from smp_git.model.memory import CommitId, Memory, MemoryId, is_same
 from tests.merging.histories import History, changed, memory
 from tests.support import git
 

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from smp_git.format import document
-from smp_git.memory import Memory, Value, says_same
 from smp_git.merging.masking import (
     MASK,
     NONE,
@@ -22,6 +21,7 @@ from smp_git.merging.masking import (
     words_of_memory,
     words_of_value,
 )
+from smp_git.model.memory import Memory, Value, says_same
 from tests import strategies
 from tests.merging.histories import memory
 

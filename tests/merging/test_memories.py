@@ -9,9 +9,9 @@ import pytest
 from smp_git import Session
 from smp_git.format import document, tombstones
 from smp_git.format.tombstones import Tombstones
-from smp_git.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
-from smp_git.memory import CommitId, MemoryId
 from smp_git.merging.merge import is_ancestor, merge_bases
+from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
+from smp_git.model.memory import CommitId, MemoryId
 from tests.merging.histories import History, changed, memory
 
 

@@ -14,9 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import dialect, document, lines, messages, yamlfile
-from smp_git.format.ids import Id, parse_id, parse_path
 from smp_git.format.messages import TITLED, Touch
 from smp_git.git.objects import (
     BLOB,
@@ -33,7 +31,9 @@ from smp_git.git.objects import (
 )
 from smp_git.git.storage import Written, store
 from smp_git.index import row_of
-from smp_git.memory import CommitId, Memory, check_fields, is_same, says_same, title_of
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import Id, parse_id, parse_path
+from smp_git.model.memory import CommitId, Memory, check_fields, is_same, says_same, title_of
 from tests import strategies
 from tests.support import git, git_input
 

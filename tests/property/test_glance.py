@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import document, glance
-from smp_git.format.ids import parse_id
 from smp_git.index import line_of, row_of
-from smp_git.memory import Memory
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import Memory
 from tests import strategies
 
 # What people and other programs do to a file, and what its writers must never do.

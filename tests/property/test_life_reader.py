@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smp_git.errors import InvalidFileError
 from smp_git.format import document
-from smp_git.format.ids import parse_id
 from smp_git.format.life import life_of
-from smp_git.memory import Memory
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import Memory
 from tests import strategies
 
 DEC = parse_id("DEC-0001").path

@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 )
 
 from smp_git import Memory, Session, Store
-from smp_git.errors import MemoryNotFoundError, RefusedError
-from smp_git.format.ids import parse_id
-from smp_git.memory import is_same
+from smp_git.model.errors import MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import is_same
 from tests import strategies
 from tests.conftest import Clock
 from tests.support import git

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git import lives
-from smp_git.errors import InvalidFileError
 from smp_git.format import tombstones
-from smp_git.format.ids import parse_id
 from smp_git.format.tombstones import Tombstone, Tombstones, ids_of, read, tombstone, write
-from smp_git.lives import DELETED, FIRST, JOIN, NOTHING, PURGED, REDACT, RESTORE, Edge, Lives
+from smp_git.model import lives
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
+from smp_git.model.lives import DELETED, FIRST, JOIN, NOTHING, PURGED, REDACT, RESTORE, Edge, Lives
 from tests.some_lives import POOL, anything, flags
 
 PLAIN = Lives({FIRST: (DELETED,)})

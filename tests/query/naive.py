@@ -10,11 +10,11 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from smp_git.decay import PRESETS, Facts, priority
 from smp_git.format import document
-from smp_git.format.ids import parse_id, parse_path
-from smp_git.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, Memory
-from smp_git.when import format_time, parse_time
+from smp_git.model.decay import PRESETS, Facts, priority
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, Memory
+from smp_git.model.times import format_time, parse_time
 
 _IMPORTANCE = {"decision": 1.0, "finding": 0.8, "preference": 0.7}
 Found = tuple[list[str], int, dict[str, object], list[float]]

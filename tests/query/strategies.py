@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from smp_git import Session
-from smp_git.errors import InvalidQueryError
-from smp_git.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES
+from smp_git.model.errors import InvalidQueryError
+from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES
 from smp_git.query.conditions import OPERATORS
 from smp_git.query.request import COUNTED, MEASURED, MEASURES, SORTABLE, from_specification
 

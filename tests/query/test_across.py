@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
-from smp_git.errors import InvalidQueryError
+from smp_git.model.errors import InvalidQueryError
 from smp_git.query.request import QueryParts
 from tests.conftest import Clock
 

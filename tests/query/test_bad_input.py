@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from smp_git import Session
 from smp_git.cli.program import app
-from smp_git.errors import InvalidQueryError
-from smp_git.memory import KINDS
+from smp_git.model.errors import InvalidQueryError
+from smp_git.model.memory import KINDS
 from smp_git.query import conditions
 from smp_git.query.request import PARTS, from_specification
 from tests.conftest import Clock

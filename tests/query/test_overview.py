@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from smp_git import Session
-from smp_git.errors import InvalidQueryError
+from smp_git.model.errors import InvalidQueryError
 
 
 def test_topics_count_their_subtrees(shop: Session) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.errors import DamagedError
-from smp_git.memory import MemoryId
+from smp_git.model.errors import DamagedError
+from smp_git.model.memory import MemoryId
 from smp_git.recovery import record as records
 from smp_git.recovery.record import Item, Record
 from smp_git.recovery.seal import Bound, Kept, opened, packed, sealed, unpacked

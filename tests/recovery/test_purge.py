@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
 from tests.conftest import Clock
 from tests.recovery.conftest import SENTINEL
 from tests.recovery.support import everything

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import (
+from smp_git.model.errors import (
     AlreadyExistsError,
     DamagedError,
     InvalidError,
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.lives import is_life
+from smp_git.model.lives import is_life
 from tests.conftest import Clock
 from tests.recovery.conftest import SENTINEL
 from tests.recovery.support import everything

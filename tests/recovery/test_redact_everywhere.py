@@ -13,8 +13,8 @@ from time import perf_counter
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidError, RefusedError
-from smp_git.format.ids import parse_id
+from smp_git.model.errors import InvalidError, RefusedError
+from smp_git.model.ids import parse_id
 from tests.independent_scan import scan, unreachable
 from tests.support import git, smp
 

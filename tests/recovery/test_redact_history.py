@@ -7,8 +7,8 @@ import re
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidError, RefusedError
-from smp_git.lives import is_life
+from smp_git.model.errors import InvalidError, RefusedError
+from smp_git.model.lives import is_life
 from tests.recovery.support import everything
 from tests.recovery.test_recovery import keys_of
 from tests.support import git

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from smp_git.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.errors import InvalidError, MemoryNotFoundError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from smp_git.redact import compile_user_pattern, redact
+from smp_git.model.secrets import compile_user_pattern, redact
 from tests.redact.hostile import UNITS, repeated, seconds
 
 ACCEPTED = [

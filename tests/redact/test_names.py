@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidError
+from smp_git.model.errors import InvalidError
 from smp_git.session import SessionTransaction
 from tests.redact.test_writing import TOKEN, stored
 

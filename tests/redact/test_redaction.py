@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.redact import PATTERNS, Found, compile_user_pattern, redact, redact_value
+from smp_git.model.secrets import PATTERNS, Found, compile_user_pattern, redact, redact_value
 from tests.redact.hostile import UNITS
 
 PASSWORD = "hun" + "ter2"

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from smp_git.redact import PATTERNS, Pattern, redact
+from smp_git.model.secrets import PATTERNS, Pattern, redact
 from tests.redact.hostile import UNITS, repeated, seconds
 
 PLAIN = "The quick brown fox jumps over the lazy dog, and 17 others look on: why? "

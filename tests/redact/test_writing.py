@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import InvalidError, RefusedError
+from smp_git.model.errors import InvalidError, RefusedError
 
 # In two parts, so that no file of this repository holds a whole token.
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

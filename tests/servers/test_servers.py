@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import RemoteAuthError, RemoteUnreachableError, SyncError
+from smp_git.model.errors import RemoteAuthError, RemoteUnreachableError, SyncError
 from tests.servers.conftest import Place
 from tests.servers.servers import HttpServer, SshServer
 from tests.support import git

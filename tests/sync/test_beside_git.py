@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.errors import DamagedError, RefusedError, UntrustedError
+from smp_git.model.errors import DamagedError, RefusedError, UntrustedError
 from tests import independent_scan
 from tests.support import git
 from tests.sync.support import Machine, head, sound, tree

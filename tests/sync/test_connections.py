@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smp_git.errors import RemoteRefusedError
+from smp_git.model.errors import RemoteRefusedError
 from tests.support import git
 from tests.sync.support import Machine, sound, tree
 

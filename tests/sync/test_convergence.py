@@ -25,13 +25,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from smp_git import Redaction, Session, Store
 from smp_git.erasure.graves import effective
-from smp_git.errors import (
+from smp_git.model.errors import (
     AlreadyExistsError,
     ConflictError,
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.format.ids import parse_path
+from smp_git.model.ids import parse_path
 from tests import independent_scan
 from tests.conftest import Clock
 from tests.support import git

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.errors import SyncError, UntrustedError
 from smp_git.git import command, packs, references
 from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
-from smp_git.memory import CommitId
+from smp_git.model.errors import SyncError, UntrustedError
+from smp_git.model.memory import CommitId
 from smp_git.sync.inspection import Inspected, Inspection, inspect
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.structure import Bounds

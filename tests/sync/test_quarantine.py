@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, incoming
-from smp_git.errors import RemoteNotFoundError
 from smp_git.git import command, layout
 from smp_git.git.packs import Packed
 from smp_git.git.transport import Access, Limits
+from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
 from smp_git.sync.inspection import inspect
 from smp_git.sync.quarantine import Quarantine
@@ -223,7 +223,7 @@ def test_folder_is_open_to_its_owner_only(own: Path) -> None:
 _MEASURED = """
 import os, resource, sys
 from pathlib import Path
-from smp_git.errors import SyncError
+from smp_git.model.errors import SyncError
 from smp_git.git import references
 from smp_git.git.transport import Access, Limits
 from smp_git.sync.inspection import inspect

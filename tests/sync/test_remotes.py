@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import (
+from smp_git.git import configured
+from smp_git.git.address import parse
+from smp_git.git.transport import Access, advertised
+from smp_git.local import FILES, Use, use_of
+from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
     LockedError,
     NotFoundError,
     RefusedError,
 )
-from smp_git.git import configured
-from smp_git.git.address import parse
-from smp_git.git.transport import Access, advertised
-from smp_git.local import FILES, Use, use_of
 from smp_git.sync import remotes
 from tests.support import git, unlisted
 from tests.sync.support import Machine

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smp_git.errors import UntrustedError
+from smp_git.model.errors import UntrustedError
 from smp_git.sync.structure import Folder
 
 Rows = list[tuple[bytes, bytes, bytes]]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import (
+from smp_git.merging import commit as joining
+from smp_git.model.errors import (
     AlreadyExistsError,
     ConflictError,
     InvalidError,
@@ -23,8 +24,7 @@ from smp_git.errors import (
     SyncError,
     UntrustedError,
 )
-from smp_git.lives import is_life
-from smp_git.merging import commit as joining
+from smp_git.model.lives import is_life
 from tests import independent_scan
 from tests.support import ROOT, git
 from tests.sync.support import Machine, head, hook, plain_files, sound, tree

@@ -27,7 +27,7 @@ _WORK = """
 import json, sys
 from pathlib import Path
 from smp_git import Store
-from smp_git.errors import ConflictError, RemoteUnreachableError
+from smp_git.model.errors import ConflictError, RemoteUnreachableError
 root, name, syncs = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 kept, gone, given_up = {}, [], 0
 with Store.open(root / name).session("shop") as session:
@@ -51,7 +51,7 @@ _CROWD = """
 import json, random, sys
 from pathlib import Path
 from smp_git import Store
-from smp_git.errors import ConflictError
+from smp_git.model.errors import ConflictError
 root, name, seed, turns = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 chance = random.Random(seed)
 kept, gone, given_up = {}, [], 0

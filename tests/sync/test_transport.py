@@ -19,7 +19,10 @@ from typing import Any
 
 import pytest
 
-from smp_git.errors import (
+from smp_git.git import child, complaint, configured
+from smp_git.git.child import Leash
+from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
+from smp_git.model.errors import (
     InvalidError,
     RemoteAuthError,
     RemoteNotFoundError,
@@ -28,9 +31,6 @@ from smp_git.errors import (
     SyncError,
     UntrustedError,
 )
-from smp_git.git import child, complaint, configured
-from smp_git.git.child import Leash
-from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
 from tests.support import ROOT, git, git_input
 from tests.sync.support import hook, plain_files
 

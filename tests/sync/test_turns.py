@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from smp_git.errors import ConflictError
 from smp_git.git.transport import EMPTY_TREE
+from smp_git.model.errors import ConflictError
 from smp_git.sync import exchange, turns
 from tests.support import ROOT, git
 from tests.sync.support import Machine, hook, sound, tree

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.errors import RefusedError, RemoteRefusedError
-from smp_git.memory import MemoryId
+from smp_git.model.errors import RefusedError, RemoteRefusedError
+from smp_git.model.memory import MemoryId
 from smp_git.recovery import audit
 from tests import independent_scan
 from tests.support import git

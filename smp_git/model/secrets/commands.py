@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from smp_git.redact.evidence import JUDGED, is_given, is_pair, is_told, looks_like_a_secret
-from smp_git.redact.pattern import Judgement, Pattern
+from smp_git.model.secrets.evidence import JUDGED, is_given, is_pair, is_told, looks_like_a_secret
+from smp_git.model.secrets.pattern import Judgement, Pattern
 
 _FLAGS: Final = re.VERBOSE | re.ASCII
 _ANY_CASE: Final = _FLAGS | re.IGNORECASE

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from smp_git.errors import InvalidError, shown
-from smp_git.redact.custom import compile_user_pattern
-from smp_git.redact.pattern import Pattern
-from smp_git.redact.patterns import PATTERNS
-from smp_git.redact.redaction import KIND, REPLACEMENT, Found, redact, redact_value
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.secrets.custom import compile_user_pattern
+from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.patterns import PATTERNS
+from smp_git.model.secrets.redaction import KIND, REPLACEMENT, Found, redact, redact_value
 
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from smp_git.decay import days_since
+from smp_git.model.decay import days_since
 
 _TIME_RATE_PER_HOUR: Final = 0.1
 _ACCESS_RATE_PER_HOUR: Final = 0.05

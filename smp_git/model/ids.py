@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from smp_git.errors import InvalidError, shown
-from smp_git.memory import KIND_ORDER, KINDS, Kind, MemoryId
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.memory import KIND_ORDER, KINDS, Kind, MemoryId
 
 PAGE_SIZE: Final = 100
 INDEX: Final = "index.yaml"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from smp_git.redact.assignment import (
+from smp_git.model.secrets.assignment import (
     ASSIGNMENT_FLAGS,
     Kind,
     assignment_source,
     assigns_a_secret,
     option_source,
 )
-from smp_git.redact.commands import COMMANDS
-from smp_git.redact.evidence import (
+from smp_git.model.secrets.commands import COMMANDS
+from smp_git.model.secrets.evidence import (
     MIN_SECRET,
     is_encoded,
     is_mixed,
@@ -21,10 +21,10 @@ from smp_git.redact.evidence import (
     passes_luhn,
     passes_mod_97,
 )
-from smp_git.redact.lazy import LazyRegex
-from smp_git.redact.pattern import Pattern
-from smp_git.redact.prose import PROSE
-from smp_git.redact.tokens import TOKENS
+from smp_git.model.secrets.lazy import LazyRegex
+from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.prose import PROSE
+from smp_git.model.secrets.tokens import TOKENS
 
 
 def _holds_a_key(match: re.Match[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 
-from smp_git.redact.lazy import LazyRegex
+from smp_git.model.secrets.lazy import LazyRegex
 
 # Evidence needs only the head of a value; without a bound hostile megabytes would
 # be judged once per test. The whole value is replaced.

@@ -12,8 +12,8 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Final, NamedTuple, NewType, TypeAlias
 
-from smp_git.errors import InvalidError, shown
-from smp_git.when import format_time
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.times import format_time
 
 MemoryId = NewType("MemoryId", str)
 CommitId = NewType("CommitId", str)

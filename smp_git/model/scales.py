@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from smp_git.decay import PRESETS, Preset
-from smp_git.errors import InvalidError, shown
-from smp_git.memory import Value
-from smp_git.relevance import Weights
+from smp_git.model.decay import PRESETS, Preset
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.memory import Value
+from smp_git.model.relevance import Weights
 
 
 class Scales(NamedTuple):

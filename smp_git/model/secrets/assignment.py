@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from smp_git.redact.evidence import (
+from smp_git.model.secrets.evidence import (
     JUDGED,
     looks_like_a_password,
     looks_like_a_secret,
     stands_out_of_prose,
 )
-from smp_git.redact.lazy import LazyRegex
+from smp_git.model.secrets.lazy import LazyRegex
 
 # A regex that starts with one of a few letters is searched several times faster than
 # one that ignores the case of its first letter, so that letter is written both ways

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from smp_git.redact.evidence import JUDGED, is_told, is_unmistakable
-from smp_git.redact.pattern import Pattern
+from smp_git.model.secrets.evidence import JUDGED, is_told, is_unmistakable
+from smp_git.model.secrets.pattern import Pattern
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 

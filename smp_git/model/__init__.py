@@ -1,0 +1,1 @@
+"""What a memory is and what is true of it; no input and no output."""
