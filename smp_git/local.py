@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from smp_git.format import tombstones
-from smp_git.format.tombstones import Tombstones
+from smp_git.format import records
+from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.git.objects import Signature
 from smp_git.git.storage import Written
@@ -159,14 +159,14 @@ class Local:
             return Tombstones()
         data = Path(path).read_bytes()
         if data != self._tombstones[0]:
-            self._tombstones = data, tombstones.read(data)
+            self._tombstones = data, records.read(data)
         return self._tombstones[1]
 
     def keep_tombstones(self, found: Tombstones) -> None:
         """Add to the local copy of the tombstones, on the medium."""
         known = self.tombstones()
         if not known.covers(found):
-            data = tombstones.write(known | found)
+            data = records.write(known | found)
             disk.replace_durably(self.folder / _TOMBSTONES, data, self.scratch(_TOMBSTONES))
 
     # Identity

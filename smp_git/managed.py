@@ -8,7 +8,7 @@ from typing import Final
 
 from smp_git.format import document
 from smp_git.format.life import KEY, OLD_KEY, life_of
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives

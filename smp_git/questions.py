@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from smp_git import history
 from smp_git.access import Accesses
+from smp_git.format.config import Settings
 from smp_git.model import times
 from smp_git.model.errors import (
     InvalidError,
@@ -17,7 +18,6 @@ from smp_git.model.errors import (
     InvalidRevisionError,
 )
 from smp_git.model.memory import MemoryId, agent_name, aware
-from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
 if TYPE_CHECKING:

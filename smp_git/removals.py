@@ -11,11 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from smp_git.format.config import Settings
 from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.model.memory import agent_name, aware, check_text
 from smp_git.model.times import parse_time
 from smp_git.session import Session
-from smp_git.settings import Settings
 
 # What deletes is loaded by what deletes: most programs only read and write.
 if TYPE_CHECKING:

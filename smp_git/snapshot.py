@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from smp_git import index
-from smp_git.format import document, tombstones
+from smp_git.format import document
+from smp_git.format import records as tombstones
 from smp_git.format.lines import Entry
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
 from smp_git.index import Page

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Unpack
 
-from smp_git import settings
 from smp_git.deletions import Home
-from smp_git.format import dialect, messages, tombstones
+from smp_git.format import config, dialect, messages, records
+from smp_git.format.config import FORMAT
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
@@ -35,7 +35,6 @@ from smp_git.model.errors import (
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.model.times import format_time
 from smp_git.session import Session
-from smp_git.settings import FORMAT
 from smp_git.sharing import GLOBAL, Sharing
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Store(Sharing):
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
         self.path = path
         self.clock = clock
-        self.settings = settings.load(path)
+        self.settings = config.load(path)
         self._asked: dict[str, Session] = {}
 
     def __repr__(self) -> str:
@@ -240,8 +239,8 @@ class Store(Sharing):
         metadata: dict[str, Value] = {
             "id": name,
             "uid": secrets.token_hex(16),
-            "format": tombstones.FORMAT,
-            "rule": tombstones.RULE,
+            "format": records.FORMAT,
+            "rule": records.RULE,
             "created_at": format_time(now),
             "replica": identity.tag,
         }

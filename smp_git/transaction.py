@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 from smp_git.assembly import Assembly, assemble
 from smp_git.assembly import Change as AssembledChange
 from smp_git.checkout import check_out
-from smp_git.format import dialect, messages, tombstones
+from smp_git.format import dialect, messages, records
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
@@ -432,7 +432,7 @@ if hasattr(os, "register_at_fork"):
 
 def _refuse_deleted(stage: Stage) -> None:
     """Raise RefusedError if a deleted memory would come back."""
-    known = stage.base.tombstones | tombstones.read(stage.files.get(tombstones.PATH) or b"")
+    known = stage.base.tombstones | records.read(stage.files.get(records.PATH) or b"")
     for path, data in stage.files.items() if known else ():
         place = parse_path(path) if data is not None else None
         if place is not None and data and known.is_dead(place.text, life_of(data, path)):

@@ -18,9 +18,10 @@ PACKAGE = ROOT / "smp_git"
 # its own here. A new one is given its place by adding it.
 LAYERS = (
     {"model"},
+    {"format"},
     {"search"},
-    {"format", "git"},
-    {"context", "index", "local", "lock", "origins", "settings"},
+    {"git"},
+    {"context", "index", "local", "lock", "origins"},
     {"incoming", "snapshot"},
     {"assembly", "history", "stage"},
     {"checkout", "reconcile", "revert"},
@@ -53,7 +54,7 @@ OWNERS = {
 # What the environment, the home and the working folder are is asked only here.
 LOOKS_AROUND = {
     "smp_git.store": "Store.open and Store.init, the doors",
-    "smp_git.settings": "a folder of keys may begin with ~",
+    "smp_git.format.config": "a folder of keys may begin with ~",
 }
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
@@ -66,7 +67,7 @@ LATE = {
     "smp_git.model.regexes",
     "smp_git.removals",
     "smp_git.session",
-    "smp_git.settings",
+    "smp_git.format.config",
     "smp_git.sharing",
     "smp_git.store",
     "smp_git.syncing",

@@ -12,13 +12,13 @@ from typing import Annotated, Final
 
 import typer
 
-from smp_git import settings
 from smp_git.cli.app import command, emit, folder, note
+from smp_git.format import config
+from smp_git.format.config import Settings
 from smp_git.gate.gate import Gate, opened
 from smp_git.git.layout import OWN
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import CommitId
-from smp_git.settings import Settings
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 
@@ -42,8 +42,8 @@ def _gate(place: Path) -> Gate:
 def _settings(session: Path) -> Settings:
     """Return the settings of the store that a session stands in, if it stands in one."""
     for place in (session.parent.parent, session.parent):
-        if (place / "active").is_dir() and (place / settings.CONFIG).is_file():
-            return settings.load(place)
+        if (place / "active").is_dir() and (place / config.CONFIG).is_file():
+            return config.load(place)
     return Settings()
 
 

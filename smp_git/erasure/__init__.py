@@ -12,7 +12,7 @@ The only part of the program that rewrites history or deletes objects. Its doors
     `rewrite(history, tombstones)`: the pure function.
 `smp_git.erasure.proof`
     `verify(reader, tombstones, versions=()) -> Proof`: the scan, at any time.
-`smp_git.format.tombstones`
+`smp_git.format.records`
     `Tombstone`, `Tombstones`: what was deleted, merged by maximum.
 `smp_git.erasure.graves`
     `effective(reader) -> Tombstones`: the union over all references and the local copy.

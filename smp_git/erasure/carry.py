@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from smp_git.assembly import Assembly, assemble
 from smp_git.format import messages
 from smp_git.format.messages import Touch
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.local import product_signs
 from smp_git.model.ids import parse_path

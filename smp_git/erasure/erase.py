@@ -22,7 +22,7 @@ from smp_git.erasure.plan import Plan, is_staged_gone, make_plan
 from smp_git.erasure.proof import Proof
 from smp_git.erasure.publish import Brought, Publisher
 from smp_git.erasure.receipt import Counts, Receipt
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import gc, references, staging
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS

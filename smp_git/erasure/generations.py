@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from smp_git.format import document, tombstones, yamlfile
+from smp_git.format import document, yamlfile
+from smp_git.format import records as tombstones
 from smp_git.format.life import KEY, OLD_KEY, life_of
-from smp_git.format.tombstones import FORMAT, RULE, Tombstones
+from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.git import command
 from smp_git.git.objects import BLOB, Commit, ObjectId, object_id
 from smp_git.git.repository import Repository

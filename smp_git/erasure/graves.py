@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smp_git.erasure.rewrite import TAG, Read, raw_commit
-from smp_git.format import tombstones
-from smp_git.format.tombstones import Tombstones
+from smp_git.format import records
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, read_tree
 from smp_git.git.references import REMOTES
@@ -28,7 +28,7 @@ def is_proof(ref: str) -> bool:
 def named(read: Read, tips: Iterable[bytes]) -> Tombstones:
     """Return the union of the tombstones at some commits and tags."""
     blobs = {blob for tip in set(tips) if (blob := _blob(read, tip)) is not None}
-    found = [item for blob in blobs for item in tombstones.read(read(blob)[1]).items]
+    found = [item for blob in blobs for item in records.read(read(blob)[1]).items]
     return Tombstones(found)
 
 
@@ -38,5 +38,5 @@ def _blob(read: Read, tip: bytes) -> bytes | None:
         kind, data = read(bytes.fromhex(data[7:47].decode()))
     if kind != COMMIT:
         return None
-    entry = read_tree(read(raw_commit(data).tree)[1]).get(tombstones.PATH)
+    entry = read_tree(read(raw_commit(data).tree)[1]).get(records.PATH)
     return bytes.fromhex(entry.id) if entry is not None else None

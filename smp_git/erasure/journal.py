@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.erasure.moves import Move
-from smp_git.format import tombstones
-from smp_git.format.tombstones import Tombstones
+from smp_git.format import records
+from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time, parse_time
@@ -65,7 +65,7 @@ def write(smp: Path, journal: Journal) -> None:
             "at": format_time(journal.at),
             "by": journal.by,
             "purge": journal.purge,
-            "tombstones": tombstones.write(journal.tombstones).decode(),
+            "tombstones": records.write(journal.tombstones).decode(),
             "arrived": journal.arrived,
             "ids": list(journal.ids),
             "reason": journal.reason,
@@ -92,7 +92,7 @@ def read(smp: Path) -> Journal | None:
         # It is replaced whole, so a torn one was never acknowledged.
         return None
     at = parse_time(kept["at"], datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
-    found = tombstones.read(kept["tombstones"].encode())
+    found = records.read(kept["tombstones"].encode())
     return Journal(
         deletion=kept["deletion"],
         step=kept["step"],

@@ -12,7 +12,7 @@ from typing import Final
 from smp_git.erasure import pages
 from smp_git.erasure.pages import Item
 from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.model.lives import NOTHING, Lives
 
 _BOM: Final = b"\xef\xbb\xbf"

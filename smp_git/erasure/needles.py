@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from smp_git.erasure.phrases import Phrase, phrases_of, words
 from smp_git.format import document
 from smp_git.format.dialect import escape
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, object_id
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import MemoryId

@@ -14,7 +14,7 @@ from smp_git.erasure.moves import Move, moves_in
 from smp_git.erasure.needles import Version
 from smp_git.erasure.rewrite import Gone, History, Rewriter, Step
 from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.records import Tombstones, tombstone
 from smp_git.git import references
 from smp_git.git.objects import BLOB, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN

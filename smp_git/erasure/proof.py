@@ -11,7 +11,7 @@ from smp_git.erasure import places
 from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Needles, Version, needles
 from smp_git.erasure.scan import Scan
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.snapshot import Reader

@@ -12,10 +12,10 @@ from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import Made, raw_commit
 from smp_git.erasure.wording import subject
-from smp_git.format import messages, tombstones
+from smp_git.format import messages, records
 from smp_git.format.life import life_of
 from smp_git.format.messages import MOST_LINES, Touch
-from smp_git.format.tombstones import Tombstones, ids_of
+from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
 from smp_git.git.packs import Packed
@@ -108,7 +108,7 @@ class Publisher:
         }
         if not files and (said == base.said or self._entry.arrived):
             return tip
-        files[tombstones.PATH] = tombstones.write(said)
+        files[records.PATH] = records.write(said)
         self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
         return self._taken_out(self._committed(base, files), files)
 
@@ -268,6 +268,6 @@ class Publisher:
         """Return what the deletion's own commit wrote."""
         repository = self._plan.repository
         shown = self._brought.get(repository.checked_out(), {})
-        paths = (tombstones.PATH, self._writer.registration(self._entry.at)[0], *shown)
+        paths = (records.PATH, self._writer.registration(self._entry.at)[0], *shown)
         found = {path: repository.find(tree, path) for path in paths}
         return {path: repository.blob(blob) for path, blob in found.items() if blob}

@@ -16,7 +16,7 @@ from smp_git.erasure.judge import Judge
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, gc, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository

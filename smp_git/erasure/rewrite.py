@@ -18,7 +18,7 @@ from smp_git.erasure.moves import File, Moves
 from smp_git.erasure.pages import FOLDER, INDEX_NAME, Entry
 from smp_git.erasure.wording import Origin
 from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.references import ACCESS
 from smp_git.model.ids import PAGE_SIZE, parse_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from smp_git.format import lines, tombstones
+from smp_git.format import lines, records
 from smp_git.format.lines import Entry
 from smp_git.gate.gate import METADATA
 from smp_git.git.objects import BLOB, Object, ObjectId
@@ -35,8 +35,8 @@ class Driver:
         """
         if is_index(path):
             return self._index(base, ours, theirs)
-        if path == tombstones.PATH:
-            return tombstones.write(tombstones.read(ours) | tombstones.read(theirs))
+        if path == records.PATH:
+            return records.write(records.read(ours) | records.read(theirs))
         if path == METADATA:
             return self._metadata(base, ours, theirs)
         return self._memory(path, base or None, ours, theirs) if parse_path(path) else None

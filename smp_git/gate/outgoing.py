@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from smp_git.erasure import graves
 from smp_git.erasure.rewrite import NOTHING, Gone, History, Read, Rewriter, Step, raw_commit
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.gate.gate import Gate
 from smp_git.git import references
 from smp_git.git.objects import COMMIT

@@ -10,10 +10,10 @@ from smp_git import guard, handmade, managed
 from smp_git.assembly import Change
 from smp_git.checkout import check_out
 from smp_git.erasure import graves
-from smp_git.format import lines, tombstones, yamlfile
+from smp_git.format import lines, records, yamlfile
 from smp_git.format.life import life_of
 from smp_git.format.lines import Entry
-from smp_git.format.tombstones import FORMAT, Tombstones
+from smp_git.format.records import FORMAT, Tombstones
 from smp_git.gate.gate import METADATA, Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
@@ -84,7 +84,7 @@ def _proposed(gate: Gate, base: Snapshot, index_file: Path) -> Proposal:
     files = {
         path: _data(repository, path, child)
         for path, child in differing.items()
-        if parse_path(path) is not None or path in (METADATA, tombstones.PATH)
+        if parse_path(path) is not None or path in (METADATA, records.PATH)
     }
     return Proposal(base, differing, files, frozenset(_merged_in(gate, differing)))
 
@@ -146,12 +146,12 @@ def _check_places(proposal: Proposal, paths: Iterable[str]) -> None:
 def _check_tombstones(proposal: Proposal, gate: Gate) -> None:
     """Refuse what was deleted, and a deletion that is taken back."""
     known = graves.effective(gate.reader)
-    if tombstones.PATH in proposal.staged:
-        said = tombstones.read(proposal.files[tombstones.PATH] or b"")
+    if records.PATH in proposal.staged:
+        said = records.read(proposal.files[records.PATH] or b"")
         if not said.covers(_buried(proposal.base)):
             raise RefusedError(
-                f"{tombstones.PATH} only grows, and a line of it is gone",
-                hint=f"git checkout HEAD -- {tombstones.PATH} brings it back; smp restore takes a deletion back",
+                f"{records.PATH} only grows, and a line of it is gone",
+                hint=f"git checkout HEAD -- {records.PATH} brings it back; smp restore takes a deletion back",
             )
         known |= said
     for path, data in proposal.files.items() if known else ():
@@ -181,8 +181,8 @@ def _check_merged_lives(proposal: Proposal, known: Tombstones) -> None:
 
 
 def _buried(base: Snapshot) -> Tombstones:
-    blob = base.repository.find(base.tree, tombstones.PATH)
-    return tombstones.read(base.repository.blob(blob)) if blob else Tombstones()
+    blob = base.repository.find(base.tree, records.PATH)
+    return records.read(base.repository.blob(blob)) if blob else Tombstones()
 
 
 def _check_metadata(proposal: Proposal, gate: Gate) -> None:

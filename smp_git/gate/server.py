@@ -12,7 +12,7 @@ from typing import Final
 from smp_git.erasure import graves
 from smp_git.erasure.rewrite import History, Rewriter
 from smp_git.format import yamlfile
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.gate.gate import METADATA
 from smp_git.gate.outgoing import Update, held
 from smp_git.git import references

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.format import tombstones as graves
+from smp_git.format import records as graves
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
 from smp_git.git.repository import Repository

@@ -11,6 +11,7 @@ from time import sleep
 from typing import NamedTuple
 
 from smp_git.access import Access, Accesses
+from smp_git.format.config import Settings
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
@@ -22,7 +23,6 @@ from smp_git.query.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.query.shelf import SHELF
-from smp_git.settings import Settings
 from smp_git.snapshot import Reader, Snapshot
 
 _DEEPEST = 10

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from smp_git.erasure.erase import Receipt, Replacement, Version, erase_arrived, is_final
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.recovery import copies, receipts
 from smp_git.recovery.deletion import keep
 from smp_git.recovery.site import Site

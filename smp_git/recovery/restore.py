@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from smp_git.format import document, tombstones
+from smp_git.format import document, records
 from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.merging import memories
 from smp_git.merging.memories import Stamp
 from smp_git.model import lives
@@ -220,12 +220,12 @@ def _record(site: Site, returns: Sequence[_Return], stage: Stage) -> None:
     found = _records(returns)
     if found:
         known = stage.base.said | _of(site.tombstones(), found)
-        stage.put_file(tombstones.PATH, tombstones.write(known), "")
+        stage.put_file(records.PATH, records.write(known), "")
 
 
 def _of(known: Tombstones, found: Tombstones) -> Tombstones:
     """Return what is known of the memories that come back: where they came from has to be told."""
-    return found | Tombstones.of({name: known.lives(name) for name in tombstones.ids_of(found)})
+    return found | Tombstones.of({name: known.lives(name) for name in records.ids_of(found)})
 
 
 def _records(returns: Sequence[_Return]) -> Tombstones:

@@ -13,7 +13,7 @@ from smp_git.erasure.plan import Plan
 from smp_git.erasure.publish import Brought
 from smp_git.format import document
 from smp_git.format.life import life_of
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.format import yamlfile
+from smp_git.format.config import Settings
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.local import Local
@@ -31,7 +32,6 @@ from smp_git.recovery import audit, keys, receipts
 from smp_git.recovery import record as records
 from smp_git.recovery.record import Item, Record
 from smp_git.recovery.trash import DELETED, new_deletion
-from smp_git.settings import Settings
 
 FOLDER: Final = "session"
 _ACTION: Final = "delete_session"

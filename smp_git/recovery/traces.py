@@ -16,7 +16,7 @@ from smp_git.erasure.naming import HIDDEN
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import TAG, raw_commit
-from smp_git.format import messages, tombstones, yamlfile
+from smp_git.format import messages, records, yamlfile
 from smp_git.git import references, staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id
 from smp_git.git.references import HEADS, TAGS
@@ -226,7 +226,7 @@ class _Traces:
             return "pages" if any(map(self._is_telling, pages.items(data)[1])) else "format"
         if path == "metadata.yaml":
             return "metadata"
-        if path == tombstones.PATH:
+        if path == records.PATH:
             return "format"
         return "notes" if _NOTE.fullmatch(path) else "history"
 

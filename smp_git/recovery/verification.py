@@ -9,7 +9,7 @@ from smp_git.erasure import proof
 from smp_git.erasure.judge import Judge, how_many
 from smp_git.erasure.needles import Version
 from smp_git.erasure.proof import Proof
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.model.errors import DamagedError
 from smp_git.model.ids import parse_id
 from smp_git.recovery.record import DROPPED, Record

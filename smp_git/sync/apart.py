@@ -9,7 +9,7 @@ from smp_git.erasure.erase import move
 from smp_git.erasure.graves import effective
 from smp_git.erasure.moves import Move, moves_in
 from smp_git.erasure.rewrite import History, Rewriter
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.recovery.site import Site
 from smp_git.sync.bringing import keep

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from smp_git.erasure.rewrite import TAG, History, Rewriter, Step, raw_commit
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, read_tree
 from smp_git.git.packs import Packed

@@ -8,8 +8,8 @@ from smp_git.erasure import carry
 from smp_git.erasure.generations import renames
 from smp_git.erasure.plan import Plan
 from smp_git.erasure.rewrite import History, Made, Rewriter
-from smp_git.format import tombstones
-from smp_git.format.tombstones import Tombstones
+from smp_git.format import records as tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import packs, references, storage
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.address import parse
 from smp_git.git.repository import MAIN, Repository

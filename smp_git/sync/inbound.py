@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from smp_git.erasure.graves import effective
 from smp_git.erasure.moves import Move
 from smp_git.erasure.rewrite import Rewriter
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits

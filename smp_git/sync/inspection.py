@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from smp_git.access import FILE as COUNTS
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
 from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.format.config import Settings
 from smp_git.git import configured
 from smp_git.git.address import Address, parse, unusable
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
-from smp_git.settings import Settings
 
 ORIGIN: Final = "origin"
 _SESSION: Final = "{session}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from smp_git.format import lines, tombstones, yamlfile
-from smp_git.format.tombstones import FORMAT, RULE, Tombstones
+from smp_git.format import lines, records, yamlfile
+from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.index import line_of
@@ -122,7 +122,7 @@ class Tips:
     def _tombstones(self, name: bytes) -> None:
         if not self._is_new(TOMBSTONES, name):
             return
-        found = tombstones.read(self._blob(name))
+        found = records.read(self._blob(name))
         if sum(each.last.number - each.first.number + 1 for each in found.items) > self._bounds.tombstoned:  # fmt: skip
             raise UntrustedError(f"{TOMBSTONES}: more ids than a session can have had")
         self.tombstones = self.tombstones | found

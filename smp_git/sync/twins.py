@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from smp_git.erasure.moves import Move, moved_id
 from smp_git.format import document
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import command
 from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import ObjectId

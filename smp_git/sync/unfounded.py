@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
 from smp_git.merging.meeting import is_ended

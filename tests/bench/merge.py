@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smp_git import Session, Store
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.repository import MAIN
 from smp_git.merging.merge import merge
 from tests.bench import table

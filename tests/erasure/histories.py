@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from smp_git.erasure import pages
 from smp_git.erasure.pages import Entry
 from smp_git.erasure.rewrite import History, raw_commit, rewrite
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.model.lives import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
 from tests import some_lives

@@ -13,7 +13,7 @@ import pytest
 from smp_git import Session, incoming
 from smp_git.erasure.erase import Version, erase
 from smp_git.erasure.proof import verify
-from smp_git.format.tombstones import Tombstone, Tombstones
+from smp_git.format.records import Tombstone, Tombstones
 from smp_git.model import lives
 from smp_git.model.errors import LockedError, RefusedError
 from smp_git.model.ids import parse_id

@@ -12,7 +12,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.erasure.erase import erase
 from smp_git.erasure.proof import verify
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.records import Tombstones, tombstone
 from smp_git.model import lives
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from tests.conftest import Clock

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from smp_git.erasure.rewrite import History, raw_commit, rewrite
-from smp_git.format.tombstones import Tombstones, tombstone
+from smp_git.format.records import Tombstones, tombstone
 from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
 from tests import some_lives
 from tests.erasure.histories import (

@@ -18,7 +18,7 @@ from smp_git.erasure.finder import PhraseFinder, Search
 from smp_git.erasure.naming import Names
 from smp_git.erasure.needles import Version, needles
 from smp_git.erasure.phrases import phrases_of, words
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.model.memory import MemoryId
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted

@@ -11,7 +11,7 @@ from typing import Any
 from smp_git import Session
 from smp_git.assembly import assemble
 from smp_git.format import document
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import COMMIT, Object, Signature, write_commit
 from smp_git.merging.merge import Merged, merge
 from smp_git.model.ids import is_index, parse_id

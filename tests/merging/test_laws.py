@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from smp_git import Store
 from smp_git.format import document
-from smp_git.format.tombstones import Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import DELETED, FIRST, PURGED, REDACT, REDACTED, RESTORE, Edge, Lives

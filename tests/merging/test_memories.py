@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from smp_git import Session
-from smp_git.format import document, tombstones
-from smp_git.format.tombstones import Tombstones
+from smp_git.format import document, records
+from smp_git.format.records import Tombstones
 from smp_git.merging.merge import is_ancestor, merge_bases
 from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId
@@ -213,8 +213,8 @@ def test_a_later_life_wins_over_an_earlier_one(history: History) -> None:
     ours = history.put(base, changed(OLD, 9, impact="low"))
     back = replace(OLD, life="brightly", updated_at=None)
     known = deleted().begun("brightly", Edge(RESTORE, (FIRST,)))
-    grave = tombstones.write(Tombstones([tombstones.tombstone("DEC-0001", known)]))
-    theirs = history.commit(base, {OLD.path: document.encode(back), tombstones.PATH: grave})
+    grave = records.write(Tombstones([records.tombstone("DEC-0001", known)]))
+    theirs = history.commit(base, {OLD.path: document.encode(back), records.PATH: grave})
 
     merged = history.merged(ours, theirs)
 
@@ -227,12 +227,12 @@ def test_records_are_united(history: History) -> None:
     redacted = Lives({FIRST: (REDACTED,)}).begun("quietest", Edge(REDACT, (FIRST,), {"*": "x"}))
     one = {MemoryId("DEC-0001"): deleted(), MemoryId("DEC-0002"): back}
     two = {MemoryId("DEC-0001"): deleted(purged=True), MemoryId("DEC-0002"): redacted}
-    ours = history.commit(history.root, {tombstones.PATH: tombstones.write(Tombstones.of(one))})
+    ours = history.commit(history.root, {records.PATH: records.write(Tombstones.of(one))})
     theirs = history.commit(
-        history.root, {tombstones.PATH: tombstones.write(Tombstones.of(two))}, tag="bbbb"
+        history.root, {records.PATH: records.write(Tombstones.of(two))}, tag="bbbb"
     )
 
-    found = tombstones.read(history.files(history.merged(ours, theirs))[tombstones.PATH])
+    found = records.read(history.files(history.merged(ours, theirs))[records.PATH])
 
     assert found == Tombstones.of(one) | Tombstones.of(two)
     assert found.lives("DEC-0001") == deleted(purged=True)

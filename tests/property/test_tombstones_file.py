@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.format import tombstones
-from smp_git.format.tombstones import Tombstone, Tombstones, ids_of, read, tombstone, write
+from smp_git.format import records
+from smp_git.format.records import Tombstone, Tombstones, ids_of, read, tombstone, write
 from smp_git.model import lives
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
@@ -274,7 +274,7 @@ def test_a_line_that_was_damaged_is_refused_or_is_another_record(known: Tombston
     except InvalidFileError:
         return
     assert read(write(found)) == found
-    assert tombstones.RULE == 2
+    assert records.RULE == 2
 
 
 @given(st.lists(st.sampled_from(POOL), min_size=1, max_size=3, unique=True))
