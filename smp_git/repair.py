@@ -13,11 +13,11 @@ from smp_git.assembly import Change
 from smp_git.checkout import check_out, is_lost, standing
 from smp_git.git import disk, references, staging, storage
 from smp_git.git.disk import reporting
+from smp_git.git.lock import locked
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.redo import Record, Redo
 from smp_git.git.repository import MAIN, drop_own_ref_lock
 from smp_git.local import Local
-from smp_git.lock import locked
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.snapshot import Reader

@@ -21,12 +21,12 @@ from smp_git.format import dialect, messages, records
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
+from smp_git.git.lock import locked
 from smp_git.git.objects import COMMIT, Commit, Object, write_commit
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.local import Identity, new_tag
-from smp_git.lock import locked
 from smp_git.model.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Kind, Memory, agent_name

@@ -19,10 +19,10 @@ PACKAGE = ROOT / "smp_git"
 LAYERS = (
     {"model"},
     {"format"},
-    {"search"},
     {"git"},
-    {"context", "index", "local", "lock", "origins"},
-    {"incoming", "snapshot"},
+    {"search"},
+    {"context", "index", "local", "origins"},
+    {"snapshot"},
     {"assembly", "history", "stage"},
     {"checkout", "reconcile", "revert"},
     {"handmade", "managed", "repair"},
@@ -46,7 +46,7 @@ LAYERS = (
 OWNERS = {
     "pygit2": "smp_git.git",
     "yaml": "smp_git.format.yamlfile",
-    "filelock": "smp_git.lock",
+    "filelock": "smp_git.git.lock",
     "typer": "smp_git.cli",
     "cryptography": "smp_git.recovery.seal",
     "regex": "smp_git.model.regexes",

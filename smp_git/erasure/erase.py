@@ -24,10 +24,10 @@ from smp_git.erasure.publish import Brought, Publisher
 from smp_git.erasure.receipt import Counts, Receipt
 from smp_git.format.records import Tombstones
 from smp_git.git import gc, references, staging
+from smp_git.git.lock import locked
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.lock import locked
 from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git import incoming
 from smp_git.erasure import journal, pages
 from smp_git.erasure.judge import Judge
 from smp_git.erasure.pages import FOLDER
 from smp_git.erasure.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
 from smp_git.erasure.wording import mentions
 from smp_git.format.records import Tombstones
-from smp_git.git import command, disk, gc, packs, staging, storage
+from smp_git.git import command, disk, gc, incoming, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors

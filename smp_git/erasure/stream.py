@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from smp_git import incoming
 from smp_git.erasure.files import OVERLAP
-from smp_git.git import command, packs
+from smp_git.git import command, incoming, packs
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from smp_git.erasure.graves import effective
 from smp_git.format.records import Tombstones
-from smp_git.lock import locked
+from smp_git.git.lock import locked
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import check_text
 from smp_git.model.secrets.rules import Rules

@@ -13,11 +13,11 @@ from typing import Final
 from smp_git.erasure import journal
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
+from smp_git.git.lock import locked
 from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
 from smp_git.local import is_products
-from smp_git.lock import locked
 from smp_git.model.errors import (
     ConflictError,
     DamagedError,

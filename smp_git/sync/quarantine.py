@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from smp_git import incoming
-from smp_git.git import command, disk, packs, references, storage
+from smp_git.git import command, disk, incoming, packs, references, storage
 from smp_git.git.address import unfit
 from smp_git.git.objects import Object
 from smp_git.git.packfile import PackFile

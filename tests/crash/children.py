@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smp_git import Session, Store, checkout, lock, store, transaction
-from smp_git.git import disk, layout, staging, storage
+from smp_git import Session, Store, checkout, store, transaction
+from smp_git.git import disk, layout, lock, staging, storage
 from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.local import Local

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, incoming
+from smp_git import Session
 from smp_git.erasure.erase import Version, erase
 from smp_git.erasure.proof import verify
 from smp_git.format.records import Tombstone, Tombstones
+from smp_git.git import incoming
 from smp_git.model import lives
 from smp_git.model.errors import LockedError, RefusedError
 from smp_git.model.ids import parse_id

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, incoming
-from smp_git.git import command, layout
+from smp_git import Session
+from smp_git.git import command, incoming, layout
 from smp_git.git.packs import Packed
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import RemoteNotFoundError
