@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from smp_git.branching import Tag as Tag
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
-    from smp_git.history import BlamedField as BlamedField
-    from smp_git.history import FieldChange as FieldChange
-    from smp_git.history import MemoryDiff as MemoryDiff
-    from smp_git.history import Version as Version
     from smp_git.merging.commit import MergeResult as MergeResult
     from smp_git.merging.memories import Conflict as Conflict
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
+    from smp_git.read.history import BlamedField as BlamedField
+    from smp_git.read.history import FieldChange as FieldChange
+    from smp_git.read.history import MemoryDiff as MemoryDiff
+    from smp_git.read.history import Version as Version
     from smp_git.recovery.anonymize import Anonymized as Anonymized
     from smp_git.recovery.anonymize import Switches as Switches
     from smp_git.recovery.branches import Dropped as Dropped
@@ -44,17 +44,17 @@ __version__ = "0.1.0"
 # importing the package costs nothing.
 _HOMES = {
     "Anonymized": "recovery.anonymize",
-    "BlamedField": "history",
+    "BlamedField": "read.history",
     "Branch": "branching",
     "Change": "transaction",
     "Conflict": "merging.memories",
     "Contested": "branching",
     "Culprit": "bisect",
     "Dropped": "recovery.branches",
-    "FieldChange": "history",
+    "FieldChange": "read.history",
     "Link": "model.memory",
     "Memory": "model.memory",
-    "MemoryDiff": "history",
+    "MemoryDiff": "read.history",
     "MergeResult": "merging.commit",
     "Problem": "check",
     "Purged": "recovery.purge",
@@ -72,7 +72,7 @@ _HOMES = {
     "SyncResult": "sync.result",
     "Synced": "sharing",
     "Tag": "branching",
-    "Version": "history",
+    "Version": "read.history",
     "View": "bisect",
 }
 

@@ -10,10 +10,10 @@ from smp_git.format import lines
 from smp_git.format.lines import Entry
 from smp_git.git.objects import BLOB, Object, ObjectId
 from smp_git.git.trees import with_files
-from smp_git.index import Page, changed, row_of
 from smp_git.model.ids import INDEX, parse_path
 from smp_git.model.memory import Memory, MemoryId
-from smp_git.snapshot import Snapshot
+from smp_git.read.pages import Page, changed, row_of
+from smp_git.read.snapshot import Snapshot
 
 _NONE: Final[Mapping[str, Memory]] = MappingProxyType({})
 

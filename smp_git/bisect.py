@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Unpack
 
 from smp_git.git.ancestry import is_ancestor
-from smp_git.history import version_of
 from smp_git.model.errors import DamagedError, InvalidRevisionError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, Memory, MemoryId
@@ -17,7 +16,8 @@ from smp_git.query.answer import Answer
 from smp_git.query.desk import Desk
 from smp_git.query.overview import Summary
 from smp_git.query.request import QueryParts
-from smp_git.snapshot import Snapshot
+from smp_git.read.history import version_of
+from smp_git.read.snapshot import Snapshot
 
 
 class View:

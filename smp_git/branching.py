@@ -21,7 +21,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
 from smp_git.model.times import format_time
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
 from smp_git.transaction import Writer
 from smp_git.upkeep import IndexKeeper

@@ -14,7 +14,7 @@ from smp_git.model.memory import Memory
 from smp_git.query.answer import Answer, Hit
 from smp_git.query.desk import Desk
 from smp_git.query.request import QueryParts
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read.snapshot import Reader, Snapshot
 
 _DECISIONS: Final = 20
 _FINDINGS: Final = 50

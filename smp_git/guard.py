@@ -15,11 +15,11 @@ from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.objects import COMMIT, Commit
 from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
 from smp_git.git.repository import MAIN
-from smp_git.local import OURS
 from smp_git.model.errors import DamagedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read.replica import OURS
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 
 _EXPLAINED = ("remove", "undo", "rollback")

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from smp_git.format import document
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.local import Local
 from smp_git.model.errors import InvalidError, InvalidFileError, RefusedError, StorageError
 from smp_git.model.ids import is_index, kind_of_folder, parse_id, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES
 from smp_git.model.secrets.rules import Rules
+from smp_git.read.replica import Local
+from smp_git.read.snapshot import Snapshot
 from smp_git.reconcile import reconciled
-from smp_git.snapshot import Snapshot
 
 
 class Handmade(NamedTuple):

@@ -13,7 +13,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
 from smp_git.model.memory import Value
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 
 _ORDER: Final = ("id", "kind", KEY, "created_at")
 

@@ -8,8 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from smp_git import history
-from smp_git.access import Accesses
 from smp_git.format.config import Settings
 from smp_git.model import times
 from smp_git.model.errors import (
@@ -18,7 +16,9 @@ from smp_git.model.errors import (
     InvalidRevisionError,
 )
 from smp_git.model.memory import MemoryId, agent_name, aware
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read import history
+from smp_git.read.counts import Accesses
+from smp_git.read.snapshot import Reader, Snapshot
 
 if TYPE_CHECKING:
     from smp_git.bisect import Condition, Culprit

@@ -17,10 +17,10 @@ from smp_git.git.lock import locked
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.redo import Record, Redo
 from smp_git.git.repository import MAIN, drop_own_ref_lock
-from smp_git.local import Local
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
-from smp_git.snapshot import Reader
+from smp_git.read.replica import Local
+from smp_git.read.snapshot import Reader
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000

@@ -11,7 +11,7 @@ from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import MemoryId
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 from smp_git.stage import Stage
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
-from smp_git import guard, handmade, history, managed, repair, revert
+from smp_git import guard, handmade, managed, repair, revert
 from smp_git.format import dialect, yamlfile
 from smp_git.format.config import Settings
 from smp_git.format.records import FORMAT, RULE
 from smp_git.git.repository import MAIN
-from smp_git.history import BlamedField, MemoryDiff, Version
 from smp_git.model import times
 from smp_git.model.errors import (
     FormatError,
@@ -41,7 +40,9 @@ from smp_git.model.memory import (
     check_text,
 )
 from smp_git.model.secrets.rules import Cleaned, Report, merged
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read import history
+from smp_git.read.history import BlamedField, MemoryDiff, Version
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage, draft
 from smp_git.transaction import Change, Transaction, Writer
 from smp_git.upkeep import IndexKeeper, on_open

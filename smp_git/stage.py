@@ -35,7 +35,7 @@ from smp_git.model.memory import (
     title_of,
 )
 from smp_git.model.secrets.rules import Report
-from smp_git.snapshot import Snapshot, Subject
+from smp_git.read.snapshot import Snapshot, Subject
 
 # An addition is compared with this many latest memories of its kind.
 _WINDOW: Final = 50

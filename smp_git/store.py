@@ -23,7 +23,6 @@ from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
-from smp_git.local import Identity, Local, new_tag
 from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -34,6 +33,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.model.times import format_time
+from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.session import Session
 from smp_git.sharing import GLOBAL, Sharing
 

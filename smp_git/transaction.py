@@ -26,14 +26,14 @@ from smp_git.git.objects import COMMIT, Commit, Object, write_commit
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
-from smp_git.local import Identity, new_tag
 from smp_git.model.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Kind, Memory, agent_name
 from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
+from smp_git.read.replica import Identity, new_tag
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.repair import repair
-from smp_git.snapshot import Reader, Snapshot
 from smp_git.stage import Draft, Stage
 
 # How often a person's own commit may come between before the write gives up.

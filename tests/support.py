@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from smp_git.local import use_of
+from smp_git.read.replica import use_of
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -20,14 +20,14 @@ LAYERS = (
     {"model"},
     {"format"},
     {"git"},
+    {"read"},
     {"search"},
-    {"context", "index", "local", "origins"},
-    {"snapshot"},
-    {"assembly", "history", "stage"},
+    {"context"},
+    {"assembly", "stage"},
     {"checkout", "reconcile", "revert"},
     {"handmade", "managed", "repair"},
     {"check", "transaction"},
-    {"access", "erasure", "guard", "merging"},
+    {"erasure", "guard", "merging"},
     {"query", "recovery", "upkeep"},
     {"bisect", "briefing", "sync"},
     {"gate"},
@@ -75,7 +75,7 @@ LATE = {
 }
 # Imports that still lead upwards, until the doors are composed.
 UPWARDS = {
-    ("smp_git.access", "smp_git.transaction"),
+    ("smp_git.read.counts", "smp_git.transaction"),
     ("smp_git.upkeep", "smp_git.erasure.erase"),
     ("smp_git.branching", "smp_git.deletions"),
     ("smp_git.branching", "smp_git.erasure.graves"),

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store, index
+from smp_git import Session, Store
 from smp_git.format import lines
+from smp_git.read import pages
 from tests.support import git
 
 
@@ -130,7 +131,7 @@ def test_index_is_the_one_its_files_ask_for(two: Session, tmp_path: Path) -> Non
     snapshot = two._reader.snapshot()
     for path, tree in snapshot.page_ids().items():
         text = (two.path / path / "index.yaml").read_text()
-        assert index.rebuilt(snapshot.repository, path, tree) == text
+        assert pages.rebuilt(snapshot.repository, path, tree) == text
         assert all(lines.read_lines(lines.split_page(text)))
 
 

@@ -11,9 +11,9 @@ from smp_git.cli.app import command, emit
 from smp_git.cli.place import session_of
 from smp_git.cli.write import Id
 from smp_git.format import document
-from smp_git.history import MemoryDiff, Version
 from smp_git.model.memory import Memory
 from smp_git.model.times import format_time
+from smp_git.read.history import MemoryDiff, Version
 
 At = Annotated[str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then: HEAD~3, a commit, '2 days ago'")]  # fmt: skip
 

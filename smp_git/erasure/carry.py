@@ -10,10 +10,10 @@ from smp_git.format import messages
 from smp_git.format.messages import Touch
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import COMMIT, Object, write_commit
-from smp_git.local import product_signs
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Snapshot
+from smp_git.read.replica import product_signs
+from smp_git.read.snapshot import Snapshot
 
 _VERB: Final = "carry"
 UPGRADE: Final = "upgrade to format 2"

@@ -10,7 +10,7 @@ from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, read_tree
 from smp_git.git.references import REMOTES
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 
 
 def effective(reader: Reader) -> Tombstones:

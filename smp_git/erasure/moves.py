@@ -18,10 +18,10 @@ from smp_git.git import command
 from smp_git.git.command import FileChange
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import Repository
-from smp_git.index import line_of
 from smp_git.model.errors import InvalidError, InvalidFileError
 from smp_git.model.ids import Id, parse_id, parse_path, sort_key
 from smp_git.model.memory import KINDS, CommitId, MemoryId
+from smp_git.read.pages import line_of
 
 _FIRST: Final = string.ascii_lowercase
 _REST: Final = string.ascii_lowercase + string.digits

@@ -54,7 +54,7 @@ PLACES: Final = (
     Place(f"deleted/{_SESSION}/*/*.sealed", Care.SEALED, "the copy that can be restored"),
     Place(f"deleted/{_SESSION}/*/session/**", Care.WHOLE, "a session that was deleted"),
     Place(f"{_SESSION}/.git/objects/**", Care.REWRITTEN, "history"),
-    Place(f"{_SESSION}/.git/smp/**", Care.DROPPED, "what a replica keeps for itself; smp_git/local.py has the names"),
+    Place(f"{_SESSION}/.git/smp/**", Care.DROPPED, "what a replica keeps for itself; smp_git/read/replica.py has the names"),
     Place(f"{_SESSION}/.git/syncing/**", Care.PASSING, "what a sync has fetched"),
     Place(f"{_SESSION}/.git/erasing/lock", Care.NOTHING, "the lock of deletions"),
     Place(f"{_SESSION}/.git/logs/**", Care.DROPPED, "the logs of references; the stash's is rewritten"),

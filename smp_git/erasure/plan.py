@@ -23,7 +23,7 @@ from smp_git.model.errors import DamagedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.lives import FIRST, PURGED, Lives
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 
 EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 

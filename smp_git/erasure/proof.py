@@ -14,7 +14,7 @@ from smp_git.erasure.scan import Scan
 from smp_git.format.records import Tombstones
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 
 _TRIES: Final = 4
 

@@ -26,7 +26,7 @@ from smp_git.git.survivors import orphans
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import PageCache, Snapshot
+from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.transaction import Writer
 
 # What each branch gets in the place of what goes: files by path.

@@ -20,9 +20,9 @@ from smp_git.git import command, disk, gc, incoming, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.git.survivors import survivors
-from smp_git.local import Local, Use, use_of
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
+from smp_git.read.replica import Local, Use, use_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from smp_git import index, repair
+from smp_git import repair
 from smp_git.format.messages import MEND
 from smp_git.gate.gate import Gate
 from smp_git.git import staging
@@ -17,7 +17,8 @@ from smp_git.git.repository import MAIN
 from smp_git.model.errors import DamagedError, InvalidFileError
 from smp_git.model.ids import INDEX
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read import pages as index
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.stage import Stage
 
 _SHOWN: Final = 10

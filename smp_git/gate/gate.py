@@ -13,7 +13,7 @@ from smp_git.format.config import Settings
 from smp_git.model.errors import FormatError
 from smp_git.model.memory import CommitId, Value, agent_name
 from smp_git.model.secrets.rules import Rules
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.transaction import Writer
 
 METADATA: Final = "metadata.yaml"

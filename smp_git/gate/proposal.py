@@ -19,11 +19,11 @@ from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
 from smp_git.handmade import Handmade
-from smp_git.index import Page, changed, row_of
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
-from smp_git.snapshot import Snapshot
+from smp_git.read.pages import Page, changed, row_of
+from smp_git.read.snapshot import Snapshot
 from smp_git.sync.structure import check_path
 
 _EXECUTABLE: Final = "100755"

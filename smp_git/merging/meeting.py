@@ -20,7 +20,7 @@ from smp_git.model import lives
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import DELETED, PURGED, REDACTED, Edge, Lives, joined_life
 from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
-from smp_git.origins import stamp
+from smp_git.read.blame import stamp
 
 _SETS: Final = ("tags", "links")
 _TICK: Final = timedelta(microseconds=1)

@@ -16,7 +16,7 @@ from smp_git.merging import memories, metadata
 from smp_git.merging.memories import Conflict, Stamp, Version
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
-from smp_git.origins import WHOLE, Origin, is_alike, origins, stamp
+from smp_git.read.blame import WHOLE, Origin, is_alike, origins, stamp
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 

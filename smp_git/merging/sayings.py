@@ -19,7 +19,7 @@ from smp_git.merging.memories import Version
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.lives import Lives
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
-from smp_git.origins import replica_of, stamp
+from smp_git.read.blame import replica_of, stamp
 
 # Where a stamp has no field of its own.
 ANY: Final = "*"

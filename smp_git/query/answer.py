@@ -19,7 +19,7 @@ from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, 
 from smp_git.query.conditions import Condition, comparable
 from smp_git.query.ranking import Ranking, Scale, membership
 from smp_git.query.request import Aggregation, Order, Query
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 
 # Words longer than this are in the memory's file only, not in the index.
 _INDEXED_LENGTH: Final = 64

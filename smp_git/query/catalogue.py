@@ -12,7 +12,7 @@ from smp_git.format.lines import Entry, read_lines
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 
 # Fewer arrivals than this are put in one by one.
 _FEW: Final = 200

@@ -10,7 +10,6 @@ from datetime import datetime
 from time import sleep
 from typing import NamedTuple
 
-from smp_git.access import Access, Accesses
 from smp_git.format.config import Settings
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
@@ -23,7 +22,8 @@ from smp_git.query.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.query.ranking import Ranking, Scale
 from smp_git.query.request import Query, QueryParts, from_specification, named_parts
 from smp_git.query.shelf import SHELF
-from smp_git.snapshot import Reader, Snapshot
+from smp_git.read.counts import Access, Accesses
+from smp_git.read.snapshot import Reader, Snapshot
 
 _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.

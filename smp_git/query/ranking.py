@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from smp_git.access import Access
 from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
 from smp_git.model.relevance import (
     Scored,
@@ -29,6 +28,7 @@ from smp_git.query.catalogue import (
     place_of,
     slots_of,
 )
+from smp_git.read.counts import Access
 
 # More than sums in another order differ by.
 _ROUNDING = 1e-9

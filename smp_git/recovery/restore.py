@@ -24,7 +24,7 @@ from smp_git.model.ids import parse_id
 from smp_git.model.lives import Edge, Lives
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
-from smp_git.origins import stamp
+from smp_git.read.blame import stamp
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site

@@ -11,7 +11,7 @@ from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidError, InvalidFileError, MemoryNotFoundError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId, agent_name, check_tags, kind_named
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

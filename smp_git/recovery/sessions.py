@@ -18,7 +18,6 @@ from smp_git.format.config import Settings
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.git.lock import locked
-from smp_git.local import Local
 from smp_git.model.errors import (
     AlreadyExistsError,
     LockedError,
@@ -28,6 +27,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
+from smp_git.read.replica import Local
 from smp_git.recovery import audit, keys, receipts
 from smp_git.recovery import record as records
 from smp_git.recovery.record import Item, Record

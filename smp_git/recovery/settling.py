@@ -9,10 +9,10 @@ from typing import Final
 
 from smp_git.format import messages
 from smp_git.git.objects import Commit
-from smp_git.local import OURS
 from smp_git.model.errors import LockedError
 from smp_git.model.lives import FIRST, RESTORE
 from smp_git.model.memory import MemoryId
+from smp_git.read.replica import OURS
 from smp_git.recovery import audit
 from smp_git.recovery.record import DROPPED, Item, Record
 from smp_git.recovery.site import Site

@@ -14,9 +14,9 @@ from smp_git.git.lock import locked
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import check_text
 from smp_git.model.secrets.rules import Rules
+from smp_git.read.snapshot import Reader
 from smp_git.recovery import audit
 from smp_git.recovery.trash import Trash
-from smp_git.snapshot import Reader
 from smp_git.transaction import Writer
 
 

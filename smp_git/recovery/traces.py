@@ -21,10 +21,10 @@ from smp_git.git import references, staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import Repository
-from smp_git.local import Use, use_of
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS, CommitId, Value
+from smp_git.read.replica import Use, use_of
 from smp_git.recovery.cleared import holds
 from smp_git.recovery.wanted import Wanted
 

@@ -16,7 +16,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import PageCache, Reader, Snapshot
+from smp_git.read.snapshot import PageCache, Reader, Snapshot
 from smp_git.sync.arrived import Arrived
 from smp_git.sync.heads import Files, Meeting, meet
 from smp_git.sync.names import HEADS, MAIN

@@ -15,10 +15,10 @@ from smp_git.git.address import parse
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
-from smp_git.local import Identity, Local, new_tag
 from smp_git.model.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Reader
+from smp_git.read.replica import Identity, Local, new_tag
+from smp_git.read.snapshot import Reader
 from smp_git.sync import odd, remotes, state
 from smp_git.sync.arrived import Arrived, cleaned, needed
 from smp_git.sync.inspection import Inspection

@@ -17,7 +17,6 @@ from smp_git.git.lock import locked
 from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
-from smp_git.local import is_products
 from smp_git.model.errors import (
     ConflictError,
     DamagedError,
@@ -27,9 +26,10 @@ from smp_git.model.errors import (
     UnfoundedError,
 )
 from smp_git.model.memory import CommitId
-from smp_git.origins import replica_of
+from smp_git.read.blame import replica_of
+from smp_git.read.replica import is_products
+from smp_git.read.snapshot import Reader
 from smp_git.recovery.site import Site
-from smp_git.snapshot import Reader
 from smp_git.sync import inbound, outbound, state
 from smp_git.sync.names import HEADS, TAGS, shown, tracking
 from smp_git.sync.remotes import Remote

@@ -15,7 +15,7 @@ from smp_git.git.transport import Limits
 from smp_git.merging.merge import Conflict
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.origins import replica_of
+from smp_git.read.blame import replica_of
 from smp_git.recovery import arrival
 from smp_git.recovery.site import Site
 from smp_git.sync import lineage, odd, unfounded

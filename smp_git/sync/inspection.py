@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from smp_git.access import FILE as COUNTS
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
@@ -16,6 +15,7 @@ from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, UntrustedError, shown
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId
+from smp_git.read.counts import FILE as COUNTS
 from smp_git.sync import headers
 from smp_git.sync.names import is_fit
 from smp_git.sync.structure import FILE, Bounds, Structure

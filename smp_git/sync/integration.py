@@ -11,14 +11,14 @@ from smp_git.format.messages import MEND
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
-from smp_git.index import rebuilt
-from smp_git.local import product_signs
 from smp_git.merging.commit import join
 from smp_git.merging.merge import Conflict
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import INDEX
 from smp_git.model.memory import COMMENTS, CommitId
-from smp_git.snapshot import Reader
+from smp_git.read.pages import rebuilt
+from smp_git.read.replica import product_signs
+from smp_git.read.snapshot import Reader
 from smp_git.sync.inspection import Inspected
 from smp_git.sync.names import ACCESS, HEADS, branch_of, rescue, shown, tracking
 from smp_git.transaction import Writer

@@ -9,7 +9,7 @@ from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import RefusedError
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 from smp_git.sync.names import HEADS, branch_of, rescue, tracking
 from smp_git.sync.state import Seen
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
 from smp_git.git.transport import Update
-from smp_git.local import OURS
 from smp_git.model.errors import RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Reader
+from smp_git.read.replica import OURS
+from smp_git.read.snapshot import Reader
 from smp_git.sync import odd
 from smp_git.sync.inspection import inspect
 from smp_git.sync.names import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels

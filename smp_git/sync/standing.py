@@ -10,7 +10,7 @@ from smp_git.git import references
 from smp_git.git.repository import MAIN
 from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 from smp_git.sync import state
 from smp_git.sync.names import shown
 from smp_git.sync.remotes import Remote

@@ -11,10 +11,10 @@ from smp_git.format import lines, records, yamlfile
 from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
-from smp_git.index import line_of
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
 from smp_git.model.ids import INDEX, Id, parse_path
 from smp_git.model.memory import KINDS, MemoryId, Value
+from smp_git.read.pages import line_of
 from smp_git.sync.structure import (
     FOLDER,
     METADATA,

@@ -17,9 +17,9 @@ from typing import Final
 from smp_git.git import transport
 from smp_git.git.references import TRAVELLING, WAITING
 from smp_git.git.transport import Access, Update
-from smp_git.local import new_tag
 from smp_git.model.errors import SmpError
-from smp_git.snapshot import Reader
+from smp_git.read.replica import new_tag
+from smp_git.read.snapshot import Reader
 from smp_git.sync.remotes import Remote
 
 # A mark is put up with the second round that was lost.

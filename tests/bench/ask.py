@@ -16,8 +16,9 @@ from unittest.mock import patch
 
 import yaml
 
-from smp_git import Session, Store, index
+from smp_git import Session, Store
 from smp_git.query import finder
+from smp_git.read import pages as index
 from tests.bench.commands import _BASE, _command
 from tests.bench.samples import Samples, interleaved
 from tests.bench.table import bound, times

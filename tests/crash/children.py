@@ -12,7 +12,7 @@ from smp_git import Session, Store, checkout, store, transaction
 from smp_git.git import disk, layout, lock, staging, storage
 from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
-from smp_git.local import Local
+from smp_git.read.replica import Local
 from smp_git.upkeep import IndexKeeper
 from tests.concurrency.writers import assert_clean
 

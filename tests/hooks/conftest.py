@@ -12,7 +12,7 @@ import pytest
 
 from smp_git import Session, Store, guard
 from smp_git.check import check
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 from tests.support import ROOT, git
 
 

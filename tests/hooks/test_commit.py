@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store, guard
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 from tests.hooks.conftest import Person, assert_whole
 from tests.support import git
 

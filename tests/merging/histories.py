@@ -17,7 +17,7 @@ from smp_git.merging.merge import Merged, merge
 from smp_git.model.ids import is_index, parse_id
 from smp_git.model.lives import FIRST
 from smp_git.model.memory import CommitId, Memory, Value, check_fields, title_of
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 
 EPOCH = datetime(2026, 1, 11, 14, 30, tzinfo=UTC)
 NONE = Tombstones()

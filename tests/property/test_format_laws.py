@@ -30,10 +30,10 @@ from smp_git.git.objects import (
     write_tree,
 )
 from smp_git.git.storage import Written, store
-from smp_git.index import row_of
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Memory, check_fields, is_same, says_same, title_of
+from smp_git.read.pages import row_of
 from tests import strategies
 from tests.support import git, git_input
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smp_git.format import document, glance
-from smp_git.index import line_of, row_of
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory
+from smp_git.read.pages import line_of, row_of
 from tests import strategies
 
 # What people and other programs do to a file, and what its writers must never do.

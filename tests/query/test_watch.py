@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from smp_git import Session, Store
-from smp_git.snapshot import Snapshot
+from smp_git.read.snapshot import Snapshot
 from tests.support import python
 
 _WRITES = """

@@ -11,7 +11,6 @@ from smp_git import Session, Store
 from smp_git.git import configured
 from smp_git.git.address import parse
 from smp_git.git.transport import Access, advertised
-from smp_git.local import FILES, Use, use_of
 from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -19,6 +18,7 @@ from smp_git.model.errors import (
     NotFoundError,
     RefusedError,
 )
+from smp_git.read.replica import FILES, Use, use_of
 from smp_git.sync import remotes
 from tests.support import git, unlisted
 from tests.sync.support import Machine

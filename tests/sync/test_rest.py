@@ -15,11 +15,11 @@ import pytest
 
 from smp_git import Session
 from smp_git.git.ancestry import merge_bases
-from smp_git.local import Identity
 from smp_git.merging.commit import join
 from smp_git.merging.memories import entries
 from smp_git.model.memory import CommitId
-from smp_git.snapshot import Reader
+from smp_git.read.replica import Identity
+from smp_git.read.snapshot import Reader
 from smp_git.transaction import Writer
 from tests.conftest import Clock
 from tests.merging.histories import History, changed, memory

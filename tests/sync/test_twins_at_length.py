@@ -14,8 +14,8 @@ from smp_git.erasure import erase, journal, renumber
 from smp_git.erasure.publish import Publisher
 from smp_git.git import disk, storage
 from smp_git.git.repository import Repository
-from smp_git.local import Local
 from smp_git.model.memory import MemoryId
+from smp_git.read.replica import Local
 from smp_git.sync import apart, inbound
 from smp_git.transaction import Writer
 from tests.crash.children import DIED, die_at, ended

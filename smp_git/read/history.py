@@ -12,13 +12,13 @@ from smp_git.format.messages import Touch
 from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.local import is_products
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, Value, is_same
 from smp_git.model.times import format_time
-from smp_git.origins import origins
-from smp_git.snapshot import Snapshot
+from smp_git.read.blame import origins
+from smp_git.read.replica import is_products
+from smp_git.read.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from smp_git import index
 from smp_git.format import document
 from smp_git.format import records as tombstones
 from smp_git.format.lines import Entry
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
-from smp_git.index import Page
-from smp_git.local import Local
 from smp_git.model.errors import (
     DamagedError,
     InvalidError,
@@ -30,6 +27,9 @@ from smp_git.model.errors import (
 from smp_git.model.ids import Id, is_page, parse_id, short_id, sort_key
 from smp_git.model.lives import FIRST
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
+from smp_git.read import pages as index
+from smp_git.read.pages import Page
+from smp_git.read.replica import Local
 
 _CACHED = 4096
 

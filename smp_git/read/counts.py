@@ -27,7 +27,7 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
-from smp_git.snapshot import Reader
+from smp_git.read.snapshot import Reader
 from smp_git.transaction import Writer
 
 FILE: Final = "access.json"

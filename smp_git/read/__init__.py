@@ -1,0 +1,1 @@
+"""All memories at one commit, and what a replica keeps for itself."""
