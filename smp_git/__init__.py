@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from smp_git.bisect import Culprit as Culprit
     from smp_git.bisect import View as View
-    from smp_git.branching import Branch as Branch
-    from smp_git.branching import Contested as Contested
-    from smp_git.branching import Tag as Tag
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
-    from smp_git.merging.commit import MergeResult as MergeResult
-    from smp_git.merging.memories import Conflict as Conflict
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -36,7 +31,12 @@ if TYPE_CHECKING:
     from smp_git.sync.remotes import Remote as Remote
     from smp_git.sync.result import SyncResult as SyncResult
     from smp_git.sync.standing import RemoteState as RemoteState
-    from smp_git.transaction import Change as Change
+    from smp_git.write.branches import Branch as Branch
+    from smp_git.write.branches import Contested as Contested
+    from smp_git.write.branches import Tag as Tag
+    from smp_git.write.merge.join import MergeResult as MergeResult
+    from smp_git.write.merge.memories import Conflict as Conflict
+    from smp_git.write.writer import Change as Change
 
 __version__ = "0.1.0"
 
@@ -45,17 +45,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "Anonymized": "recovery.anonymize",
     "BlamedField": "read.history",
-    "Branch": "branching",
-    "Change": "transaction",
-    "Conflict": "merging.memories",
-    "Contested": "branching",
+    "Branch": "write.branches",
+    "Change": "write.writer",
+    "Conflict": "write.merge.memories",
+    "Contested": "write.branches",
     "Culprit": "bisect",
     "Dropped": "recovery.branches",
     "FieldChange": "read.history",
     "Link": "model.memory",
     "Memory": "model.memory",
     "MemoryDiff": "read.history",
-    "MergeResult": "merging.commit",
+    "MergeResult": "write.merge.join",
     "Problem": "check",
     "Purged": "recovery.purge",
     "Receipt": "erasure.receipt",
@@ -71,7 +71,7 @@ _HOMES = {
     "Switches": "recovery.anonymize",
     "SyncResult": "sync.result",
     "Synced": "sharing",
-    "Tag": "branching",
+    "Tag": "write.branches",
     "Version": "read.history",
     "View": "bisect",
 }

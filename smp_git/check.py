@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from smp_git.git import references, staging
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import MAIN
-from smp_git.handmade import find
 from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
 from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path
 from smp_git.read import pages as index
 from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.write.hand_edits import find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

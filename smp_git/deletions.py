@@ -15,7 +15,7 @@ from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.memory import Memory, agent_name, check_text
 from smp_git.model.secrets.rules import Rules
 from smp_git.questions import Questions
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 # What deletes is loaded by what deletes: most programs only read and write.
 if TYPE_CHECKING:

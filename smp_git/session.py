@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
-from smp_git import guard, handmade, managed, repair, revert
 from smp_git.format import dialect, yamlfile
 from smp_git.format.config import Settings
 from smp_git.format.records import FORMAT, RULE
@@ -43,9 +42,11 @@ from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.read import history
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.stage import Draft, Stage, draft
-from smp_git.transaction import Change, Transaction, Writer
-from smp_git.upkeep import IndexKeeper, on_open
+from smp_git.write import dropped, hand_edits, managed_keys, recovery
+from smp_git.write import undo as revert
+from smp_git.write.git_index import IndexKeeper, on_open
+from smp_git.write.stage import Draft, Stage, draft
+from smp_git.write.writer import Change, Transaction, Writer
 
 if TYPE_CHECKING:
     from smp_git.check import Problem
@@ -137,7 +138,7 @@ class Session(Syncing):
     """
 
     def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, home: Home | None = None) -> None:  # fmt: skip
-        repair.before_reading(path)
+        recovery.before_reading(path)
         reader = Reader(path, durable=settings.durable)
         self.metadata = _metadata(reader.snapshot())
         project = str(self.metadata.context.get("project_name", ""))
@@ -188,7 +189,7 @@ class Session(Syncing):
 
         `info` names it for as long as it is not brought back.
         """
-        return tuple(map(str, guard.news(self._reader)))
+        return tuple(map(str, dropped.news(self._reader)))
 
     def _again(self) -> Self:
         return type(self)(self.path, self._clock, self._settings, shared=self._shared, home=self._home)  # fmt: skip
@@ -313,18 +314,18 @@ class Session(Syncing):
         self._refuse_aside("edits by hand are committed there")
 
         def work(stage: Stage) -> None:
-            found = handmade.find(stage.base, self.path)
-            handmade.check(found, self._rules)
+            found = hand_edits.find(stage.base, self.path)
+            hand_edits.check(found, self._rules)
             same = list(found.stale_indexes)
-            right = managed.put_right(found.files, stage.base, stage.base.tombstones)
-            whole = handmade.Handmade(right, found.stale_indexes, found.strangers)
-            for path, data in handmade.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
+            right = managed_keys.put_right(found.files, stage.base, stage.base.tombstones)
+            whole = hand_edits.Handmade(right, found.stale_indexes, found.strangers)
+            for path, data in hand_edits.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
                 was = stage.base.repository.find(stage.base.tree, path)
                 verb = "remove" if data is None else "edit" if was else ""
                 stage.put_file(path, data, verb, found.files[path])
                 if data is not None and was and data == stage.base.repository.blob(was):
                     same.append(path)
-            handmade.restore(stage.base, self.path, same)
+            hand_edits.restore(stage.base, self.path, same)
 
         return self._change(agent, work, "edits by hand")
 
@@ -497,7 +498,7 @@ class Session(Syncing):
                 for name, (count, last) in sorted(agents.items())
             ),
             size_bytes=size,
-            problems=(*snapshot.problems(), *guard.problems(self._reader), *left),
+            problems=(*snapshot.problems(), *dropped.problems(self._reader), *left),
             remotes=self.remote_states() if self._home is not None else (),
         )
 

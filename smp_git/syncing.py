@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smp_git.branching import Branching
+from smp_git.write.branches import Branching
 
 # What syncs is loaded by what syncs: most programs only read and write.
 if TYPE_CHECKING:

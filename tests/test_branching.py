@@ -17,7 +17,7 @@ from smp_git.model.errors import (
     RefusedError,
 )
 from smp_git.model.lives import is_life
-from smp_git.stage import Stage
+from smp_git.write.stage import Stage
 from tests.conftest import Clock
 from tests.support import git, python
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.branching import Branch, Contested
 from smp_git.cli.app import asker, command, emit, note
 from smp_git.cli.place import main_of, make_current, session_of, store_of
 from smp_git.cli.values import fields_from
@@ -15,10 +14,11 @@ from smp_git.cli.write import Agent, Id
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import COMMENTS
 from smp_git.model.times import format_time
+from smp_git.write.branches import Branch, Contested
 
 if TYPE_CHECKING:
-    from smp_git.merging.commit import MergeResult
     from smp_git.recovery.branches import Dropped
+    from smp_git.write.merge.join import MergeResult
 
 BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
 

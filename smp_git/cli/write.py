@@ -16,7 +16,7 @@ from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.memory import Memory
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
-from smp_git.transaction import Change
+from smp_git.write.writer import Change
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, such as DEC-0042 or DEC-42")]
 Agent = Annotated[str | None, typer.Option("-a", "--agent", help="Who writes [env: SMP_AGENT]")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.assembly import Assembly, assemble
 from smp_git.format import messages
 from smp_git.format.messages import Touch
 from smp_git.format.records import Tombstones
@@ -14,6 +13,7 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import product_signs
 from smp_git.read.snapshot import Snapshot
+from smp_git.write.tree import Assembly, assemble
 
 _VERB: Final = "carry"
 UPGRADE: Final = "upgrade to format 2"

@@ -32,7 +32,7 @@ from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId, agent_name
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 __all__ = [
     "Counts",

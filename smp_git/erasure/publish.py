@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from smp_git.assembly import assemble
 from smp_git.erasure import carry, journal, removal
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
@@ -27,7 +26,8 @@ from smp_git.model.errors import ConflictError
 from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Snapshot
-from smp_git.transaction import Writer
+from smp_git.write.tree import assemble
+from smp_git.write.writer import Writer
 
 # What each branch gets in the place of what goes: files by path.
 Brought = Mapping[str, Mapping[str, bytes]]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smp_git.assembly import Change
-from smp_git.checkout import check_out
 from smp_git.erasure import journal
 from smp_git.erasure.journal import Journal
 from smp_git.erasure.plan import Plan
@@ -15,7 +13,9 @@ from smp_git.git.references import HEAD
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId
-from smp_git.transaction import Writer
+from smp_git.write.checkout import check_out
+from smp_git.write.tree import Change
+from smp_git.write.writer import Writer
 
 
 def publish(writer: Writer, plan: Plan, entry: Journal) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from smp_git import repair
 from smp_git.format.messages import MEND
 from smp_git.gate.gate import Gate
 from smp_git.git import staging
@@ -19,7 +18,8 @@ from smp_git.model.ids import INDEX
 from smp_git.model.memory import CommitId
 from smp_git.read import pages as index
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.stage import Stage
+from smp_git.write import recovery
+from smp_git.write.stage import Stage
 
 _SHOWN: Final = 10
 
@@ -40,8 +40,8 @@ def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> li
         return []
     notes: list[str] = []
     with gate.writer.holding("bringing a session up to date") as snapshot:
-        if repair.is_needed(reader):
-            repair.repair(reader)
+        if recovery.is_needed(reader):
+            recovery.repair(reader)
         before = list(_before(reader, snapshot, moved=moved))
         stale = _stale(snapshot, before, notes)
     if stale:

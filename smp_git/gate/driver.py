@@ -9,13 +9,13 @@ from smp_git.format.lines import Entry
 from smp_git.gate.gate import METADATA
 from smp_git.git.objects import BLOB, Object, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.merging import memories, metadata
-from smp_git.merging.memories import Conflict, Stamp, Version
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.blame import WHOLE, Origin, origins, stamp
 from smp_git.read.pages import row_of
+from smp_git.write.merge import memories, metadata
+from smp_git.write.merge.memories import Conflict, Stamp, Version
 
 _Row = tuple[str, Entry]
 

@@ -14,7 +14,7 @@ from smp_git.model.errors import FormatError
 from smp_git.model.memory import CommitId, Value, agent_name
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 METADATA: Final = "metadata.yaml"
 # States of a repository in which Git goes on by itself with what it remembers.

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git import guard, handmade, managed
-from smp_git.assembly import Change
-from smp_git.checkout import check_out
 from smp_git.erasure import graves
 from smp_git.format import lines, records, yamlfile
 from smp_git.format.life import life_of
@@ -18,13 +15,16 @@ from smp_git.gate.gate import METADATA, Gate
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
-from smp_git.handmade import Handmade
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
 from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.sync.structure import check_path
+from smp_git.write import dropped, hand_edits, managed_keys
+from smp_git.write.checkout import check_out
+from smp_git.write.hand_edits import Handmade
+from smp_git.write.tree import Change
 
 _EXECUTABLE: Final = "100755"
 # What a session is made with and keeps.
@@ -47,7 +47,7 @@ def make_whole(gate: Gate, index_file: Path) -> None:
     commit must not go on.
     """
     before = staging.staged(index_file)
-    if not guard.before_commit(gate.writer, index_file):
+    if not dropped.before_commit(gate.writer, index_file):
         raise _held()
     _check_seen(gate, before, staging.staged(index_file))
     with gate.writer.holding("checking a commit"):
@@ -124,7 +124,7 @@ def check(proposal: Proposal, gate: Gate) -> None:
         for path, child in proposal.staged.items()
         if child is not None and parse_path(path) is None and not is_index(path)
     ]
-    handmade.check(Handmade(own, (), tuple(strangers)), gate.rules)
+    hand_edits.check(Handmade(own, (), tuple(strangers)), gate.rules)
     _check_places(proposal, strangers)
     _check_tombstones(proposal, gate)
     if METADATA in proposal.staged:
@@ -215,10 +215,10 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
     if reader.repository.checked_out() == MAIN:
         own = {path: data for path, data in files.items() if parse_path(path) is not None}
         mine = {path: data for path, data in own.items() if path not in proposal.merged_in}
-        right = managed.put_right(mine, proposal.base, graves.effective(reader))
+        right = managed_keys.put_right(mine, proposal.base, graves.effective(reader))
         files |= right
         own |= right
-        files |= handmade.brought_together(Handmade(own, (), ()), proposal.base, reader.local)
+        files |= hand_edits.brought_together(Handmade(own, (), ()), proposal.base, reader.local)
     wanted = {path: data for path, data in files.items() if data != proposal.files[path]}
     wanted |= _indexes(proposal, files)
     blobs = {path: Object(BLOB, data) if data is not None else None for path, data in wanted.items()}  # fmt: skip

@@ -28,7 +28,7 @@ from smp_git.model.ids import sort_key
 from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Reader
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 FILE: Final = "access.json"
 _JOURNAL: Final = "access.log"

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Final
 
 from smp_git.format import document
-from smp_git.merging.masking import remade
 from smp_git.model.errors import InvalidError, InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import COMMENTS, COMMON_FIELDS, CONTESTED, Memory, Value, agent_name
 from smp_git.recovery.wanted import Wanted
+from smp_git.write.merge.masking import remade
 
 # Names for an agent whose own name goes; the first that does not hold the text itself.
 _AGENTS: Final = ("redacted", "somebody", "agent-x", "n-n")

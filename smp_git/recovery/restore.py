@@ -10,8 +10,6 @@ from typing import Final
 from smp_git.format import document, records
 from smp_git.format.life import life_of
 from smp_git.format.records import Tombstones
-from smp_git.merging import memories
-from smp_git.merging.memories import Stamp
 from smp_git.model import lives
 from smp_git.model.errors import (
     AlreadyExistsError,
@@ -28,8 +26,10 @@ from smp_git.read.blame import stamp
 from smp_git.recovery.record import DROPPED, Record
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
-from smp_git.stage import Stage
-from smp_git.transaction import Work
+from smp_git.write.merge import memories
+from smp_git.write.merge.memories import Stamp
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Work
 
 # One restoration at a time; the next one waits until the record of the one before is written.
 _PATIENCE_SECONDS: Final = 60.0

@@ -17,7 +17,6 @@ from smp_git.format.records import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS
-from smp_git.merging.sayings import History
 from smp_git.model import lives
 from smp_git.model.errors import InvalidFileError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
@@ -29,6 +28,7 @@ from smp_git.recovery.cleared import agent_without, cleared, file_of
 from smp_git.recovery.seal import Kept
 from smp_git.recovery.site import Site
 from smp_git.recovery.wanted import Wanted
+from smp_git.write.merge.versions import History
 
 _TICK: Final = timedelta(microseconds=1)
 

@@ -17,7 +17,7 @@ from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader
 from smp_git.recovery import audit
 from smp_git.recovery.trash import Trash
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

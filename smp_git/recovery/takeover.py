@@ -10,8 +10,8 @@ from smp_git.format import document
 from smp_git.model.errors import AlreadyExistsError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory
-from smp_git.stage import Stage
-from smp_git.transaction import Writer
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Writer
 
 
 def take_over(writer: Writer, memories: Sequence[Memory]) -> int:

@@ -10,13 +10,13 @@ from smp_git.format.life import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.merging import memories
-from smp_git.merging.meeting import Met, is_ended, met
-from smp_git.merging.memories import Version
-from smp_git.merging.sayings import History, Said
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import Lives
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.write.merge import memories
+from smp_git.write.merge.meeting import Met, is_ended, met
+from smp_git.write.merge.memories import Version
+from smp_git.write.merge.versions import History, Said
 
 OURS: Final = "ours"
 THEIRS: Final = "theirs"

@@ -12,7 +12,6 @@ from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
-from smp_git.merging.merge import Conflict
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.blame import replica_of
@@ -37,6 +36,7 @@ from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import Seen
 from smp_git.sync.twins import part
+from smp_git.write.merge.trees import Conflict
 
 # How often a deletion here may come between before what came is given up.
 _MOST_TRIES: Final = 5

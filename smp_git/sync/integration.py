@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from smp_git.assembly import assemble
 from smp_git.format import messages
 from smp_git.format.messages import MEND
 from smp_git.git import references
 from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
-from smp_git.merging.commit import join
-from smp_git.merging.merge import Conflict
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import INDEX
 from smp_git.model.memory import COMMENTS, CommitId
@@ -21,7 +18,10 @@ from smp_git.read.replica import product_signs
 from smp_git.read.snapshot import Reader
 from smp_git.sync.inspection import Inspected
 from smp_git.sync.names import ACCESS, HEADS, branch_of, rescue, shown, tracking
-from smp_git.transaction import Writer
+from smp_git.write.merge.join import join
+from smp_git.write.merge.trees import Conflict
+from smp_git.write.tree import assemble
+from smp_git.write.writer import Writer
 
 
 class Integrated(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smp_git.merging.merge import Conflict
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.write.merge.trees import Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from typing import Final
 from smp_git.format.records import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
-from smp_git.merging.meeting import is_ended
-from smp_git.merging.sayings import History
 from smp_git.model.errors import UnfoundedError
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import REDACT, generation
 from smp_git.model.memory import CommitId
 from smp_git.sync.inspection import Inspected
+from smp_git.write.merge.meeting import is_ended
+from smp_git.write.merge.versions import History
 
 _WAY_OUT: Final = "smp sync --accept makes the remote as this replica is"
 

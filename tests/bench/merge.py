@@ -13,7 +13,7 @@ from typing import NamedTuple
 from smp_git import Session, Store
 from smp_git.format.records import Tombstones
 from smp_git.git.repository import MAIN
-from smp_git.merging.merge import merge
+from smp_git.write.merge.trees import merge
 from tests.bench import table
 from tests.bench.workload import filled, texts
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from smp_git import Session, Store, upkeep
+from smp_git import Session, Store
 from smp_git.git import disk
 from smp_git.git.repository import Repository
+from smp_git.write import git_index
 from tests.concurrency.writers import COMMAND, LIBRARY, assert_sound, beside, writing
 from tests.support import gc_at_work, git, python
 
@@ -41,7 +42,7 @@ def _prune_now(session: Session, before: set[Path]) -> None:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody empty the write-ahead line in the background, however slow the disk is."""
-    monkeypatch.setattr(upkeep, "_QUIET_SECONDS", 60.0)
+    monkeypatch.setattr(git_index, "_QUIET_SECONDS", 60.0)
 
 
 # While a gc with --prune=now is at work that looked before, and takes what nothing named then

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smp_git import Session, Store, checkout, store, transaction
+from smp_git import Session, Store, store
 from smp_git.git import disk, layout, lock, staging, storage
 from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.read.replica import Local
-from smp_git.upkeep import IndexKeeper
+from smp_git.write import checkout, writer
+from smp_git.write.git_index import IndexKeeper
 from tests.concurrency.writers import assert_clean
 
 DIED = 73
@@ -27,7 +28,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "keep_counters": (Local, "keep_counters"),
     "publish": (Repository, "publish"),
     "lock_ref": (Repository, "_lock_ref"),
-    "check_out": (transaction, "check_out"),
+    "check_out": (writer, "check_out"),
     "check_out_file": (checkout, "_write"),
     "remove_file": (checkout, "_remove"),
     "overwrite_file": (disk, "overwrite_file"),

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store, guard
+from smp_git import Session, Store
 from smp_git.check import check
 from smp_git.read.snapshot import Reader
+from smp_git.write import dropped
 from tests.support import ROOT, git
 
 
@@ -68,7 +69,7 @@ def assert_whole(folder: Path) -> None:
     """A clean session: sound, nothing left over, no marker of a conflict anywhere."""
     reader = Reader(folder)
     assert check(reader) == ()
-    assert guard.problems(reader) == []
+    assert dropped.problems(reader) == []
     reader.close()
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "fsck", "--strict", "--no-dangling") == ""

@@ -9,8 +9,8 @@ import pytest
 
 from smp_git import Store
 from smp_git.erasure import graves
-from smp_git.merging.merge import merge
 from smp_git.read.snapshot import Reader
+from smp_git.write.merge.trees import merge
 from tests.hooks.conftest import Person, assert_no_markers, assert_whole
 from tests.support import git
 

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from smp_git.format import document
-from smp_git.merging.masking import (
+from smp_git.model.memory import Memory, Value, says_same
+from smp_git.write.merge.masking import (
     MASK,
     NONE,
     Hidden,
@@ -21,7 +22,6 @@ from smp_git.merging.masking import (
     words_of_memory,
     words_of_value,
 )
-from smp_git.model.memory import Memory, Value, says_same
 from tests import strategies
 from tests.merging.histories import memory
 

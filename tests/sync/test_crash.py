@@ -19,7 +19,7 @@ from smp_git.recovery import arrival
 from smp_git.sync import inbound, integration, lineage, outbound, state
 from smp_git.sync.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 from tests import independent_scan
 from tests.crash.children import DIED, die_at, ended
 from tests.support import ROOT, git, git_input

@@ -15,12 +15,12 @@ import pytest
 
 from smp_git import Session
 from smp_git.git.ancestry import merge_bases
-from smp_git.merging.commit import join
-from smp_git.merging.memories import entries
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader
-from smp_git.transaction import Writer
+from smp_git.write.merge.join import join
+from smp_git.write.merge.memories import entries
+from smp_git.write.writer import Writer
 from tests.conftest import Clock
 from tests.merging.histories import History, changed, memory
 from tests.support import git

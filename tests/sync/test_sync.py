@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.merging import commit as joining
 from smp_git.model.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -25,6 +24,7 @@ from smp_git.model.errors import (
     UntrustedError,
 )
 from smp_git.model.lives import is_life
+from smp_git.write.merge import join as joining
 from tests import independent_scan
 from tests.support import ROOT, git
 from tests.sync.support import Machine, head, hook, plain_files, sound, tree

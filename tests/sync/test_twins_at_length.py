@@ -17,7 +17,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import Local
 from smp_git.sync import apart, inbound
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 from tests.crash.children import DIED, die_at, ended
 from tests.support import git
 from tests.sync.images import copied, kept, opened, put_back, settled

@@ -11,11 +11,11 @@ from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from smp_git import repair
 from smp_git.git import gc, staging
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import SmpError
-from smp_git.transaction import Writer
+from smp_git.write import recovery
+from smp_git.write.writer import Writer
 
 # After this long without a write a person may be looking.
 _QUIET_SECONDS: Final = 1.0
@@ -162,10 +162,10 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
         with suppress(SmpError):
             resume(writer)
     behind = not staging.is_current(git, reader.main().tree)
-    if repair.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
+    if recovery.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
         # Reading needs none of this; the next writer repairs before it writes.
         with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
-            repair.repair(reader)
+            recovery.repair(reader)
             if reader.repository.checked_out() == MAIN:
                 staging.refresh(reader.repository, snapshot.tree)
     elif behind:

@@ -12,11 +12,11 @@ from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
 from smp_git.git.repository import Repository
-from smp_git.merging import memories, metadata
-from smp_git.merging.memories import Conflict, Stamp, Version
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.read.blame import WHOLE, Origin, is_alike, origins, stamp
+from smp_git.write.merge import memories, metadata
+from smp_git.write.merge.memories import Conflict, Stamp, Version
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 

@@ -14,9 +14,6 @@ from functools import partial
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
-from smp_git.assembly import Assembly, assemble
-from smp_git.assembly import Change as AssembledChange
-from smp_git.checkout import check_out
 from smp_git.format import dialect, messages, records
 from smp_git.format.life import life_of
 from smp_git.format.messages import Touch
@@ -33,8 +30,11 @@ from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.repair import repair
-from smp_git.stage import Draft, Stage
+from smp_git.write.checkout import check_out
+from smp_git.write.recovery import repair
+from smp_git.write.stage import Draft, Stage
+from smp_git.write.tree import Assembly, assemble
+from smp_git.write.tree import Change as AssembledChange
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20

@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from smp_git.assembly import Change
-from smp_git.checkout import check_out, is_lost, standing
 from smp_git.git import disk, references, staging, storage
 from smp_git.git.disk import reporting
 from smp_git.git.lock import locked
@@ -21,6 +19,8 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Reader
+from smp_git.write.checkout import check_out, is_lost, standing
+from smp_git.write.tree import Change
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000

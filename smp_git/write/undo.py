@@ -12,7 +12,7 @@ from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedE
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import MemoryId
 from smp_git.read.snapshot import Snapshot
-from smp_git.stage import Stage
+from smp_git.write.stage import Stage
 
 
 def undo(stage: Stage) -> None:

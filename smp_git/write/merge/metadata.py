@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from smp_git.format import dialect, yamlfile
-from smp_git.merging.memories import Conflict
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import COMMENTS, Value, is_same
+from smp_git.write.merge.memories import Conflict
 
 _FILE: Final = "metadata.yaml"
 # Mappings whose keys are decided one by one.

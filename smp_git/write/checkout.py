@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from smp_git.assembly import Change
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import is_index
+from smp_git.write.tree import Change
 
 
 def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: str) -> list[str]:  # fmt: skip

@@ -20,7 +20,7 @@ from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.transaction import Writer
+from smp_git.write.writer import Writer
 
 _EXPLAINED = ("remove", "undo", "rollback")
 _LOG: Final = "logs/refs/heads/main"

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from smp_git.assembly import Assembly, Change, assemble
 from smp_git.format import messages
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import COMMIT, Object, ObjectId, Signature, write_commit
 from smp_git.git.repository import MovedError, Repository
-from smp_git.merging.memories import Conflict
-from smp_git.merging.merge import has_buried, merge
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.read.replica import is_products, product_signs
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.transaction import Writer
+from smp_git.write.merge.memories import Conflict
+from smp_git.write.merge.trees import has_buried, merge
+from smp_git.write.tree import Assembly, Change, assemble
+from smp_git.write.writer import Writer
 
 AtHand = Callable[[bytes], tuple[bytes, bytes] | None]
 

@@ -22,14 +22,14 @@ from smp_git.model.errors import (
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.stage import Stage
-from smp_git.transaction import Writer
-from smp_git.upkeep import IndexKeeper
+from smp_git.write.git_index import IndexKeeper
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Writer
 
 # What merges and drops is loaded by what does: most programs stay on one branch.
 if TYPE_CHECKING:
-    from smp_git.merging.commit import MergeResult
     from smp_git.recovery.branches import Dropped
+    from smp_git.write.merge.join import MergeResult
 
 _LONGEST: Final = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*")
@@ -153,7 +153,7 @@ class Branching(Deletions):
         Different fields of one memory merge; of two values of one field the newer stands
         and the other is kept as contested.
         """
-        from smp_git.merging.commit import join  # noqa: PLC0415 - few programs merge
+        from smp_git.write.merge.join import join  # noqa: PLC0415 - few programs merge
 
         by = self._by(agent)
         self._writer.ready()

@@ -13,13 +13,13 @@ from smp_git.git import command
 from smp_git.git.command import FileChange
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.merging import memories
-from smp_git.merging.masking import NONE, Words, words_of, words_of_memory, words_of_value
-from smp_git.merging.memories import Version
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.lives import Lives
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
 from smp_git.read.blame import replica_of, stamp
+from smp_git.write.merge import memories
+from smp_git.write.merge.masking import NONE, Words, words_of, words_of_memory, words_of_value
+from smp_git.write.merge.memories import Version
 
 # Where a stamp has no field of its own.
 ANY: Final = "*"

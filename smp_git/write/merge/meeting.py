@@ -12,15 +12,15 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from smp_git.format import document
-from smp_git.merging import memories
-from smp_git.merging.masking import MASK, Hidden, Words, remade
-from smp_git.merging.memories import Stamp, Version
-from smp_git.merging.sayings import Said, bound, fields, written
 from smp_git.model import lives
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import DELETED, PURGED, REDACTED, Edge, Lives, joined_life
 from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
 from smp_git.read.blame import stamp
+from smp_git.write.merge import memories
+from smp_git.write.merge.masking import MASK, Hidden, Words, remade
+from smp_git.write.merge.memories import Stamp, Version
+from smp_git.write.merge.versions import Said, bound, fields, written
 
 _SETS: Final = ("tags", "links")
 _TICK: Final = timedelta(microseconds=1)

@@ -16,7 +16,7 @@ from smp_git.model.memory import MAX_FILE_BYTES
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Snapshot
-from smp_git.reconcile import reconciled
+from smp_git.write.reconcile import reconciled
 
 
 class Handmade(NamedTuple):

@@ -1,0 +1,1 @@
+"""One writer at a time, one commit a write."""
