@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from smp_git.bisect import Culprit as Culprit
-    from smp_git.bisect import View as View
+    from smp_git.ask.bisect import Culprit as Culprit
+    from smp_git.ask.bisect import View as View
     from smp_git.check import Problem as Problem
     from smp_git.erasure.receipt import Receipt as Receipt
     from smp_git.model.errors import SmpError as SmpError
@@ -49,7 +49,7 @@ _HOMES = {
     "Change": "write.writer",
     "Conflict": "write.merge.memories",
     "Contested": "write.branches",
-    "Culprit": "bisect",
+    "Culprit": "ask.bisect",
     "Dropped": "recovery.branches",
     "FieldChange": "read.history",
     "Link": "model.memory",
@@ -73,7 +73,7 @@ _HOMES = {
     "Synced": "sharing",
     "Tag": "write.branches",
     "Version": "read.history",
-    "View": "bisect",
+    "View": "ask.bisect",
 }
 
 __all__ = [

@@ -10,11 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack, overload
 
+from smp_git.ask.questions import Questions
 from smp_git.format.config import Settings
 from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.memory import Memory, agent_name, check_text
 from smp_git.model.secrets.rules import Rules
-from smp_git.questions import Questions
 from smp_git.write.writer import Writer
 
 # What deletes is loaded by what deletes: most programs only read and write.

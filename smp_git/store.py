@@ -38,8 +38,8 @@ from smp_git.session import Session
 from smp_git.sharing import GLOBAL, Sharing
 
 if TYPE_CHECKING:
-    from smp_git.query.answer import Answer
-    from smp_git.query.request import QueryParts
+    from smp_git.ask.answer import Answer
+    from smp_git.ask.request import QueryParts
 
 PLACE: Final = Path(".bmad/sessions")
 
@@ -169,7 +169,7 @@ class Store(Sharing):
         Each hit names its session; a session that rests counts for less. Sessions stay
         open for the next question, until `close`.
         """
-        from smp_git.across import across  # noqa: PLC0415 - most programs ask one session
+        from smp_git.ask.across import across  # noqa: PLC0415 - most programs ask one session
 
         moment = now or self.clock()
         return across(self._asked_sessions(), text, moment, spec, parts)

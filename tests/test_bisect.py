@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from smp_git import Session, Store, View
-from smp_git.bisect import first_failing
+from smp_git.ask.bisect import first_failing
 from smp_git.cli.program import app
 from smp_git.model.errors import (
     InvalidRevisionError,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from smp_git.ask.answer import Answer, Hit
 from smp_git.cli.app import command, emit, note
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.read import At
@@ -18,7 +19,6 @@ from smp_git.cli.values import text_from
 from smp_git.cli.write import Id
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
-from smp_git.query.answer import Answer, Hit
 
 Words = Annotated[str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')]  # fmt: skip
 Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")]

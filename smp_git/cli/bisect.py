@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.bisect import Condition, Culprit, View
+from smp_git.ask.bisect import Condition, Culprit, View
 from smp_git.cli.app import app, command, emit
 from smp_git.cli.ask import parts_of, specification
 from smp_git.cli.place import session_of

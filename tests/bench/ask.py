@@ -17,7 +17,7 @@ from unittest.mock import patch
 import yaml
 
 from smp_git import Session, Store
-from smp_git.query import finder
+from smp_git.ask import finder
 from smp_git.read import pages as index
 from tests.bench.commands import _BASE, _command
 from tests.bench.samples import Samples, interleaved
@@ -30,7 +30,7 @@ _WORDS = ("retry cache latency", "invoice parser", "audit load", "encrypt login 
 _FIRST = """
 import sys, time
 from smp_git import Store
-from smp_git.query import finder
+from smp_git.ask import finder
 finder.find_encoder = lambda: None
 session = Store.open(sys.argv[1]).session("bench")
 session.query(limit=0, kinds=["state"])

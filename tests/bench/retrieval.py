@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from smp_git.search import Document, SearchCache, find_encoder
+from smp_git.ask.text import Document, SearchCache, find_encoder
 
 Rank = Callable[[str], list[int]]
 FILES = ("realtalk", "beam100k")

@@ -45,8 +45,8 @@ def test_a_write_loads_no_search() -> None:
         "sqlite3",
         "regex",
         "cryptography",
-        "smp_git.query.desk",
-        "smp_git.search",
+        "smp_git.ask.desk",
+        "smp_git.ask.text",
         "asyncio",
         "rich",
     }

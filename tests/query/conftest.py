@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from smp_git import Session, Store
-from smp_git.query import finder
+from smp_git.ask import finder
 from tests.conftest import Clock
 from tests.query.support import relaxed_store
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from smp_git import Session
+from smp_git.ask.conditions import OPERATORS
+from smp_git.ask.request import COUNTED, MEASURED, MEASURES, SORTABLE, from_specification
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES
-from smp_git.query.conditions import OPERATORS
-from smp_git.query.request import COUNTED, MEASURED, MEASURES, SORTABLE, from_specification
 
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 # Few, so that several memories share one; the last is ahead of the clock.

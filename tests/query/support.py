@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from smp_git import Session, Store
-from smp_git.query.answer import Answer
+from smp_git.ask.answer import Answer
 from tests.conftest import Clock
 from tests.support import git
 

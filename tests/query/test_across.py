@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
+from smp_git.ask.request import QueryParts
 from smp_git.model.errors import InvalidQueryError
-from smp_git.query.request import QueryParts
 from tests.conftest import Clock
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from smp_git import Session
+from smp_git.ask import conditions
+from smp_git.ask.request import PARTS, from_specification
 from smp_git.cli.program import app
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
-from smp_git.query import conditions
-from smp_git.query.request import PARTS, from_specification
 from tests.conftest import Clock
 from tests.query.strategies import NOW
 from tests.query.support import relaxed_store

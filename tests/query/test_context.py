@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smp_git import Session, Store
-from smp_git.context import tokens
+from smp_git.ask.context import tokens
 from smp_git.model.errors import InvalidQueryError
 from tests.query import strategies
 from tests.query.strategies import NOW, Added

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smp_git import Session, Store
-from smp_git.query import desk as desks
+from smp_git.ask import desk as desks
 from tests.conftest import Clock
 from tests.query import naive, strategies
 from tests.query.strategies import NOW, Added, Edit

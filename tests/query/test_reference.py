@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from smp_git.ask.conditions import _OPERATOR_ALIASES, ALIASES, OPERATORS
+from smp_git.ask.request import COUNTED, MEASURED, MEASURES, PARTS, SORTABLE
 from smp_git.model.decay import PRESETS
-from smp_git.query.conditions import _OPERATOR_ALIASES, ALIASES, OPERATORS
-from smp_git.query.request import COUNTED, MEASURED, MEASURES, PARTS, SORTABLE
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"

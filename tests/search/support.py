@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from smp_git.search import Document, SearchCache
+from smp_git.ask.text import Document, SearchCache
 
 Pages = Mapping[str, tuple[Document, ...]]
 

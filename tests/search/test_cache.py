@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from smp_git.search import CacheNotErasedError, Document, SearchCache
+from smp_git.ask.text import CacheNotErasedError, Document, SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
 PAGES = {

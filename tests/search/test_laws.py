@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.search import SearchCache, lanes, ranking
-from smp_git.search.corpus import Corpus
-from smp_git.search.lanes import Sums
-from smp_git.search.segments import Segment, encode
+from smp_git.ask.text import SearchCache, lanes, ranking
+from smp_git.ask.text.corpus import Corpus
+from smp_git.ask.text.lanes import Sums
+from smp_git.ask.text.segments import Segment, encode
 from tests.search.strategies import page_states, questions, sentences
 from tests.search.support import Pages, a_document, follow
 

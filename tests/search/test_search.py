@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from smp_git.search import SearchCache
+from smp_git.ask.text import SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smp_git.search import Document, Encoder, SearchCache, find_encoder, meanings
+from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meanings
 from tests.search.support import Pages, a_document, follow, found
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))

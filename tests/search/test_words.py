@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.search import snippet
-from smp_git.search.dates import Days, named_days
-from smp_git.search.stems import stem
-from smp_git.search.words import tokens, words
+from smp_git.ask.text import snippet
+from smp_git.ask.text.dates import Days, named_days
+from smp_git.ask.text.stems import stem
+from smp_git.ask.text.words import tokens, words
 
 YEARS = range(2022, 2024)
 NOW = datetime(2023, 5, 3, 12, tzinfo=UTC)  # a Wednesday

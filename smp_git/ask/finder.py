@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.ask.answer import Allowed, Found
+from smp_git.ask.text import Document, SearchCache, find_encoder, snippet
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
-from smp_git.query.answer import Allowed, Found
 from smp_git.read.snapshot import Snapshot
-from smp_git.search import Document, SearchCache, find_encoder, snippet
 
 CACHE = "search.db"
 _WIDTH = 160

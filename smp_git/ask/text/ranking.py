@@ -9,14 +9,14 @@ from heapq import nlargest
 from math import frexp
 from typing import Final, NamedTuple
 
-from smp_git.search import lanes
-from smp_git.search.corpus import Corpus, Scale, Word
-from smp_git.search.dates import named_days
-from smp_git.search.documents import Hit
-from smp_git.search.lanes import Sums
-from smp_git.search.questions import Question, parse
-from smp_git.search.segments import Term, term
-from smp_git.search.words import STOP_WORDS, words
+from smp_git.ask.text import lanes
+from smp_git.ask.text.corpus import Corpus, Scale, Word
+from smp_git.ask.text.dates import named_days
+from smp_git.ask.text.documents import Hit
+from smp_git.ask.text.lanes import Sums
+from smp_git.ask.text.questions import Question, parse
+from smp_git.ask.text.segments import Term, term
+from smp_git.ask.text.words import STOP_WORDS, words
 
 # Like the constants of the corpus: chosen on one set of conversations, confirmed on another.
 _SPEAKER_BOOST: Final = 2.0

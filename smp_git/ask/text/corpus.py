@@ -14,9 +14,9 @@ from math import ceil, exp, floor, log, log1p
 from operator import add, eq, mul, sub
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from smp_git.search import lanes
-from smp_git.search.questions import Pattern
-from smp_git.search.segments import LENT_WORDS, Gathered, Segment, Term
+from smp_git.ask.text import lanes
+from smp_git.ask.text.questions import Pattern
+from smp_git.ask.text.segments import LENT_WORDS, Gathered, Segment, Term
 
 # BM25's own constants. These and the ones below were chosen on one set of conversations
 # and confirmed on another; recall moves by less than its error when one moves by a quarter.

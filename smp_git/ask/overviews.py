@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS, MemoryId
-from smp_git.query.catalogue import Catalogue, Row
 
 _SHOWN_IDS = 20
 _SUMMARY_LINES = 5

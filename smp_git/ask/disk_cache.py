@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from smp_git.ask.catalogue import FORM, Catalogue
 from smp_git.format.lines import Entry
 from smp_git.git.disk import replace_file
-from smp_git.query.catalogue import FORM, Catalogue
 
 # Beside the search cache and like it erased with what is deleted.
 SHELF: Final = "search-catalogue"

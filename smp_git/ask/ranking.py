@@ -8,6 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from smp_git.ask.catalogue import (
+    Catalogue,
+    Group,
+    Place,
+    Row,
+    bits_of,
+    group_of,
+    place_of,
+    slots_of,
+)
 from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
 from smp_git.model.relevance import (
     Scored,
@@ -17,16 +27,6 @@ from smp_git.model.relevance import (
     recency_boost,
     relevance,
     time_score,
-)
-from smp_git.query.catalogue import (
-    Catalogue,
-    Group,
-    Place,
-    Row,
-    bits_of,
-    group_of,
-    place_of,
-    slots_of,
 )
 from smp_git.read.counts import Access
 

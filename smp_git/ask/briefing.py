@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Unpack
 
-from smp_git.context import Context, LeftOut, Material, compose
+from smp_git.ask.answer import Answer, Hit
+from smp_git.ask.context import Context, LeftOut, Material, compose
+from smp_git.ask.desk import Desk
+from smp_git.ask.request import QueryParts
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.memory import Memory
-from smp_git.query.answer import Answer, Hit
-from smp_git.query.desk import Desk
-from smp_git.query.request import QueryParts
 from smp_git.read.snapshot import Reader, Snapshot
 
 _DECISIONS: Final = 20

@@ -7,13 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from smp_git.search import ranking
-from smp_git.search.cachefile import CacheFile
-from smp_git.search.corpus import Corpus
-from smp_git.search.documents import Document, Hit
-from smp_git.search.encoder import Encoder
-from smp_git.search.meanings import Meanings
-from smp_git.search.segments import Segment, encode
+from smp_git.ask.text import ranking
+from smp_git.ask.text.cachefile import CacheFile
+from smp_git.ask.text.corpus import Corpus
+from smp_git.ask.text.documents import Document, Hit
+from smp_git.ask.text.encoder import Encoder
+from smp_git.ask.text.meanings import Meanings
+from smp_git.ask.text.segments import Segment, encode
 
 
 class SearchCache:

@@ -14,10 +14,10 @@ from itertools import accumulate, chain, pairwise
 from typing import Final, Literal, NamedTuple, NewType
 from zlib import crc32
 
-from smp_git.search.documents import Document
-from smp_git.search.questions import Pattern
-from smp_git.search.stems import stem
-from smp_git.search.words import words
+from smp_git.ask.text.documents import Document
+from smp_git.ask.text.questions import Pattern
+from smp_git.ask.text.stems import stem
+from smp_git.ask.text.words import words
 
 Term = NewType("Term", int)
 

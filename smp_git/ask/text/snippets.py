@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from smp_git.search.questions import Pattern, Question, parse
-from smp_git.search.segments import term
-from smp_git.search.words import Token, tokens
+from smp_git.ask.text.questions import Pattern, Question, parse
+from smp_git.ask.text.segments import term
+from smp_git.ask.text.words import Token, tokens
 
 _MARK: Final = "**"
 _CUT: Final = "…"

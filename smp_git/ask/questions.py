@@ -21,12 +21,12 @@ from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
 
 if TYPE_CHECKING:
-    from smp_git.bisect import Condition, Culprit
-    from smp_git.context import Context
-    from smp_git.query import overview
-    from smp_git.query.answer import Answer, Hit
-    from smp_git.query.desk import Desk
-    from smp_git.query.request import QueryParts
+    from smp_git.ask import overviews
+    from smp_git.ask.answer import Answer, Hit
+    from smp_git.ask.bisect import Condition, Culprit
+    from smp_git.ask.context import Context
+    from smp_git.ask.desk import Desk
+    from smp_git.ask.request import QueryParts
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MANY_TURNS = 10_000
@@ -51,7 +51,7 @@ class Questions:
     def _desk(self) -> Desk:
         """Where questions are answered, opened at the first one."""
         if self._known_desk is None:
-            from smp_git.query.desk import Desk  # noqa: PLC0415 - most commands ask nothing
+            from smp_git.ask.desk import Desk  # noqa: PLC0415 - most commands ask nothing
 
             self._known_desk = Desk(self._reader, self._settings, self._clock, self._accesses)
         return self._known_desk
@@ -90,23 +90,23 @@ class Questions:
 
         return self._read(at, answer)
 
-    def related(self, memory_id: str, *, depth: int = 2, at: str | datetime | None = None) -> tuple[overview.Related, ...]:  # fmt: skip
+    def related(self, memory_id: str, *, depth: int = 2, at: str | datetime | None = None) -> tuple[overviews.Related, ...]:  # fmt: skip
         """Return the memories that links lead to from one, in both directions, nearest first."""
         return self._read(at, lambda now: self._desk.related(now, now.find(memory_id), depth))
 
-    def topics(self, *, limit: int | None = None, at: str | datetime | None = None) -> tuple[overview.Topic, ...]:  # fmt: skip
+    def topics(self, *, limit: int | None = None, at: str | datetime | None = None) -> tuple[overviews.Topic, ...]:  # fmt: skip
         """Return the tags of the session with their subtrees, the weightiest first."""
         return self._read(at, lambda now: self._desk.topics(now, limit))
 
-    def timeline(self, *, by: str = "hour", at: str | datetime | None = None) -> tuple[overview.Bucket, ...]:  # fmt: skip
+    def timeline(self, *, by: str = "hour", at: str | datetime | None = None) -> tuple[overviews.Bucket, ...]:  # fmt: skip
         """Return what came about, by hour, day or month, oldest first."""
         return self._read(at, lambda now: self._desk.timeline(now, by))
 
-    def agents(self, *, at: str | datetime | None = None) -> tuple[overview.AgentActivity, ...]:
+    def agents(self, *, at: str | datetime | None = None) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, the busiest first."""
         return self._read(at, lambda now: self._desk.agents(now))
 
-    def summary(self, *, at: str | datetime | None = None, now: datetime | None = None) -> overview.Summary:  # fmt: skip
+    def summary(self, *, at: str | datetime | None = None, now: datetime | None = None) -> overviews.Summary:  # fmt: skip
         """Return the session in a few lines of its own words."""
         return self._read(at, lambda then: self._desk.summary(then, now or self._clock()))
 
@@ -142,7 +142,7 @@ class Questions:
             raise InvalidQueryError(
                 f"turns is a whole number from 0 to {_MANY_TURNS}, not {turns!r}"
             )
-        from smp_git.briefing import brief  # noqa: PLC0415 - most commands ask for no context
+        from smp_git.ask.briefing import brief  # noqa: PLC0415 - most commands ask for no context
 
         moment = now or self._clock()
         name = agent_name(agent) if agent else None
@@ -164,7 +164,7 @@ class Questions:
         `memories`, `aggregate` and `summary`. It must hold at `good` and fail at `bad`;
         without `good` a place where it holds is searched backwards.
         """
-        from smp_git.bisect import View, culprit  # noqa: PLC0415 - few programs search the past
+        from smp_git.ask.bisect import View, culprit  # noqa: PLC0415 - few programs search the past
 
         moment = self._clock()
 

@@ -10,15 +10,15 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple, overload
 
+from smp_git.ask.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
+from smp_git.ask.conditions import Condition, comparable
+from smp_git.ask.ranking import Ranking, Scale, membership
+from smp_git.ask.request import Aggregation, Order, Query
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, Memory, MemoryId, Value
 from smp_git.model.times import format_time
-from smp_git.query.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
-from smp_git.query.conditions import Condition, comparable
-from smp_git.query.ranking import Ranking, Scale, membership
-from smp_git.query.request import Aggregation, Order, Query
 from smp_git.read.snapshot import Snapshot
 
 # Words longer than this are in the memory's file only, not in the index.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypedDict
 
+from smp_git.ask.conditions import Condition, condition, field_name, told
 from smp_git.model.errors import InvalidError, InvalidQueryError
 from smp_git.model.memory import KINDS, agent_name, aware, check_tags
 from smp_git.model.times import parse_time
-from smp_git.query.conditions import Condition, condition, field_name, told
 
 LONGEST_TEXT: Final = 1_048_576
 _MOST: Final = 1_000_000

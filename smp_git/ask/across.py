@@ -10,8 +10,7 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import Final, NamedTuple
 
-from smp_git.model.errors import DamagedError, InvalidQueryError
-from smp_git.query.answer import (
+from smp_git.ask.answer import (
     Answer,
     Candidate,
     Found,
@@ -21,10 +20,11 @@ from smp_git.query.answer import (
     end_of,
     most_by_text,
 )
-from smp_git.query.catalogue import Row, bits_of
-from smp_git.query.desk import Side
-from smp_git.query.finder import Finder, Wanted
-from smp_git.query.request import Query, QueryParts, from_specification, named_parts
+from smp_git.ask.catalogue import Row, bits_of
+from smp_git.ask.desk import Side
+from smp_git.ask.finder import Finder, Wanted
+from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
+from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.session import Session
 
 # A session without a write for so long is decaying, and what it says counts for less.

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
+from smp_git.ask.answer import Answer
+from smp_git.ask.desk import Desk
+from smp_git.ask.overviews import Summary
+from smp_git.ask.request import QueryParts
 from smp_git.git.ancestry import is_ancestor
 from smp_git.model.errors import DamagedError, InvalidRevisionError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, Memory, MemoryId
 from smp_git.model.times import format_time
-from smp_git.query.answer import Answer
-from smp_git.query.desk import Desk
-from smp_git.query.overview import Summary
-from smp_git.query.request import QueryParts
 from smp_git.read.history import version_of
 from smp_git.read.snapshot import Snapshot
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from smp_git.search.words import STOP_WORDS, tokens, words
+from smp_git.ask.text.words import STOP_WORDS, tokens, words
 
 # Longer questions are pasted texts; what follows changes nothing but the time it takes.
 _LONGEST_CHARACTERS: Final = 20_000

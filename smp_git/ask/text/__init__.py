@@ -1,0 +1,17 @@
+"""Full-text search and similarity over the memories of a session."""
+
+from smp_git.ask.text.cache import SearchCache
+from smp_git.ask.text.cachefile import CacheNotErasedError
+from smp_git.ask.text.documents import Document, Hit
+from smp_git.ask.text.encoder import Encoder, find_encoder
+from smp_git.ask.text.snippets import snippet
+
+__all__ = [
+    "CacheNotErasedError",
+    "Document",
+    "Encoder",
+    "Hit",
+    "SearchCache",
+    "find_encoder",
+    "snippet",
+]
