@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from smp_git.ask.bisect import Culprit as Culprit
     from smp_git.ask.bisect import View as View
-    from smp_git.check import Problem as Problem
-    from smp_git.erasure.receipt import Receipt as Receipt
+    from smp_git.keep.anonymize import Anonymized as Anonymized
+    from smp_git.keep.anonymize import Switches as Switches
+    from smp_git.keep.check import Problem as Problem
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -17,20 +18,19 @@ if TYPE_CHECKING:
     from smp_git.read.history import FieldChange as FieldChange
     from smp_git.read.history import MemoryDiff as MemoryDiff
     from smp_git.read.history import Version as Version
-    from smp_git.recovery.anonymize import Anonymized as Anonymized
-    from smp_git.recovery.anonymize import Switches as Switches
-    from smp_git.recovery.branches import Dropped as Dropped
-    from smp_git.recovery.purge import Purged as Purged
-    from smp_git.recovery.redaction import Redaction as Redaction
-    from smp_git.recovery.restore import Restored as Restored
-    from smp_git.recovery.sessions import SessionReceipt as SessionReceipt
+    from smp_git.remove.drop_branch import Dropped as Dropped
+    from smp_git.remove.history.receipt import Receipt as Receipt
+    from smp_git.remove.purge import Purged as Purged
+    from smp_git.remove.redact import Redaction as Redaction
+    from smp_git.remove.restore import Restored as Restored
+    from smp_git.remove.sessions import SessionReceipt as SessionReceipt
     from smp_git.session import Session as Session
     from smp_git.session import SessionInfo as SessionInfo
-    from smp_git.sharing import Synced as Synced
     from smp_git.store import Store as Store
     from smp_git.sync.remotes import Remote as Remote
     from smp_git.sync.result import SyncResult as SyncResult
-    from smp_git.sync.standing import RemoteState as RemoteState
+    from smp_git.sync.sharing import Synced as Synced
+    from smp_git.sync.status import RemoteState as RemoteState
     from smp_git.write.branches import Branch as Branch
     from smp_git.write.branches import Contested as Contested
     from smp_git.write.branches import Tag as Tag
@@ -43,34 +43,34 @@ __version__ = "0.1.0"
 # Each name and the module that defines it: loaded when first asked for, so that
 # importing the package costs nothing.
 _HOMES = {
-    "Anonymized": "recovery.anonymize",
+    "Anonymized": "keep.anonymize",
     "BlamedField": "read.history",
     "Branch": "write.branches",
     "Change": "write.writer",
     "Conflict": "write.merge.memories",
     "Contested": "write.branches",
     "Culprit": "ask.bisect",
-    "Dropped": "recovery.branches",
+    "Dropped": "remove.drop_branch",
     "FieldChange": "read.history",
     "Link": "model.memory",
     "Memory": "model.memory",
     "MemoryDiff": "read.history",
     "MergeResult": "write.merge.join",
-    "Problem": "check",
-    "Purged": "recovery.purge",
-    "Receipt": "erasure.receipt",
-    "Redaction": "recovery.redaction",
+    "Problem": "keep.check",
+    "Purged": "remove.purge",
+    "Receipt": "remove.history.receipt",
+    "Redaction": "remove.redact",
     "Remote": "sync.remotes",
-    "RemoteState": "sync.standing",
-    "Restored": "recovery.restore",
+    "RemoteState": "sync.status",
+    "Restored": "remove.restore",
     "Session": "session",
     "SessionInfo": "session",
-    "SessionReceipt": "recovery.sessions",
+    "SessionReceipt": "remove.sessions",
     "SmpError": "model.errors",
     "Store": "store",
-    "Switches": "recovery.anonymize",
+    "Switches": "keep.anonymize",
     "SyncResult": "sync.result",
-    "Synced": "sharing",
+    "Synced": "sync.sharing",
     "Tag": "write.branches",
     "Version": "read.history",
     "View": "ask.bisect",

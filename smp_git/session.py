@@ -49,10 +49,10 @@ from smp_git.write.stage import Draft, Stage, draft
 from smp_git.write.writer import Change, Transaction, Writer
 
 if TYPE_CHECKING:
-    from smp_git.check import Problem
-    from smp_git.sync.standing import RemoteState
-from smp_git.deletions import Home
-from smp_git.syncing import Syncing
+    from smp_git.keep.check import Problem
+    from smp_git.sync.status import RemoteState
+from smp_git.remove.deletions import Home
+from smp_git.sync.syncing import Syncing
 
 METADATA: Final = "metadata.yaml"
 
@@ -155,7 +155,7 @@ class Session(Syncing):
         on_open(self._keeper, clock())
 
     def _upgrade(self) -> None:
-        from smp_git.erasure.erase import upgrade  # noqa: PLC0415 - once in the life of a session
+        from smp_git.remove.history.erase import upgrade  # noqa: PLC0415 - once in the life of a session
 
         upgrade(self._writer, self._clock())
         self._look_anew()
@@ -421,7 +421,7 @@ class Session(Syncing):
     def check(self) -> tuple[Problem, ...]:
         """Return everything that is wrong with the session; empty when it is sound."""
         self._keeper.flush()
-        from smp_git.check import check  # noqa: PLC0415 - not every program checks
+        from smp_git.keep.check import check  # noqa: PLC0415 - not every program checks
 
         return check(self._reader)
 

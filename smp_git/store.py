@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Unpack
 
-from smp_git.deletions import Home
 from smp_git.format import config, dialect, messages, records
 from smp_git.format.config import FORMAT
 from smp_git.git import disk, layout, staging
@@ -34,8 +33,9 @@ from smp_git.model.errors import (
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
+from smp_git.remove.deletions import Home
 from smp_git.session import Session
-from smp_git.sharing import GLOBAL, Sharing
+from smp_git.sync.sharing import GLOBAL, Sharing
 
 if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
@@ -70,7 +70,7 @@ class Store(Sharing):
     @cached_property
     def key_folder(self) -> Path | None:
         """Where the keys of sealed copies stand; None if there is no lasting place."""
-        from smp_git.recovery import keys  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import keys  # noqa: PLC0415 - few programs delete
 
         return keys.folder(self.settings.key_dir, os.environ, self.path)  # noqa: TID251 - the one door
 

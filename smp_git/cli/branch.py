@@ -17,7 +17,7 @@ from smp_git.model.times import format_time
 from smp_git.write.branches import Branch, Contested
 
 if TYPE_CHECKING:
-    from smp_git.recovery.branches import Dropped
+    from smp_git.remove.drop_branch import Dropped
     from smp_git.write.merge.join import MergeResult
 
 BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]

@@ -19,11 +19,11 @@ from smp_git.model.times import format_time
 from smp_git.session import Session
 
 if TYPE_CHECKING:
-    from smp_git.erasure.proof import Proof
-    from smp_git.recovery.audit import Audited
-    from smp_git.recovery.purge import Purged
-    from smp_git.recovery.redaction import Redaction
-    from smp_git.recovery.trash import Damaged
+    from smp_git.remove.audit import Audited
+    from smp_git.remove.history.prove import Proof
+    from smp_git.remove.purge import Purged
+    from smp_git.remove.redact import Redaction
+    from smp_git.remove.trash import Damaged
 
 # The status that says that something of the deleted is left.
 _FOUND: Final = 9
@@ -329,7 +329,7 @@ def anonymize(
     The copy has a new id and no history; the old session is deleted and can be brought
     back until its deadline.
     """
-    from smp_git.recovery.anonymize import Switches  # noqa: PLC0415 - as the library has it
+    from smp_git.keep.anonymize import Switches  # noqa: PLC0415 - as the library has it
 
     switches = Switches(
         user_names=not keep_user_names,

@@ -15,8 +15,8 @@ import typer
 from smp_git.cli.app import command, emit, folder, note
 from smp_git.format import config
 from smp_git.format.config import Settings
-from smp_git.gate.gate import Gate, opened
 from smp_git.git.layout import OWN
+from smp_git.keep.hooks.gate import Gate, opened
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import CommitId
 
@@ -48,13 +48,13 @@ def _settings(session: Path) -> Settings:
 
 
 def _pre_commit(session: Path, _: list[str]) -> None:
-    from smp_git.gate.proposal import make_whole  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.proposal import make_whole  # noqa: PLC0415 - a hook starts fast
 
     make_whole(_gate(session), session / os.environ.get("GIT_INDEX_FILE", ".git/index"))
 
 
 def _moved(session: Path, *, merged: bool = False, rewritten: bool = False) -> None:
-    from smp_git.gate.aftermath import bring_up  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.aftermath import bring_up  # noqa: PLC0415 - a hook starts fast
 
     for text in bring_up(_gate(session), merged=merged, rewritten=rewritten):
         note(text)
@@ -62,8 +62,8 @@ def _moved(session: Path, *, merged: bool = False, rewritten: bool = False) -> N
 
 def _merge(session: Path, arguments: list[str]) -> None:
     """Bring one file together for Git, in the place that Git gives; leave it to a person else."""
-    from smp_git.gate.driver import Driver  # noqa: PLC0415 - a hook starts fast
     from smp_git.git.repository import Repository  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.driver import Driver  # noqa: PLC0415 - a hook starts fast
 
     base, ours, theirs, path = arguments
     driver = Driver(Repository(session), _theirs(session / ".git"))
@@ -89,13 +89,13 @@ def _theirs(git: Path) -> CommitId | None:
 
 
 def _pre_push(session: Path, arguments: list[str]) -> None:
-    from smp_git.gate.outgoing import check, updates  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.outgoing import check, updates  # noqa: PLC0415 - a hook starts fast
 
     check(_gate(session), arguments[0] if arguments else "", updates(sys.stdin.read()))
 
 
 def _pre_receive(bare: Path, _: list[str]) -> None:
-    from smp_git.gate.server import receive, updates  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.server import receive, updates  # noqa: PLC0415 - a hook starts fast
 
     # Git keeps what comes in apart until it is taken, and says where.
     new = os.environ.get("GIT_OBJECT_DIRECTORY", "objects")
@@ -129,7 +129,7 @@ def hooks(
     They make plain Git safe: git commit, merge, pull, rebase and push in a session, and
     what a server takes. A new session has them. A hook of your own is left alone.
     """
-    from smp_git.gate import installation  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks import installation  # noqa: PLC0415 - a hook starts fast
 
     session, bare = {
         "list": (installation.standing, installation.standing_on_server),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from smp_git.erasure.erase import move
-from smp_git.erasure.graves import effective
-from smp_git.erasure.moves import Move, moves_in
-from smp_git.erasure.rewrite import History, Rewriter
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.recovery.site import Site
+from smp_git.remove.history.erase import move
+from smp_git.remove.history.moves import Move, moves_in
+from smp_git.remove.history.rewrite import History, Rewriter
+from smp_git.remove.history.tombstones import effective
+from smp_git.remove.site import Site
 from smp_git.sync.bringing import keep
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.twins import part

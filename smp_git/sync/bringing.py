@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from smp_git.erasure import carry
-from smp_git.erasure.generations import renames
-from smp_git.erasure.plan import Plan
-from smp_git.erasure.rewrite import History, Made, Rewriter
 from smp_git.format import records as tombstones
 from smp_git.format.records import Tombstones
 from smp_git.git import packs, references, storage
@@ -17,8 +13,12 @@ from smp_git.model.errors import ConflictError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
-from smp_git.sync.arrived import Arrived
+from smp_git.remove.history import carry
+from smp_git.remove.history.generations import renames
+from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.rewrite import History, Made, Rewriter
 from smp_git.sync.heads import Files, Meeting, meet
+from smp_git.sync.incoming import Arrived
 from smp_git.sync.names import HEADS, MAIN
 from smp_git.sync.quarantine import Quarantine
 

@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from smp_git.erasure import journal
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
 from smp_git.git.lock import locked
@@ -29,7 +28,8 @@ from smp_git.model.memory import CommitId
 from smp_git.read.blame import replica_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
-from smp_git.recovery.site import Site
+from smp_git.remove.history import journal
+from smp_git.remove.site import Site
 from smp_git.sync import inbound, outbound, state
 from smp_git.sync.names import HEADS, TAGS, shown, tracking
 from smp_git.sync.remotes import Remote

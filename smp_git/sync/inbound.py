@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.erasure.graves import effective
-from smp_git.erasure.moves import Move
-from smp_git.erasure.rewrite import Rewriter
 from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.transport import Access as Way
@@ -15,11 +12,13 @@ from smp_git.git.transport import Limits
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.blame import replica_of
-from smp_git.recovery import arrival
-from smp_git.recovery.site import Site
-from smp_git.sync import lineage, odd, unfounded
+from smp_git.remove import arrival
+from smp_git.remove.history.moves import Move
+from smp_git.remove.history.rewrite import Rewriter
+from smp_git.remove.history.tombstones import effective
+from smp_git.remove.site import Site
+from smp_git.sync import lineage
 from smp_git.sync.apart import apart
-from smp_git.sync.arrived import Arrived, boundary, cleaned, commits_of, needed
 from smp_git.sync.bringing import (
     Bringing,
     MovedHeadsError,
@@ -29,8 +28,10 @@ from smp_git.sync.bringing import (
     topped,
 )
 from smp_git.sync.heads import meet
-from smp_git.sync.inspection import Inspected, Inspection
-from smp_git.sync.integration import integrate
+from smp_git.sync.incoming import Arrived, boundary, cleaned, commits_of, needed
+from smp_git.sync.inspect import odd, unfounded
+from smp_git.sync.inspect.inspection import Inspected, Inspection
+from smp_git.sync.integrate import integrate
 from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote

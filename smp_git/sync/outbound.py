@@ -12,8 +12,8 @@ from smp_git.model.errors import RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader
-from smp_git.sync import odd
-from smp_git.sync.inspection import inspect
+from smp_git.sync.inspect import odd
+from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.names import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
 
 

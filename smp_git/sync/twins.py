@@ -13,7 +13,6 @@ from datetime import datetime
 from itertools import product
 from typing import Final, NamedTuple
 
-from smp_git.erasure.moves import Move, moved_id
 from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git import command
@@ -25,6 +24,7 @@ from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import Id, parse_path
 from smp_git.model.lives import FIRST
 from smp_git.model.memory import KINDS, CommitId
+from smp_git.remove.history.moves import Move, moved_id
 
 
 class Parting(NamedTuple):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from smp_git.deletions import Deletions
 from smp_git.format import document
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS, collisions
@@ -22,13 +21,14 @@ from smp_git.model.errors import (
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, check_value
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.remove.deletions import Deletions
 from smp_git.write.git_index import IndexKeeper
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
 
 # What merges and drops is loaded by what does: most programs stay on one branch.
 if TYPE_CHECKING:
-    from smp_git.recovery.branches import Dropped
+    from smp_git.remove.drop_branch import Dropped
     from smp_git.write.merge.join import MergeResult
 
 _LONGEST: Final = 100
@@ -167,7 +167,7 @@ class Branching(Deletions):
 
     def _refuse_twins(self, name: str, theirs: CommitId) -> None:
         """Raise RefusedError if another branch has another memory under an id that is here."""
-        from smp_git.erasure.graves import effective  # noqa: PLC0415 - few programs merge
+        from smp_git.remove.history.tombstones import effective  # noqa: PLC0415 - few programs merge
         from smp_git.sync.twins import part  # noqa: PLC0415
 
         reader = self._reader
@@ -186,7 +186,7 @@ class Branching(Deletions):
         With `discard` it cannot. Raises RefusedError, with nothing changed, if no
         recoverable copy can be made here.
         """
-        from smp_git.recovery import branches  # noqa: PLC0415 - few programs drop branches
+        from smp_git.remove import drop_branch as branches  # noqa: PLC0415 - few programs drop branches
 
         ref = self._branch_ref(name)
         if ref == MAIN:

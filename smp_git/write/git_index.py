@@ -157,7 +157,7 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     reader = writer.reader
     git = reader.repository.git
     if (reader.local.folder / "erasure.json").exists() or gc.is_locked_by_us(git):
-        from smp_git.erasure.erase import resume  # noqa: PLC0415 - only after a crash
+        from smp_git.remove.history.erase import resume  # noqa: PLC0415 - only after a crash
 
         with suppress(SmpError):
             resume(writer)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from smp_git import Store
-from smp_git.erasure.erase import erase
+from smp_git.remove.history.erase import erase
 from tests.bench import table
 from tests.bench.workload import texts
 

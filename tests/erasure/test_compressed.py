@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.erasure.proof import verify
+from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
@@ -206,7 +206,7 @@ import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
-from smp_git.erasure.erase import erase
+from smp_git.remove.history.erase import erase
 
 with Session(Path(sys.argv[1]), lambda: datetime.now(UTC)) as session:
     proof = erase(session._writer, ["DEC-0002"], by="a", now=datetime.now(UTC)).proof

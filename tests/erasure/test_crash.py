@@ -24,8 +24,8 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
-from smp_git.erasure import journal
-from smp_git.erasure.erase import erase
+from smp_git.remove.history import journal
+from smp_git.remove.history.erase import erase
 
 store, wanted = Path(sys.argv[1]), int(sys.argv[2])
 seen = []

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.erasure.erase import Version, erase
-from smp_git.erasure.proof import verify
 from smp_git.format.records import Tombstone, Tombstones
 from smp_git.git import incoming
 from smp_git.model import lives
 from smp_git.model.errors import LockedError, RefusedError
 from smp_git.model.ids import parse_id
+from smp_git.remove.history.erase import Version, erase
+from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
@@ -29,7 +29,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
-from smp_git.erasure.erase import erase
+from smp_git.remove.history.erase import erase
 from smp_git.git import command
 
 assert command.program() is None

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.erasure import erase as erasing
-from smp_git.erasure.erase import erase
 from smp_git.model.errors import LockedError
+from smp_git.remove.history import erase as erasing
+from smp_git.remove.history.erase import erase
 from tests.conftest import Clock
 from tests.support import ROOT, gc_at_work, git
 
@@ -150,7 +150,7 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
-from smp_git.erasure import erase
+from smp_git.remove.history import erase
 erase.make_plan = lambda *arguments, **named: os._exit(73)
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
 erase.erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
@@ -173,7 +173,7 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
-from smp_git.erasure.erase import erase
+from smp_git.remove.history.erase import erase
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
 erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73))
 """

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.erasure.erase import erase
-from smp_git.erasure.proof import verify
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.model import lives
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import SENTINEL, deleted
 from tests.independent_scan import scan

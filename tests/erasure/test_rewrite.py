@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from smp_git.erasure.rewrite import History, raw_commit, rewrite
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
+from smp_git.remove.history.rewrite import History, raw_commit, rewrite
 from tests import some_lives
 from tests.erasure.histories import (
     PATHS,

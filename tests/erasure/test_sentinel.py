@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.erasure.erase import Receipt, Version, erase
+from smp_git.remove.history.erase import Receipt, Version, erase
 from tests.conftest import Clock
 from tests.independent_scan import scan
 from tests.support import git

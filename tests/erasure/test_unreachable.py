@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.erasure import journal
-from smp_git.erasure.erase import Version, erase
+from smp_git.remove.history import journal
+from smp_git.remove.history.erase import Version, erase
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted

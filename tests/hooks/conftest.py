@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.check import check
+from smp_git.keep.check import check
 from smp_git.read.snapshot import Reader
 from smp_git.write import dropped
 from tests.support import ROOT, git

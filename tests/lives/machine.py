@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git import Session, SmpError, Store
-from smp_git.erasure import journal
+from smp_git.remove.history import journal
 from tests import independent_scan
 from tests.lives.meeting import reachable
 from tests.support import git

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.recovery.anonymize import Switches
+from smp_git.keep.anonymize import Switches
 from tests.recovery.support import everything
 from tests.support import git
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 DIES = """
 import os, sys
 from smp_git import Store
-from smp_git.recovery import {module} as module
+from smp_git.remove import {module} as module
 real = module.{name}
 def dying(*args, **kwargs):
     if {after}:

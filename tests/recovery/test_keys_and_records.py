@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from smp_git import Session, Store
 from smp_git.model.errors import DamagedError, InvalidError, RefusedError
-from smp_git.recovery import keys, seal
+from smp_git.remove import keys, seal
 from tests.conftest import Clock
 from tests.recovery.test_recovery import keys_of
 from tests.support import smp

@@ -20,8 +20,8 @@ KEPT = "the shop stays open on Sundays"
 DIES = """
 import os, sys
 from smp_git import Store
-from smp_git.erasure import journal
-from smp_git.recovery import audit, receipts, restore, trash
+from smp_git.remove.history import journal
+from smp_git.remove import audit, receipts, restore, trash
 
 wanted, seen = int(sys.argv[2]), []
 

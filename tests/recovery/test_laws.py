@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from smp_git.model.errors import DamagedError
 from smp_git.model.memory import MemoryId
-from smp_git.recovery import record as records
-from smp_git.recovery.record import Item, Record
-from smp_git.recovery.seal import Bound, Kept, opened, packed, sealed, unpacked
+from smp_git.remove import record as records
+from smp_git.remove.record import Item, Record
+from smp_git.remove.seal import Bound, Kept, opened, packed, sealed, unpacked
 
 IDS = st.sampled_from(["DEC-0001", "turn-0042", "FIND-0007-k3fq", "state-veritas"]).map(MemoryId)
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.erasure.places import BESIDE, PLACES, Care, beside, place_of
+from smp_git.remove.history.places import BESIDE, PLACES, Care, beside, place_of
 from tests.conftest import Clock
 from tests.support import git, smp
 

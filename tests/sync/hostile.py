@@ -11,8 +11,8 @@ from pathlib import Path
 from smp_git.git import configured, references
 from smp_git.git.objects import deflate, framed, object_id
 from smp_git.git.raw import Objects
-from smp_git.sync.structure import Bounds as _Bounds
-from smp_git.sync.structure import Row, Structure
+from smp_git.sync.inspect.structure import Bounds as _Bounds
+from smp_git.sync.inspect.structure import Row, Structure
 
 FILE, FOLDER, LINK, GITLINK = b"100644", b"40000", b"120000", b"160000"
 PERSON = b"eve <eve@example.com> 1768142000 +0000"

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from smp_git import Redaction, Session, Store
-from smp_git.erasure.graves import effective
 from smp_git.model.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -32,6 +31,7 @@ from smp_git.model.errors import (
     RefusedError,
 )
 from smp_git.model.ids import parse_path
+from smp_git.remove.history.tombstones import effective
 from tests import independent_scan
 from tests.conftest import Clock
 from tests.support import git

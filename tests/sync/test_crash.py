@@ -15,9 +15,9 @@ import pytest
 
 from smp_git.git import transport
 from smp_git.git.repository import Repository
-from smp_git.recovery import arrival
-from smp_git.sync import inbound, integration, lineage, outbound, state
-from smp_git.sync.inspection import Inspection
+from smp_git.remove import arrival
+from smp_git.sync import inbound, integrate, lineage, outbound, state
+from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write.writer import Writer
 from tests import independent_scan
@@ -43,7 +43,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "adopt": (Quarantine, "adopt"),
     "lineage": (lineage, "check"),
     "integrate": (inbound, "integrate"),
-    "join": (integration, "join"),
+    "join": (integrate, "join"),
     "publish": (Writer, "publish"),
     "reference": (Repository, "publish"),
     "leave": (Quarantine, "__exit__"),

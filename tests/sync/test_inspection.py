@@ -15,9 +15,9 @@ from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import SyncError, UntrustedError
 from smp_git.model.memory import CommitId
-from smp_git.sync.inspection import Inspected, Inspection, inspect
+from smp_git.sync.inspect.inspection import Inspected, Inspection, inspect
+from smp_git.sync.inspect.structure import Bounds
 from smp_git.sync.quarantine import Quarantine
-from smp_git.sync.structure import Bounds
 from tests.support import git
 from tests.sync.hostile import CASES, FILE, FOLDER, LINK, MEMORY, PAST, Forge
 

@@ -20,7 +20,7 @@ from smp_git.git.packs import Packed
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
-from smp_git.sync.inspection import inspect
+from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.quarantine import Quarantine
 from tests.support import git, python
 from tests.sync.hostile import FILE, FOLDER, MEMORY, Forge
@@ -226,7 +226,7 @@ from pathlib import Path
 from smp_git.model.errors import SyncError
 from smp_git.git import references
 from smp_git.git.transport import Access, Limits
-from smp_git.sync.inspection import inspect
+from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.quarantine import Quarantine
 own, place = Path(sys.argv[1]), sys.argv[2]
 try:

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smp_git.model.errors import UntrustedError
-from smp_git.sync.structure import Folder
+from smp_git.sync.inspect.structure import Folder
 
 Rows = list[tuple[bytes, bytes, bytes]]
 

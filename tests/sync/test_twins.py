@@ -10,7 +10,7 @@ import pytest
 from smp_git import Session
 from smp_git.model.errors import RefusedError, RemoteRefusedError
 from smp_git.model.memory import MemoryId
-from smp_git.recovery import audit
+from smp_git.remove import audit
 from tests import independent_scan
 from tests.support import git
 from tests.sync.images import copied, kept, opened, put_back, settled, texts

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from smp_git.erasure import erase, journal, renumber
-from smp_git.erasure.publish import Publisher
 from smp_git.git import disk, storage
 from smp_git.git.repository import Repository
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import Local
+from smp_git.remove.history import erase, journal, renumber
+from smp_git.remove.history.publish import Publisher
 from smp_git.sync import apart, inbound
 from smp_git.write.writer import Writer
 from tests.crash.children import DIED, die_at, ended

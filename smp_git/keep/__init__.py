@@ -1,0 +1,1 @@
+"""A session looked after: made, checked, guarded."""

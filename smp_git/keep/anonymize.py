@@ -1,0 +1,285 @@
+"""A session without the names in it: users, projects and paths become stable placeholders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_uppercase
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from smp_git.format import document
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
+from smp_git.model.secrets.redaction import redact
+from smp_git.remove.sessions import SessionReceipt
+
+REMOVED: Final = "[REMOVED]"
+# Fields that say who somebody is, and those that only point to other memories.
+_PEOPLE: Final = ("speaker", "made_by", "agreed_by", "approved_by", "discovered_by")
+_POINTERS: Final = ("turn_ref", "memory_refs", "parent", "supersedes", "learned_from")
+# A path of two parts or more, not part of an address or a word.
+_PATH = re.compile(
+    r"(?<![\w:/.~\\])(?:~?(?:/[\w.@+-]+){2,}/?|[A-Za-z]:(?:\\[\w.@+ -]+)*\\[\w.@+-]+)"
+)
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+_SHORTEST_NAME: Final = 2
+# Who speaks, where nobody in particular does.
+_SPEAKERS: Final = frozenset({"user", "assistant", "system"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switches:
+    """What an anonymization removes, and what it keeps.
+
+    `users` and `projects` are further names, besides those that the session itself tells.
+    """
+
+    user_names: bool = True
+    project_names: bool = True
+    file_paths: bool = True
+    placeholders: bool = True
+    structure: bool = True
+    users: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a session says of itself."""
+
+    user: str | None
+    agents: tuple[str, ...]
+    context: Mapping[str, Value]
+    tags: tuple[str, ...]
+
+
+class Told(Protocol):
+    """What has a user, agents, a context and tags: the metadata of a session."""
+
+    @property
+    def user(self) -> str | None: ...  # noqa: D102
+    @property
+    def agents(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def context(self) -> Mapping[str, Value]: ...  # noqa: D102
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+def origin_of(told: Told) -> Origin:
+    """Return what the metadata of a session tells."""
+    return Origin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nameless:
+    """A session without names: what it says of itself, and its memories."""
+
+    origin: Origin
+    memories: tuple[Memory, ...]
+    placeholders: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anonymized:
+    """Where the anonymized session stands; `receipt` is that of the old one's deletion, in place."""
+
+    session: str
+    path: str
+    memories: int
+    placeholders: int
+    receipt: SessionReceipt | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "session": self.session,
+            "path": self.path,
+            "memories": self.memories,
+            "placeholders": self.placeholders,
+            "receipt": self.receipt.as_json() if self.receipt else None,
+        }
+
+
+def mask_of(sessions: Iterable[tuple[Origin, Sequence[Memory]]], switches: Switches) -> Mask:
+    """Return the placeholders of every name that some sessions tell."""
+    told = list(sessions)
+    users = [name for origin, memories in told for name in _users(origin, memories)]
+    projects = [name for origin, memories in told for name in _projects(origin, memories)]
+    return Mask(
+        _names((*users, *switches.users), keep=_SPEAKERS) if switches.user_names else [],
+        _names((*projects, *switches.projects), keep={"*"}) if switches.project_names else [],
+        switches,
+    )
+
+
+def nameless(origin: Origin, memories: Sequence[Memory], mask: Mask, switches: Switches) -> Nameless:  # fmt: skip
+    """Return the session without names; the same name has the same placeholder everywhere."""
+    clean = [_memory(memory, mask, switches) for memory in memories]
+    return Nameless(
+        origin=Origin(
+            user=mask.text(origin.user) if origin.user else None,
+            agents=tuple(dict.fromkeys(mask.slug(agent) for agent in origin.agents)),
+            context=_mapping(dict(origin.context), mask),
+            tags=tuple(dict.fromkeys(map(mask.tag, origin.tags))),
+        ),
+        memories=tuple(clean),
+        placeholders=mask.count,
+    )
+
+
+class Mask:
+    """Names and paths, each with its placeholder; numbers are given in the order of the names."""
+
+    def __init__(self, users: Sequence[str], projects: Sequence[str], switches: Switches) -> None:
+        self._shown = switches.placeholders
+        self._paths: dict[str, str] | None = {} if switches.file_paths else None
+        self._placeholders = {name: f"User-{n}" for n, name in enumerate(users, 1)}
+        self._placeholders |= {name: f"Project-{_letters(n)}" for n, name in enumerate(projects)}
+        variants = {form.casefold(): self._placeholders[name] for name in self._placeholders for form in _forms(name)}  # fmt: skip
+        self._variants = variants
+        longest = sorted(variants, key=len, reverse=True)
+        self._regex = (
+            re.compile(
+                r"(?<![^\W_])(?:" + "|".join(map(re.escape, longest)) + r")(?![^\W_])",
+                re.IGNORECASE,
+            )
+            if longest
+            else None
+        )
+
+    @property
+    def count(self) -> int:
+        """How many names and paths have a placeholder."""
+        return len(self._placeholders) + len(self._paths or ())
+
+    def text(self, text: str) -> str:
+        """Return a text without names, paths, and addresses of mail."""
+        if self._paths is not None:
+            text = _PATH.sub(self._path, text)
+        if self._regex is not None:
+            text = self._regex.sub(self._name, text)
+        return redact(text).text
+
+    def slug(self, word: str) -> str:
+        """Return an agent's name without names of users and projects."""
+        return agent_name(self._lower(word))
+
+    def tag(self, tag: str) -> str:
+        """Return a tag without names, part by part."""
+        return ".".join(self._lower(part) for part in tag.split("."))
+
+    def _lower(self, word: str) -> str:
+        if self._regex is None:
+            return word
+        return self._regex.sub(lambda match: self._of(match[0]).lower(), word)
+
+    def _name(self, match: re.Match[str]) -> str:
+        return self._of(match[0]) if self._shown else REMOVED
+
+    def _of(self, found: str) -> str:
+        return self._variants[found.casefold()]
+
+    def _path(self, match: re.Match[str]) -> str:
+        if not self._shown or self._paths is None:
+            return REMOVED
+        suffix = _SUFFIX.search(match[0])
+        return self._paths.setdefault(
+            match[0], f"/path/{len(self._paths) + 1}{suffix[0] if suffix else ''}"
+        )
+
+
+def _letters(number: int) -> str:
+    letters = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, len(ascii_uppercase))
+        letters = ascii_uppercase[rest] + letters
+    return letters
+
+
+def _forms(name: str) -> set[str]:
+    """Return how a name may be written: as it is, with other joins, as an agent or a tag."""
+    words = re.findall(r"[^\W_]+", name)
+    return {name, *(join.join(words) for join in (" ", "-", "_", ""))} - {""}
+
+
+def _users(origin: Origin, memories: Iterable[Memory]) -> list[str]:
+    rest = {name for memory in memories for name in _people(memory)} - {*origin.agents}
+    return [*([origin.user] if origin.user else []), *sorted(rest)]
+
+
+def _people(memory: Memory) -> Iterator[str]:
+    """Yield whom a memory names: people, not the agent that wrote it."""
+    for field in _PEOPLE:
+        value = memory.fields.get(field)
+        for name in value if isinstance(value, list) else [value]:
+            if isinstance(name, str) and name != memory.agent:
+                yield name
+
+
+def _projects(origin: Origin, memories: Iterable[Memory]) -> list[str]:
+    named = [origin.context.get(key) for key in ("project_name", "project", "project_root")]
+    for memory in memories:
+        applies = memory.fields.get("applies_to")
+        listed = applies.get("projects") if isinstance(applies, dict) else None
+        named += listed if isinstance(listed, list) else []
+    return [str(name) for name in named if name]
+
+
+def _names(given: Iterable[str], keep: Container[str]) -> list[str]:
+    names: dict[str, str] = {}
+    for name in given:
+        folded = " ".join(re.findall(r"[^\W_]+", name.casefold()))
+        if len(folded) >= _SHORTEST_NAME and name not in keep:
+            names.setdefault(folded, name)
+    return list(names.values())
+
+
+def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
+    place = parse_id(memory.id)
+    if place.name:
+        place = place._replace(name=mask.slug(place.name))
+    fields = dict(memory.fields)
+    if not switches.structure:
+        fields = {name: value for name, value in fields.items() if name not in _POINTERS}
+    checked = check_fields(place.kind, _mapping(fields, mask))
+    content = mask.text(memory.content)
+    return replace(
+        memory,
+        id=place.text,
+        path=place.path,
+        agent=mask.slug(memory.agent),
+        content=content,
+        title=title_of(content, checked) or document.default_title(place),
+        tags=tuple(dict.fromkeys(map(mask.tag, memory.tags))),
+        links=_links(memory, mask) if switches.structure else (),
+        fields=MappingProxyType(checked),
+        life="",
+    )
+
+
+def _links(memory: Memory, mask: Mask) -> tuple[Link, ...]:
+    renamed = (
+        (link.relation, f"state-{mask.slug(link.target.removeprefix('state-'))}")
+        if link.target.startswith("state-")
+        else link
+        for link in memory.links
+    )
+    return document.check_links(list(renamed))
+
+
+def _mapping(fields: Mapping[str, Value], mask: Mask) -> dict[str, Value]:
+    return {mask.text(name): _value(value, mask.text) for name, value in fields.items()}
+
+
+def _value(value: Value, clean: Callable[[str], str]) -> Value:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_value(item, clean) for item in value]
+    if isinstance(value, dict):
+        return {clean(name): _value(item, clean) for name, item in value.items()}
+    return value

@@ -1,0 +1,132 @@
+"""The merge driver of a session: what Git asks about one file that both sides changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from smp_git.format import lines, records
+from smp_git.format.lines import Entry
+from smp_git.git.objects import BLOB, Object, ObjectId
+from smp_git.git.repository import Repository
+from smp_git.keep.hooks.gate import METADATA
+from smp_git.model.errors import SmpError
+from smp_git.model.ids import is_index, parse_id, parse_path
+from smp_git.model.memory import CommitId, MemoryId
+from smp_git.read.blame import WHOLE, Origin, origins, stamp
+from smp_git.read.pages import row_of
+from smp_git.write.merge import memories, metadata
+from smp_git.write.merge.memories import Conflict, Stamp, Version
+
+_Row = tuple[str, Entry]
+
+
+class Driver:
+    """Brings single files together; `theirs` is the other side's commit, if it is known."""
+
+    def __init__(self, repository: Repository, theirs: CommitId | None) -> None:
+        self._repository = repository
+        self._theirs = theirs
+        self.contested: list[Conflict] = []
+
+    def merged(self, path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        """Return the file with what both sides said; None if a person has to decide.
+
+        An empty base stands for none.
+        """
+        if is_index(path):
+            return self._index(base, ours, theirs)
+        if path == records.PATH:
+            return records.write(records.read(ours) | records.read(theirs))
+        if path == METADATA:
+            return self._metadata(base, ours, theirs)
+        return self._memory(path, base or None, ours, theirs) if parse_path(path) else None
+
+    def _memory(self, path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
+        left, right = memories.version(ours, path), memories.version(theirs, path)
+        before = memories.version(base, path)
+        if left is None or right is None:
+            return None
+        if left.memory.life != right.memory.life or _are_twins(before, left, right):
+            return None
+        fields = memories.disputed(before, left, right)
+        mine, others = self._origins(path, fields) if fields else ({}, {})
+
+        def stamps(name: str) -> tuple[Stamp, Stamp]:
+            return _stamp(mine.get(name), left), _stamp(others.get(name), right)
+
+        made = memories.joined(before, left, right, stamps)
+        self.contested += made.lost
+        return made.file
+
+    def _origins(self, path: str, fields: Iterable[str]) -> tuple[dict[str, Origin], dict[str, Origin]]:  # fmt: skip
+        """Return which commits gave fields their values on our side and on theirs."""
+        return self._origins_at(self._head(), path, fields), self._origins_at(self._theirs, path, fields)  # fmt: skip
+
+    def _origins_at(self, commit: CommitId | None, path: str, fields: Iterable[str]) -> dict[str, Origin]:  # fmt: skip
+        if commit is None or not self._repository.has(commit):
+            return {}
+        found = origins(self._repository, {commit: {path: list(fields)}})
+        return {name: origin for (_, name), origin in found.items()}
+
+    def _head(self) -> CommitId | None:
+        name = self._repository.checked_out()
+        return self._repository.head(name) if name.startswith("refs/") else CommitId(name)
+
+    def _metadata(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        mine, others = (found.get(WHOLE) for found in self._origins(METADATA, [WHOLE]))
+        is_ours = mine is not None and others is not None and mine.commit.time > others.commit.time
+        newer, older = (ours, theirs) if is_ours else (theirs, ours)
+        made = metadata.joined(base or None, newer, older)
+        self.contested += made.lost if made else ()
+        return made.file if made else None
+
+    # Page indexes
+
+    def _index(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        """Return the index with the line of each memory as the merge leaves its file."""
+        before, left, right = (_rows(data) for data in (base, ours, theirs))
+        made: dict[MemoryId, str] = {}
+        for name in {**left, **right}:
+            line = self._line(name, before.get(name), left.get(name), right.get(name))
+            if line:
+                made[name] = line
+        return lines.write_page(made).encode()
+
+    def _line(self, name: MemoryId, base: _Row | None, left: _Row | None, right: _Row | None) -> str | None:  # fmt: skip
+        was, mine, others = (row[1].blob if row else None for row in (base, left, right))
+        if mine == others or others == was:
+            return left[0] if left else None
+        if mine == was:
+            return right[0] if right else None
+        if left is None or right is None:
+            # One side removed what the other changed: Git leaves the changed one standing.
+            return (left or right or ("",))[0]
+        return self._joined_line(name, base, left, right)
+
+    def _joined_line(self, name: MemoryId, base: _Row | None, left: _Row, right: _Row) -> str:
+        path = parse_id(name).path
+        try:
+            files = [self._repository.blob(ObjectId(row[1].blob)) if row else None for row in (base, left, right)]  # fmt: skip
+            told = list(self.contested)
+            file = self._memory(path, files[0], files[1] or b"", files[2] or b"")
+            # Git asks about the memory's file as well; there it is told.
+            self.contested = told
+            return row_of(file, path, Object(BLOB, file).id)[0] if file is not None else left[0]
+        except SmpError:
+            return left[0]
+
+
+def _are_twins(base: Version | None, left: Version, right: Version) -> bool:
+    """Whether two memories were given one id: a sync gives one of them another."""
+    added = left.memory.created_at, right.memory.created_at
+    return base is None and left.memory.kind != "state" and added[0] != added[1]
+
+
+def _rows(data: bytes) -> dict[MemoryId, _Row]:
+    raw = lines.split_page(data.decode("utf-8", "replace"))
+    found = zip(raw, lines.read_lines(raw), strict=True)
+    return {entry.id: (line, entry) for line, entry in found if entry is not None}
+
+
+def _stamp(origin: Origin | None, side: Version) -> Stamp:
+    return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")

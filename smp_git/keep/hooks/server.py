@@ -1,0 +1,155 @@
+"""What a server takes: a sound session, the one that is there, and nothing that was deleted."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from smp_git.format import yamlfile
+from smp_git.format.records import Tombstones
+from smp_git.git import references
+from smp_git.git.ancestry import is_ancestor
+from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
+from smp_git.git.repository import MAIN, Repository
+from smp_git.git.transport import EMPTY_TREE
+from smp_git.keep.hooks.gate import METADATA
+from smp_git.keep.hooks.outgoing import Update, held
+from smp_git.model.errors import RefusedError
+from smp_git.model.memory import CommitId
+from smp_git.remove.history import tombstones
+from smp_git.remove.history.rewrite import History, Rewriter
+from smp_git.sync.inspect.inspection import inspect
+
+_NONE: Final = "0" * 40
+_MARK = re.compile(rf"{WAITING}[a-z][a-z0-9]{{3}}")
+_CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+def updates(said: str) -> list[Update]:
+    """Return what Git tells a pre-receive hook."""
+    rows = (line.split(" ", 2) for line in said.splitlines())
+    return [Update(ref, old, new) for old, new, ref in rows]
+
+
+def receive(bare: Path, objects: Sequence[Path], pushed: Sequence[Update]) -> None:
+    """Raise an error if a repository must not take what is pushed to it.
+
+    `objects` are the folders in which Git keeps what came in and what was there.
+    """
+    there = {ref: tip for ref, tip in references.read(bare).items() if ref.startswith("refs/")}
+    with _seen_together(objects) as repository:
+        _Push(repository, there, pushed).check()
+
+
+@contextmanager
+def _seen_together(objects: Sequence[Path]) -> Iterator[Repository]:
+    """Yield a scratch repository that sees what came in and what was there."""
+    with tempfile.TemporaryDirectory(prefix="smp-receive-") as name:
+        git = Path(name) / ".git"
+        (git / "objects" / "info").mkdir(parents=True)
+        (git / "refs").mkdir()
+        (git / "HEAD").write_text(f"ref: {MAIN}\n")
+        (git / "config").write_text(_CONFIG)
+        lines = "".join(f"{folder.resolve()}\n" for folder in objects)
+        (git / "objects" / "info" / "alternates").write_text(lines)
+        repository = Repository(Path(name))
+        try:
+            yield repository
+        finally:
+            repository.close()
+
+
+class _Push:
+    """One push, beside what is there."""
+
+    def __init__(self, repository: Repository, there: Mapping[str, str], pushed: Sequence[Update]) -> None:  # fmt: skip
+        self._repository = repository
+        self._there = there
+        self._coming = [each for each in pushed if each.new != _NONE and not _is_mark(each)]
+        self._going = [each.ref for each in pushed if each.new == _NONE]
+
+    def check(self) -> None:
+        """Raise an error for the first thing that must not be taken."""
+        self._check_names()
+        if not self._coming:
+            return
+        self._check_content()
+        before = self._tombstones(self._there.values())
+        known = before | self._tombstones(each.new for each in self._coming)
+        clean = self._tips(HEADS) if known == before else []
+        for each in self._coming:
+            self._check_deleted(each, known, clean)
+            self._check_forced(each, known)
+
+    def _check_names(self) -> None:
+        for each in self._coming:
+            if not each.ref.startswith(TRAVELLING):
+                raise RefusedError(f"{each.ref} is no reference of a session", hint="push branches and tags")  # fmt: skip
+        if MAIN in self._going:
+            raise RefusedError("the branch main is the session, and is not removed", hint="remove the whole repository on the server")  # fmt: skip
+
+    def _check_content(self) -> None:
+        known = [CommitId(tip) for tip in self._tips(HEADS)]
+        found = inspect(self._repository, {each.ref: each.new for each in self._coming}, known)
+        mine = self._uid()
+        if mine is None and MAIN not in [each.ref for each in self._coming]:
+            raise RefusedError("this repository holds no session yet", hint="push the branch main first")  # fmt: skip
+        if mine is not None and found.uid and found.uid != mine:
+            raise RefusedError(
+                f"what is pushed belongs to another session, {found.session}, not to the one that is here",
+                hint="push it to a repository of its own",
+            )
+
+    def _uid(self) -> str | None:
+        """Return which session is here, or None if none is yet."""
+        tips = [self._there[MAIN]] if MAIN in self._there else self._tips(HEADS)
+        for tip in tips:
+            blob = self._repository.find(self._repository.commit(CommitId(tip)).tree, METADATA)
+            if blob is not None:
+                text = self._repository.blob(blob).decode("utf-8", "replace")
+                return str(yamlfile.read(text, METADATA).get("uid"))
+        return None
+
+    def _tips(self, prefix: str) -> list[str]:
+        return [tip for ref, tip in self._there.items() if ref.startswith(prefix)]
+
+    def _tombstones(self, tips: Iterable[str]) -> Tombstones:
+        return tombstones.named(self._repository.raw, map(bytes.fromhex, tips))
+
+    def _check_deleted(self, update: Update, known: Tombstones, clean: Sequence[str]) -> None:
+        found = held(self._repository.raw, known, update, clean) if known else None
+        if found is not None:
+            raise RefusedError(
+                f"{_short(update.ref)} would bring back what was deleted{found}",
+                hint="smp sync takes it out of your history, then pushes",
+            )
+
+    def _check_forced(self, update: Update, known: Tombstones) -> None:
+        """Refuse a reference that loses something, unless a deletion explains it."""
+        if update.old == _NONE or update.ref.startswith("refs/smp/"):
+            return
+        old, new = bytes.fromhex(update.old), update.new
+        name = Rewriter(self._repository.raw, known).rewritten(History({update.ref: old})).refs[update.ref].hex()  # fmt: skip
+        if update.ref.startswith(TAGS):
+            explained = new in (update.old, name)
+        else:
+            reached = [CommitId(each) for each in (update.old, name) if self._repository.has(each)]
+            explained = any(is_ancestor(self._repository, each, CommitId(new)) for each in reached)
+        if not explained:
+            raise RefusedError(
+                f"{_short(update.ref)} would lose what is here, and no deletion explains it",
+                hint="smp sync brings both together",
+            )
+
+
+def _is_mark(update: Update) -> bool:
+    """Whether an update is the mark of a replica that waits for its turn."""
+    return _MARK.fullmatch(update.ref) is not None and update.new == EMPTY_TREE
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix(HEADS).removeprefix("refs/")

@@ -1,0 +1,330 @@
+"""Compressed copies looked into: archives, bundles, packs and objects of other repositories.
+
+Everything is read in pieces and up to a bound, so that neither a large file nor one that
+was made to swell takes the memory or the day.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import shutil
+import struct
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from smp_git.git import command, packs
+from smp_git.git.objects import BLOB
+from smp_git.model.errors import SmpError
+from smp_git.remove.history import stream
+from smp_git.remove.history.files import OVERLAP, PIECE
+
+HEAD: Final = 512
+# So much is inflated of everything together, and so large may be what Git takes apart.
+MOST_BYTES: Final = 512 << 20
+_LARGEST_PACK: Final = 256 << 20
+_LARGEST_NESTED: Final = 32 << 20
+_DEEPEST: Final = 3
+_LARGEST_DICTIONARY: Final = 96 << 20
+_BUNDLE: Final = re.compile(rb"# v[23] git bundle\n")
+_LONGEST_HEADER: Final = 1 << 20
+_LOOSE: Final = re.compile(r"(?:.*/)?[0-9a-f]{2}/[0-9a-f]{38}")
+_TAR: Final = slice(257, 262)
+_PER_MEMBER: Final = 512
+# Where a zip archive says how long the list of its files is; with 64 bits it says -1 there.
+_ZIP_TAIL: Final = (1 << 16) + 22
+_ZIP_END: Final = b"PK\x05\x06"
+_LARGEST_LIST: Final = 8 << 20
+# What this program does not open.
+_CLOSED: Final = {
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a rar archive",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"\x04\x22\x4d\x18": "an lz4 file",
+    b"\x1f\x9d": "a compress file",
+    b"%PDF-": "a PDF",
+    b"Salted__": "an encrypted file",
+    b"age-encryption.org/": "an encrypted file",
+}
+_BROKEN: Final = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError,
+    RuntimeError, NotImplementedError, ValueError, struct.error, KeyError, MemoryError,
+)  # fmt: skip
+
+
+class ClosedError(Exception):
+    """What is in a file is not looked into, or not all of it; says why."""
+
+
+class Inner(NamedTuple):
+    """Bytes that stand inside a compressed file: the type of a Git object, and a piece of it."""
+
+    kind: bytes
+    data: bytes
+
+
+class Budget:
+    """How much may still be inflated."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._left = most
+
+    def take(self, size: int) -> None:
+        """Count bytes; raise ClosedError when it is too much."""
+        self._left -= size
+        if self._left < 0:
+            raise ClosedError(f"only in part: more than {MOST_BYTES >> 20} MB are compressed here")
+
+
+def is_compressed(path: str, head: bytes) -> bool:
+    """Whether a file that begins so holds what a search of its bytes would not see."""
+    return _opener(path, head) is not None
+
+
+def opened(path: str, file: IO[bytes], scratch: Path, budget: Budget, depth: int = 0) -> Iterator[Inner]:  # fmt: skip
+    """Yield what is in a compressed file; raise ClosedError for what cannot be looked into."""
+    head = file.read(HEAD)
+    file.seek(0)
+    opener = _opener(path, head)
+    if opener is None:
+        return
+    if depth >= _DEEPEST:
+        raise ClosedError("an archive in an archive, too deep")
+    try:
+        yield from opener(file, scratch, budget, depth)
+    except _BROKEN as error:
+        raise ClosedError(f"an archive that cannot be read ({type(error).__name__})") from error
+
+
+_Opener = Callable[[IO[bytes], Path, Budget, int], Iterator[Inner]]
+
+
+def _opener(path: str, head: bytes) -> _Opener | None:
+    for start, opener in _OPENERS.items():
+        if head.startswith(start):
+            return opener
+    if _BUNDLE.match(head):
+        return _bundle
+    if head[_TAR] == b"ustar":
+        return _tar
+    if _LOOSE.fullmatch(path) and head[:1] == b"\x78":
+        return _loose
+    return _refused(head)
+
+
+def _refused(head: bytes) -> _Opener | None:
+    why = next((what for start, what in _CLOSED.items() if head.startswith(start)), None)
+    if why is None:
+        return None
+
+    def refuse(*_: object) -> Iterator[Inner]:
+        raise ClosedError(why)
+
+    return refuse
+
+
+# Archives
+
+
+def _gzip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    return _inflated(
+        lambda: io.BufferedReader(gzip.GzipFile(fileobj=file)), file, scratch, budget, depth
+    )
+
+
+def _bzip2(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    return _inflated(lambda: bz2.BZ2File(file), file, scratch, budget, depth)
+
+
+def _xz(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    return _inflated(lambda: io.BufferedReader(_Xz(file)), file, scratch, budget, depth)
+
+
+class _Xz(io.RawIOBase):
+    """An xz stream, with a bound on what its dictionary takes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._stream = lzma.LZMADecompressor(memlimit=_LARGEST_DICTIONARY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: object) -> int:
+        view = memoryview(into)  # type: ignore[arg-type]
+        while not self._stream.eof:
+            fresh = self._file.read(1 << 16) if self._stream.needs_input else b""
+            data = self._stream.decompress(fresh, len(view))
+            if data:
+                view[: len(data)] = data
+                return len(data)
+            if not fresh and self._stream.needs_input:
+                raise EOFError
+        return 0
+
+
+def _inflated(make: Callable[[], IO[bytes]], file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+    with make() as inside:
+        head = inside.read(HEAD)
+    file.seek(0)
+    with make() as inside:
+        if head[_TAR] == b"ustar":
+            yield from _tar(inside, scratch, budget, depth)
+        else:
+            yield from _member(inside, "", head, None, scratch, budget, depth)
+
+
+def _tar(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        for member in archive:
+            yield Inner(
+                BLOB, f"{member.name}\n{member.linkname}".encode("utf-8", "surrogateescape")
+            )
+            inside = archive.extractfile(member) if member.isreg() else None
+            if inside is not None:
+                yield from _peeked(inside, member.name, member.size, scratch, budget, depth)
+
+
+def _zip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    _check_number(file)
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            yield Inner(BLOB, member.filename.encode("utf-8", "replace") + b"\n" + member.comment)
+            if not member.is_dir():
+                with archive.open(member) as inside:
+                    yield from _peeked(inside, member.filename, member.file_size, scratch, budget, depth)  # fmt: skip
+
+
+def _check_number(file: IO[bytes]) -> None:
+    """Raise ClosedError if listing a zip archive would take the memory."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - _ZIP_TAIL))
+    tail = file.read(_ZIP_TAIL)
+    file.seek(0)
+    at = tail.rfind(_ZIP_END)
+    if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_LIST:
+        raise ClosedError("an archive of very many files")
+
+
+def _peeked(inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+    head = inside.read(HEAD)
+    if is_compressed(name, head):
+        if size > _LARGEST_NESTED:
+            raise ClosedError("only in part: it holds a large archive")
+        rest = inside.read(_LARGEST_NESTED)
+        budget.take(len(rest))
+        yield from opened(name, io.BytesIO(head + rest), scratch, budget, depth + 1)
+    else:
+        yield from _member(inside, name, b"", head, scratch, budget, depth)
+
+
+def _member(inside: IO[bytes], name: str, head: bytes, start: bytes | None, scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+    """Yield a file of an archive in pieces that overlap; `start` was read of it before."""
+    if start is None and is_compressed(name, head):
+        rest = inside.read(_LARGEST_NESTED + 1)
+        budget.take(len(rest))
+        if len(rest) > _LARGEST_NESTED:
+            raise ClosedError("only in part: it holds a large archive")
+        yield from opened(name, io.BytesIO(rest), scratch, budget, depth + 1)
+        return
+    piece = (start or b"") + inside.read(PIECE)
+    while piece:
+        budget.take(len(piece))
+        yield Inner(BLOB, piece)
+        more = inside.read(PIECE)
+        piece = piece[-OVERLAP:] + more if more else b""
+
+
+# Git's own forms
+
+
+def _loose(file: IO[bytes], _: Path, budget: Budget, __: int) -> Iterator[Inner]:
+    data = file.read(PIECE)
+    stream = zlib.decompressobj()
+    piece = stream.decompress(data, PIECE)
+    head, _sep, body = piece.partition(b"\0")
+    kind = head.partition(b" ")[0]
+    while body:
+        budget.take(len(body))
+        yield Inner(kind, body)
+        data = stream.unconsumed_tail or file.read(PIECE)
+        more = stream.decompress(data, PIECE) if data else b""
+        body = body[-OVERLAP:] + more if more else b""
+
+
+def _bundle(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
+    read = 0
+    while (line := file.readline(_LONGEST_HEADER)) not in (b"\n", b""):
+        read += len(line)
+        yield Inner(BLOB, line)
+        if read > _LONGEST_HEADER:
+            raise ClosedError("a bundle that cannot be read")
+    yield from _pack(file, scratch, budget, depth)
+
+
+def _pack(file: IO[bytes], scratch: Path, budget: Budget, _: int) -> Iterator[Inner]:
+    """Let Git take a pack apart beside the session; what it lacks is looked for in the session."""
+    if command.program() is None:
+        raise ClosedError("a pack, which needs the git command")
+    with _repository(scratch) as git:
+        pack = git / "objects/pack/given.tmp"
+        with pack.open("wb") as out:
+            while part := file.read(PIECE):
+                if out.tell() + len(part) > _LARGEST_PACK:
+                    raise ClosedError(f"a pack of more than {_LARGEST_PACK >> 20} MB")
+                out.write(part)
+        _index(git, pack)
+        pack.unlink()
+        names = [name for index in packs.indexes(git / "objects") for name in packs.names(index)]
+        for _name, kind, data in stream.some(git, names):
+            budget.take(len(data))
+            yield Inner(kind, data)
+
+
+def _index(git: Path, pack: Path) -> None:
+    with pack.open("rb") as file:
+        done = subprocess.run(  # noqa: S603 - our own arguments
+            command.arguments(git, "index-pack", "--stdin", "--fix-thin"),
+            stdin=file,
+            env=command.environment(),
+            capture_output=True,
+            check=False,
+        )
+    if done.returncode:
+        raise ClosedError("a pack or bundle that is not whole")
+
+
+@contextmanager
+def _repository(scratch: Path) -> Iterator[Path]:
+    """Yield an empty repository below `scratch`, which is the folder `smp` of a session's `.git`."""
+    git = Path(tempfile.mkdtemp(prefix="opened-", dir=scratch))
+    try:
+        for folder in ("objects/info", "objects/pack", "refs/heads"):
+            (git / folder).mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / "objects/info/alternates").write_text(f"{scratch.parent.resolve()}/objects\n")
+        yield git
+    except SmpError as error:
+        raise ClosedError("a pack or bundle that cannot be read") from error
+    finally:
+        shutil.rmtree(git, ignore_errors=True)
+
+
+_OPENERS: Final[dict[bytes, _Opener]] = {
+    b"\x1f\x8b": _gzip,
+    b"BZh": _bzip2,
+    b"\xfd7zXZ\0": _xz,
+    b"PK\x03\x04": _zip,
+    b"PK\x05\x06": _zip,
+    b"PACK": _pack,
+}

@@ -1,0 +1,131 @@
+"""The journal of a deletion: ids and steps, so that it can be finished after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from smp_git.format import records
+from smp_git.format.records import Tombstones
+from smp_git.git import disk
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time, parse_time
+from smp_git.remove.history.moves import Move
+
+_NAME: Final = "erasure.json"
+# Before SEALED nothing has changed, so the deletion is undone; from then on it is finished.
+SEALING: Final = "sealing"
+SEALED: Final = "sealed"
+PUBLISHING: Final = "publishing"
+REMOVING: Final = "removing"
+PROVING: Final = "proving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """One deletion under way."""
+
+    deletion: str
+    step: str
+    at: datetime
+    by: str
+    purge: bool
+    tombstones: Tombstones
+    # Another replica has written the commit that names the deleted.
+    arrived: bool = False
+    ids: tuple[MemoryId, ...] = ()
+    reason: str | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    deadline: datetime | None = None
+    # What stands in the place of what goes: the files of each branch, by path.
+    redacts: bool = False
+    upgrades: bool = False
+    removed: tuple[str, ...] = ()
+    # The memories that take another id; then nothing is deleted.
+    moves: tuple[Move, ...] = ()
+    brought: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    old: Mapping[str, str] = field(default_factory=dict)
+    new: Mapping[str, str] = field(default_factory=dict)
+
+    def stepped(self, step: str) -> Journal:
+        """Return the journal at another step."""
+        return replace(self, step=step)
+
+
+def write(smp: Path, journal: Journal) -> None:
+    """Put a journal on the medium."""
+    text = json.dumps(
+        {
+            "deletion": journal.deletion,
+            "step": journal.step,
+            "at": format_time(journal.at),
+            "by": journal.by,
+            "purge": journal.purge,
+            "tombstones": records.write(journal.tombstones).decode(),
+            "arrived": journal.arrived,
+            "ids": list(journal.ids),
+            "reason": journal.reason,
+            "reasons": dict(journal.reasons),
+            "deadline": format_time(journal.deadline) if journal.deadline else None,
+            "redacts": journal.redacts,
+            "upgrades": journal.upgrades,
+            "removed": list(journal.removed),
+            "moves": [list(each) for each in journal.moves],
+            "brought": {ref: dict(files) for ref, files in journal.brought.items()},
+            "old": dict(journal.old),
+            "new": dict(journal.new),
+        }
+    )
+    disk.replace_durably(smp / _NAME, text.encode(), smp / f"{_NAME}.tmp")
+    reached(journal.step)
+
+
+def read(smp: Path) -> Journal | None:
+    """Return the journal of an interrupted deletion, or None."""
+    try:
+        kept = json.loads(disk.content(smp / _NAME) or b"")
+    except ValueError:
+        # It is replaced whole, so a torn one was never acknowledged.
+        return None
+    at = parse_time(kept["at"], datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
+    found = records.read(kept["tombstones"].encode())
+    return Journal(
+        deletion=kept["deletion"],
+        step=kept["step"],
+        at=at,
+        by=kept["by"],
+        purge=kept["purge"],
+        tombstones=found,
+        arrived=bool(kept.get("arrived")),
+        ids=tuple(kept.get("ids", ())),
+        reason=kept.get("reason"),
+        reasons=kept.get("reasons", {}),
+        deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
+        redacts=bool(kept.get("redacts")),
+        upgrades=bool(kept.get("upgrades")),
+        removed=tuple(kept.get("removed", ())),
+        moves=tuple(Move(old, new, tuple(roots)) for old, new, roots in kept.get("moves", ())),
+        brought=kept.get("brought", {}),
+        old=kept["old"],
+        new=kept["new"],
+    )
+
+
+def close(smp: Path, deletion: str) -> None:
+    """Remove the journal of a deletion that is done; another's stays."""
+    kept = read(smp)
+    if kept is None or kept.deletion == deletion:
+        (smp / _NAME).unlink(missing_ok=True)
+
+
+def exists(smp: Path) -> bool:
+    """Whether a deletion is under way or was interrupted."""
+    return (smp / _NAME).exists()
+
+
+def reached(step: str) -> None:
+    """Mark a point at which a crash is tried."""

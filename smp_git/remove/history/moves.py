@@ -1,0 +1,221 @@
+"""Memories that take another id, in all of history: a function of it and of their first versions.
+
+Two replicas with one tag may give one id to two memories. The commits from an addition on
+are written anew: path, file, index line and message name the new id, and so does everything
+in these commits that named the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from smp_git.git import command
+from smp_git.git.command import FileChange
+from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.git.repository import Repository
+from smp_git.model.errors import InvalidError, InvalidFileError
+from smp_git.model.ids import Id, parse_id, parse_path, sort_key
+from smp_git.model.memory import KINDS, CommitId, MemoryId
+from smp_git.read.pages import line_of
+from smp_git.remove.history import pages
+
+_FIRST: Final = string.ascii_lowercase
+_REST: Final = string.ascii_lowercase + string.digits
+_FOLDERS: Final = tuple(sorted(kind.folder for kind in KINDS.values()))
+_LINE_BLOB: Final = re.compile(rb'"blob":"([0-9a-f]{40})"')
+
+
+class Move(NamedTuple):
+    """A memory that takes another id, told from others of its id by its first versions."""
+
+    old: MemoryId
+    new: MemoryId
+    roots: tuple[str, ...]
+
+
+def moved_id(old: MemoryId, digest: str) -> MemoryId:
+    """Return the id that a memory takes: its number, under a tag made of its first version."""
+    place = parse_id(old)
+    rest = int.from_bytes(hashlib.sha256(f"{old} {digest}".encode()).digest()[:8], "big")
+    rest, first = divmod(rest, len(_FIRST))
+    tag = _FIRST[first]
+    for _ in range(3):
+        rest, digit = divmod(rest, len(_REST))
+        tag += _REST[digit]
+    return Id(place.kind, place.number, tag).text
+
+
+class Names:
+    """Ids that are written otherwise in the files and messages of some commits."""
+
+    def __init__(self, moves: Iterable[Move]) -> None:
+        self.ids = {each.old: each.new for each in moves}
+        said = {old.encode(): new.encode() for old, new in self.ids.items()}
+        # Tags of memories are small letters.
+        self._said = said | {old.lower(): new.lower() for old, new in said.items()}
+        either = b"|".join(map(re.escape, self._said))
+        self._pattern = re.compile(rb"(?<![A-Za-z0-9_-])(?:%s)(?![A-Za-z0-9_]|-[A-Za-z0-9])" % either)  # fmt: skip
+        self._turns = [parse_id(old) for old in self.ids if parse_id(old).kind.name == "turn"]
+
+    def replaced(self, text: bytes) -> bytes:
+        """Return a text that names the ids as they become."""
+        return self._pattern.sub(lambda found: self._said[found[0]], text)
+
+    def file(self, data: bytes) -> bytes:
+        """Return a memory's file that names the ids as they become, numbers of turns too."""
+        text = self.replaced(data)
+        for turn in self._turns:
+            number = rb"(?m)^(turn_ref:[ \t]*)[\"']?0*%d[\"']?(?=[ \t]*$)" % turn.number
+            text = re.sub(number, rb"\g<1>" + self.ids[turn.text].encode(), text)
+        return text
+
+
+class File(NamedTuple):
+    """A file as it becomes: its path, its bytes, and its index line if it can be read."""
+
+    path: str
+    data: bytes
+    line: bytes | None
+
+
+class Moves:
+    """What becomes of the files, index lines and messages that name some memories."""
+
+    def __init__(self, moves: Iterable[Move] = ()) -> None:
+        self.moves = tuple(moves)
+        self._files: dict[bytes, dict[str, File]] = {}
+        self._names: dict[bytes, Names] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def name(self, commit: bytes, names: Names) -> None:
+        """Note which ids a commit names otherwise."""
+        self._names[commit] = names
+
+    def names(self, commit: bytes) -> Names:
+        """Return which ids a commit names otherwise."""
+        return self._names[commit]
+
+    def add(self, path: str, blob: bytes, file: File) -> None:
+        """Note what becomes of a file."""
+        self._files.setdefault(blob, {})[path] = file
+
+    @property
+    def wanted(self) -> dict[bytes, frozenset[bytes]]:
+        """The pages on which something changes, by folder; an empty name is the folder itself."""
+        found: dict[bytes, set[bytes]] = {}
+        for path in {path for below in self._files.values() for path in below}:
+            folder, _, rest = path.partition("/")
+            found.setdefault(folder.encode(), set()).add(rest.rpartition("/")[0].encode())
+        return {folder: frozenset(names) for folder, names in found.items()}
+
+    def file(self, page: str, piece: bytes) -> File | None:
+        """Return what becomes of an entry of a page, None if it stays as it is."""
+        below = self._files.get(piece[-20:])
+        if below is None:
+            return None
+        name = pages.entry(piece).name.decode("utf-8", "surrogateescape")
+        return below.get(f"{page}/{name}")
+
+    def message(self, commit: bytes, message: bytes) -> bytes:
+        """Return the message of a commit, or of a tag on it, with the ids as they become."""
+        names = self._names.get(commit)
+        return names.replaced(message) if names else message
+
+
+def index(text: bytes, changed: Mapping[bytes, File]) -> bytes:
+    """Return a page's index with the lines of some files, by the blob they were, as they become."""
+    lines = pages.plain_lines(text)
+    if lines is None or not changed:
+        return text
+    made = [_line(line, changed) for line in lines]
+    return b"".join(each + b"\n" for each in _sorted(made))
+
+
+def _line(line: bytes, changed: Mapping[bytes, File]) -> bytes:
+    match = _LINE_BLOB.search(line)
+    file = changed.get(bytes.fromhex(match[1].decode())) if match else None
+    return line if file is None or file.line is None else file.line.rstrip(b"\n")
+
+
+def _sorted(lines: list[bytes]) -> list[bytes]:
+    """Return the lines of an index in their order, as they are if one of them has none."""
+    try:
+        keys = {line: sort_key(pages.item(line + b"\n").id.decode()) for line in lines}
+    except (InvalidError, UnicodeDecodeError):
+        return lines
+    return sorted(lines, key=keys.__getitem__)
+
+
+def moves_in(repository: Repository, tips: Iterable[str], asked: Iterable[Move]) -> Moves:
+    """Return what becomes of everything that some commits and tags reach."""
+    found = Moves(asked)
+    tips = list(tips)
+    if not found.moves:
+        return found
+    members = _members(repository, tips, found.moves)
+    made: dict[frozenset[int], Names] = {}
+    for commit, numbers in members.items():
+        if numbers not in made:
+            made[numbers] = Names(found.moves[number] for number in sorted(numbers))
+        found.name(commit, made[numbers])
+    below = {parent for each in members for parent in _parents(repository, each)}
+    _note_files(repository, found, members.keys() - below, below - members.keys())
+    return found
+
+
+def _members(repository: Repository, tips: list[str], moves: tuple[Move, ...]) -> dict[bytes, frozenset[int]]:  # fmt: skip
+    """Return the commits that descend from additions, with the numbers of their moves."""
+    paths = [parse_id(each.old).path for each in moves]
+    own: dict[bytes, set[int]] = {}
+    for change in command.file_changes(repository.git, tips, sorted(set(paths))):
+        for number, each in enumerate(moves):
+            if change.old is None and paths[number] == change.path and change.new in each.roots:
+                own.setdefault(bytes.fromhex(change.commit), set()).add(number)
+    members: dict[bytes, frozenset[int]] = {}
+    if not own:
+        return members
+    for commit in command.history(repository.git, map(bytes.fromhex, tips), ()):
+        numbers = set(own.get(commit, ()))
+        for parent in _parents(repository, commit):
+            numbers |= members.get(parent, frozenset())
+        if numbers:
+            members[commit] = frozenset(numbers)
+    return members
+
+
+def _parents(repository: Repository, commit: bytes) -> Iterator[bytes]:
+    return map(bytes.fromhex, repository.commit(CommitId(commit.hex())).parents)
+
+
+def _note_files(repository: Repository, found: Moves, tips: Iterable[bytes], below: Iterable[bytes]) -> None:  # fmt: skip
+    """Note the files that commits between some tips and what is below them wrote."""
+    edge = [repository.commit(CommitId(name.hex())).tree for name in below]
+    asked = [*(tip.hex() for tip in tips), *(f"^{name.hex()}" for name in below)]
+    for change in command.file_changes(repository.git, asked, _FOLDERS) if found else ():
+        place = parse_path(change.path)
+        if place is None or change.new is None:
+            continue
+        if all(repository.find(tree, change.path) != change.new for tree in edge):
+            file = _file(repository, place, change, found.names(bytes.fromhex(change.commit)))
+            if file is not None:
+                found.add(change.path, bytes.fromhex(change.new), file)
+
+
+def _file(repository: Repository, place: Id, change: FileChange, names: Names) -> File | None:
+    """Return what becomes of a version of a memory, None if it stays as it is."""
+    old = repository.blob(ObjectId(change.new or ""))
+    data = names.file(old)
+    new = parse_id(names.ids.get(place.text, place.text))
+    if data == old and new == place:
+        return None
+    try:
+        line = line_of(data, new, object_id(BLOB, data)).encode()
+    except InvalidFileError:
+        line = None
+    return File(new.path, data, line)

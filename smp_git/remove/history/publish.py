@@ -1,0 +1,273 @@
+"""The rewritten history put in the place of the old: objects first, then every reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from smp_git.format import messages, records
+from smp_git.format.life import life_of
+from smp_git.format.messages import MOST_LINES, Touch
+from smp_git.format.records import Tombstones, ids_of
+from smp_git.git import command, disk, packs, references, storage
+from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
+from smp_git.git.packs import Packed
+from smp_git.git.references import HEAD, StashEntry
+from smp_git.git.repository import MAIN, MovedError
+from smp_git.git.storage import Written
+from smp_git.git.survivors import orphans
+from smp_git.model.errors import ConflictError
+from smp_git.model.ids import INDEX, parse_id, parse_path
+from smp_git.model.memory import CommitId
+from smp_git.read.snapshot import PageCache, Snapshot
+from smp_git.remove.history import carry, journal, sweep
+from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.rewrite import Made, raw_commit
+from smp_git.remove.history.wording import subject
+from smp_git.write.tree import assemble
+from smp_git.write.writer import Writer
+
+# What each branch gets in the place of what goes: files by path.
+Brought = Mapping[str, Mapping[str, bytes]]
+
+# How often a person's own Git command may come between.
+_MOST_MOVES: Final = 20
+
+
+class Publisher:
+    """Publishes one plan; the caller holds the lock."""
+
+    def __init__(self, writer: Writer, plan: Plan, entry: Journal, files: Callable[[Plan], Brought] | None = None) -> None:  # fmt: skip
+        self._writer = writer
+        self._plan = plan
+        self._files = files
+        self._entry = entry
+        self._git = plan.repository.git
+        self._stored: set[bytes] = set()
+        self._brought: dict[str, Mapping[str, str]] = {}
+        self._new: dict[str, bytes] = {}
+
+    def prepare(self) -> CommitId:
+        """Make all new objects durable; return the commit that names the deleted."""
+        ref = self._writer.reader.ref
+        self._new = dict(self._plan.result.refs)
+        self._store(self._plan.rewriter.made)
+        brought = self._files(self._plan) if self._files else {}
+        self._brought = {}
+        for name in sorted({ref, *brought}):
+            if name in self._new:
+                self._new[name] = self._on_top(name, self._new[name], brought.get(name, {}))
+        journal.reached("objects written")
+        return CommitId(self._new[ref].hex())
+
+    def _store(self, made: Mapping[bytes, Made]) -> None:
+        fresh = [] if self._stored else list(self._left_alone())
+        fresh += [
+            Packed(n, m.type, m.data, m.like) for n, m in made.items() if n not in self._stored
+        ]
+        if fresh:
+            storage.write_pack(self._git / "objects", packs.pack(fresh))
+            self._stored.update(made)
+
+    def _left_alone(self) -> Iterator[Packed]:
+        """Yield what stays but is packed as a difference to something that goes."""
+        rewriter, latest = self._plan.rewriter, dict[str, bytes]()
+        series = rewriter.series()
+        found = orphans(self._git / "objects" / "pack", series, rewriter.replaced)
+        there = command.objects(self._git, found)
+        for name, role in series.items():
+            if name in there:
+                yield Packed(name, *there[name], latest.get(role))
+                latest[role] = name
+
+    def entry(self, step: str) -> Journal:
+        """Return the journal with the references before and after."""
+        old = {name: tip.hex() for name, tip in self._plan.history.refs.items()}
+        new = {name: tip.hex() for name, tip in self._new.items()}
+        return replace(self._entry, step=step, old=old, new=new, brought=self._brought)
+
+    def tips(self) -> tuple[bytes, ...]:
+        """Return the commits and tags that reach all that lives."""
+        return (*self._new.values(), *self._plan.result.stashed)
+
+    # The commit that names the deleted
+
+    def _on_top(self, ref: str, tip: bytes, brought: Mapping[str, bytes]) -> bytes:
+        """Return a tip with the records and files on top; the tip itself if it needs none."""
+        if self._entry.arrived and not brought:
+            return tip
+        base = self._at(tip)
+        said = self._said(base, brought)
+        if self._entry.redacts and said == base.said:
+            # It was moved before an interruption.
+            return tip
+        files: dict[str, bytes | None] = {
+            path: data for path, data in brought.items() if not self._is_there(base, path, data)
+        }
+        if not files and (said == base.said or self._entry.arrived):
+            return tip
+        files[records.PATH] = records.write(said)
+        self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
+        return self._taken_out(self._committed(base, files), files)
+
+    def _is_there(self, base: Snapshot, path: str, data: bytes) -> bool:
+        """Whether a branch has a file; after an interruption, one that was edited since counts."""
+        blob = base.repository.find(base.tree, path)
+        there = base.repository.blob(blob) if blob else None
+        is_resumed = bool(self._entry.brought) and parse_path(path) is not None
+        if there is None or not is_resumed:
+            return there == data
+        return life_of(there, path) == life_of(data, path)
+
+    def _taken_out(self, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
+        """Return a tip without the files that were brought for the history only."""
+        gone: dict[str, bytes | None] = {
+            path: None for path in files if path in self._entry.removed
+        }
+        if not gone:
+            return tip
+        places = [place for path in gone if (place := parse_path(path)) is not None]
+        touches = [Touch("remove", place.kind.name, place.text) for place in places]
+        return self._committed(self._at(tip), gone, messages.write(touches, self._entry.by))
+
+    def _at(self, tip: bytes) -> Snapshot:
+        pages = PageCache(self._plan.repository, self._writer.reader.local)
+        return Snapshot(pages, CommitId(tip.hex()))
+
+    def _said(self, base: Snapshot, brought: Mapping[str, bytes]) -> Tombstones:
+        """Return the records that the commit on top holds."""
+        if self._entry.arrived and not self._entry.upgrades:
+            return carry.records(base.said, brought, self._entry.tombstones)
+        return base.said | self._entry.tombstones
+
+    def _committed(self, base: Snapshot, files: dict[str, bytes | None], message: str | None = None) -> bytes:  # fmt: skip
+        if self._entry.arrived:
+            objects = carry.made(base, files).objects
+        else:
+            path, data = self._writer.registration(self._entry.at)
+            if base.repository.find(base.tree, path) is None:
+                files[path] = data
+            made = assemble(base, files)
+            signs = self._writer.identity().signs(self._entry.by, self._entry.at)
+            text = message or self._message()
+            commit = Object(COMMIT, write_commit(made.tree, (base.id,), *signs, text))
+            objects = [*made.objects, commit]
+        with self._plan.repository.store(objects) as written:
+            written.force()
+        return bytes.fromhex(objects[-1].id)
+
+    def _message(self) -> str:
+        entry = self._entry
+        verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
+        places = [parse_id(each) for each in ids_of(entry.tombstones)]
+        touches = [Touch(verb, place.kind.name, place.text) for place in places]
+        return messages.write(touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None)  # fmt: skip
+
+    # References
+
+    def publish(self) -> None:
+        """Move every reference; what a person's Git command moved meanwhile is rewritten too."""
+        for _ in range(_MOST_MOVES):
+            try:
+                self._move_all()
+            except MovedError:
+                self._plan.update()
+                self.prepare()
+            else:
+                return
+        raise ConflictError(
+            f"session {self._git.parent.name} is being moved by another Git process",
+            hint="the deletion is finished when the session is opened next",
+        )
+
+    def _move_all(self) -> None:
+        old = self._plan.history.refs
+        # The stash's log first: its reference alone would forget the older entries.
+        self._move_stash()
+        for name in sorted(old.keys() | self._new.keys(), key=lambda name: (name == MAIN, name)):
+            if old.get(name) != self._new.get(name):
+                self._move(name, old.get(name), self._new.get(name))
+                journal.reached("reference moved")
+        changed = {name: tip.hex() for name, tip in self._new.items()}
+        references.write_packed(self._git, {name: changed.get(name) for name in old} | changed)
+        if references.read(self._git) != changed:
+            # A person's command made one that nobody knew of, and would be left without objects.
+            raise MovedError(MAIN)
+
+    def _move(self, name: str, old: bytes | None, new: bytes | None) -> None:
+        if new is None:
+            references.drop(self._git, name)
+        elif name == HEAD:
+            scratch = self._git / "smp" / "head.tmp"
+            disk.replace_durably(self._git / HEAD, f"{new.hex()}\n".encode(), scratch)
+        else:
+            expected = CommitId(old.hex()) if old else None
+            with Written(self._git / "objects") as written:
+                repository = self._plan.repository
+                if repository.head(name) != CommitId(new.hex()):
+                    repository.publish(name, expected, CommitId(new.hex()), written)
+
+    def _move_stash(self) -> None:
+        entries = references.read_stash(self._git)
+        moved = dict(zip(self._plan.history.stashed, self._plan.result.stashed, strict=True))
+        now = [self._stashed(entry, moved) for entry in entries]
+        if now != entries:
+            references.write_stash(self._git, now)
+            journal.reached("stash moved")
+
+    def _stashed(self, entry: StashEntry, moved: dict[bytes, bytes]) -> StashEntry:
+        old = bytes.fromhex(entry.id)
+        new = moved.get(old, old)
+        if new == old:
+            return entry
+        data = self._plan.rewriter.read(new)[1]
+        text = subject(raw_commit(data).message).decode("utf-8", "surrogateescape")
+        return entry._replace(id=new.hex(), message=text)
+
+    # The checked-out files
+
+    def tree_shown(self) -> ObjectId | None:
+        """Return the tree that the folder shows after the rewrite, None if it has none."""
+        shown = self._plan.repository.checked_out()
+        tip = self._new.get(shown) or self._new.get(HEAD)
+        if tip is None:
+            return None
+        return self._plan.repository.commit(CommitId(tip.hex())).tree
+
+    def check_out(self, known: Tombstones) -> None:
+        """Bring the checked-out files of the deleted, and of their pages, up to date."""
+        repository = self._plan.repository
+        tree = self.tree_shown()
+        for path in sweep.copies(repository.path, known):
+            path.unlink(missing_ok=True)
+        if tree is None:
+            return
+        files = self._own_files(tree)
+        for page in sweep.pages_there(repository, tree, known):
+            blob = repository.find(tree, f"{page}/{INDEX}")
+            files[f"{page}/{INDEX}"] = repository.blob(blob) if blob else None
+            for place in sweep.gone_there(repository, tree, page, known):
+                files |= self._file(place.text, tree, known)
+        scratch = self._git / "smp" / "checkout.tmp"
+        sweep.check_out(repository.path, files, scratch)
+        self._writer.reader.local.clear_pending()
+
+    def _file(self, memory_id: str, tree: ObjectId, known: Tombstones) -> dict[str, bytes | None]:
+        """Return what becomes of a checked-out file: nothing, unless it is of a life that stands."""
+        path = parse_id(memory_id).path
+        file = self._plan.repository.path / path
+        is_there = file.is_file() and not file.is_symlink()
+        if is_there and not known.is_dead(memory_id, life_of(file.read_bytes(), path)):
+            return {}
+        blob = self._plan.repository.find(tree, path)
+        return {path: self._plan.repository.blob(blob) if blob else None}
+
+    def _own_files(self, tree: ObjectId) -> dict[str, bytes | None]:
+        """Return what the deletion's own commit wrote."""
+        repository = self._plan.repository
+        shown = self._brought.get(repository.checked_out(), {})
+        paths = (records.PATH, self._writer.registration(self._entry.at)[0], *shown)
+        found = {path: repository.find(tree, path) for path in paths}
+        return {path: repository.blob(blob) for path, blob in found.items() if blob}

@@ -1,0 +1,698 @@
+"""The rewrite: a pure function of history and records (rule 2 of the format)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from binascii import hexlify, unhexlify
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple
+
+from smp_git.format.life import life_of
+from smp_git.format.records import Tombstones
+from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.references import ACCESS
+from smp_git.model.ids import PAGE_SIZE, parse_path
+from smp_git.model.lives import NOTHING as NO_LIVES
+from smp_git.model.lives import Lives
+from smp_git.model.memory import KINDS
+from smp_git.remove.history import moves as moving
+from smp_git.remove.history import pages, wording
+from smp_git.remove.history.ahead import Ahead
+from smp_git.remove.history.generations import Renames
+from smp_git.remove.history.moves import File, Moves
+from smp_git.remove.history.pages import FOLDER, INDEX_NAME, Entry
+from smp_git.remove.history.wording import Origin
+
+TAG: Final = b"tag"
+NOTES: Final = "refs/notes/"
+REPLACE: Final = "refs/replace/"
+STASH: Final = "refs/stash"
+
+_SIGNED: Final = re.compile(rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE)  # fmt: skip
+_TAG_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL)  # fmt: skip
+_HEX = re.compile(rb"[0-9a-f]+")
+_HEX_LENGTH: Final = 40
+_STATES: Final = KINDS["state"].folder
+_ID_SIZE: Final = 20
+
+# An object's type and bytes.
+Read = Callable[[bytes], tuple[bytes, bytes]]
+
+
+class History(NamedTuple):
+    """What reaches commits: references by name, and the older entries of the stash."""
+
+    refs: Mapping[str, bytes]
+    stashed: tuple[bytes, ...] = ()
+
+
+class Gone(NamedTuple):
+    """A version of a memory's file that goes from a tree."""
+
+    path: str
+    id: bytes
+    life: str | None
+
+
+_UNSEEN: Final = Gone("", b"", None)
+
+# What goes from a tree: versions of files, and index items with their page.
+Loss = tuple[Gone | tuple[str, bytes], ...]
+NOTHING: Final[Loss] = ()
+
+
+class Edited(NamedTuple):
+    """A tree after the rewrite (None: it goes), and what went from it."""
+
+    id: bytes | None
+    loss: Loss
+
+
+class Step(NamedTuple):
+    """A commit after the rewrite."""
+
+    old: bytes
+    new: bytes
+    old_tree: bytes
+    tree: bytes
+    loss: Loss
+    dropped: bool
+    touches: bool
+
+
+class Made(NamedTuple):
+    """A new object, and one that it resembles."""
+
+    type: bytes
+    data: bytes
+    like: bytes | None
+
+
+class Raw(NamedTuple):
+    """A commit's bytes, taken apart as far as the rewrite needs."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    rest: bytes
+    message: bytes
+
+
+def raw_commit(data: bytes) -> Raw:
+    """Return a commit's tree, parents, other header lines and message."""
+    head, _, message = data.partition(b"\n\n")
+    at = 46
+    parents = []
+    while data.startswith(b"parent ", at):
+        parents.append(unhexlify(data[at + 7 : at + 47]))
+        at += 48
+    return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
+
+
+def rewrite(read: Read, history: History, tombstones: Tombstones) -> tuple[History, Mapping[bytes, Made]]:  # fmt: skip
+    """Return history without what the tombstones name, and the new objects it needs."""
+    rewriter = Rewriter(read, tombstones)
+    return rewriter.rewritten(history), rewriter.made
+
+
+class Rewriter:
+    """Rewrites histories, remembering every object it has seen.
+
+    `made` holds new objects, `replaced` those that are no part of the rewritten
+    history at the place they had.
+    """
+
+    def __init__(self, read: Read, tombstones: Tombstones, renames: Renames | None = None, moves: Moves | None = None) -> None:  # fmt: skip
+        self._source = read
+        self._tombstones = tombstones
+        self._renames = renames or Renames()
+        self._moves = moves or Moves()
+        self._wanted = _united(pages_of(tombstones), self._moves.wanted)
+        self.made: dict[bytes, Made] = {}
+        self.steps: dict[bytes, Step] = {}
+        self.replaced: set[bytes] = set()
+        self.tags: dict[bytes, tuple[bytes, bool]] = {}
+        self._trees: dict[tuple[str, bytes], Edited] = {}
+        self._like: dict[str, bytes] = {}
+        self._lives: dict[bytes, Lives] = {}
+        self._stash: set[bytes] = set()
+        self._kept: set[bytes] = set()
+        self._origins: dict[bytes, bytes] = {}
+        # What was found of entries and lines, which return from commit to commit.
+        self._swapped: dict[str, tuple[dict[bytes, bytes], dict[bytes, Loss]]] = {}
+        self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}
+        self._lines: dict[bytes, bool] = {}
+        self._last_loss: dict[str, Loss] = {}
+        self._indexes: dict[bytes, str] = {}
+
+    # History
+
+    def prepare(self, history: History, ahead: Ahead) -> None:
+        """Rewrite the commits of a history as they are read ahead, in bulk."""
+        self._note_stashes(history)
+        tips = [tip for ref, tip in history.refs.items() if not _role(ref)]
+        beside = [tip for ref, tip in history.refs.items() if _role(ref)]
+        for block in ahead.blocks((*tips, *history.stashed), beside, self._wanted):
+            for name in block:
+                if name not in self.steps:
+                    self._commit(name, "")
+
+    def rewritten(self, history: History) -> History:
+        """Return a history rewritten; may be called again as it grows."""
+        self._note_stashes(history)
+        plain = {ref: tip for ref, tip in history.refs.items() if not ref.startswith(NOTES)}
+        refs: dict[str, bytes] = {}
+        for ref, tip in sorted(plain.items()):
+            refs[ref] = self._tip(ref, tip)
+        old_stash = tuple(self._commit(tip, "").new for tip in history.stashed)
+        for ref, tip in sorted(history.refs.items()):
+            if ref.startswith(NOTES):
+                refs[ref] = self._tip(ref, tip)
+        return History(self._replacements(refs), old_stash)
+
+    def _tip(self, ref: str, tip: bytes) -> bytes:
+        kind, _ = self.read(tip)
+        if kind == COMMIT:
+            return self._commit(tip, _role(ref)).new
+        return self._tag(tip)[0] if kind == TAG else tip
+
+    def _replacements(self, refs: dict[str, bytes]) -> dict[str, bytes]:
+        out: dict[str, bytes] = {}
+        for ref, tip in refs.items():
+            name = ref.removeprefix(REPLACE)
+            key = unhexlify(name) if name != ref and _HEX.fullmatch(name.encode()) else b""
+            step = self.steps.get(key)
+            if step is None or step.new == key:
+                out[ref] = tip
+            elif not step.dropped:
+                out[REPLACE + step.new.hex()] = tip
+        return out
+
+    def _note_stashes(self, history: History) -> None:
+        newest = (history.refs[STASH],) if STASH in history.refs else ()
+        for tip in (*history.stashed, *newest):
+            self._note_stash(tip)
+
+    def _note_stash(self, tip: bytes) -> None:
+        kind, data = self.read(tip)
+        if kind != COMMIT:
+            return
+        parents = raw_commit(data).parents
+        self._stash.add(tip)
+        self._kept.update((tip, *parents[1:]))
+        for each in parents[1:]:
+            self._origins[each] = parents[0]
+
+    # Commits
+
+    def _commit(self, tip: bytes, role: str) -> Step:
+        """Return a commit rewritten, its ancestors first."""
+        stack = [tip]
+        raws: dict[bytes, Raw] = {}
+        steps = self.steps
+        while stack:
+            name = stack[-1]
+            if name in steps:
+                stack.pop()
+                continue
+            raw = raws.get(name)
+            if raw is None:
+                raw = raws[name] = raw_commit(self.read(name)[1])
+            waiting = [each for each in self._before(name, raw) if each not in steps]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            steps[name] = self._step(name, raws.pop(name), role)
+        return steps[tip]
+
+    def losses(self, tips: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+        """Yield the path and id of every version that goes from what some tips reach."""
+        waiting = list(tips)
+        seen: set[bytes] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in self.steps:
+                continue
+            seen.add(name)
+            for gone in self.steps[name].loss:
+                if isinstance(gone, Gone):
+                    yield gone.path, gone.id.hex()
+            waiting += raw_commit(self.read(name)[1]).parents
+
+    def _before(self, name: bytes, raw: Raw) -> tuple[bytes, ...]:
+        origin = self._origins.get(name)
+        return raw.parents if origin is None else (*raw.parents, origin)
+
+    def _step(self, name: bytes, raw: Raw, role: str) -> Step:
+        tree, loss = self._root(raw.tree, role)
+        before = [self.steps[each] for each in raw.parents]
+        touches = any(each.loss is not loss and each.loss != loss for each in before) if before else bool(loss)  # fmt: skip
+        parents = tuple([each.new for each in before])
+        message = self._message(name, raw, tree, touches=touches)
+        if (tree, parents, message) == (raw.tree, raw.parents, raw.message):
+            return Step(name, name, raw.tree, tree, loss, dropped=False, touches=touches)
+        self.replaced.add(name)
+        if len(parents) > 1 and name not in self._stash:
+            parents = tuple(dict.fromkeys(parents))
+        if name not in self._kept and len(parents) == 1 and self._is_empty(raw, tree, before):
+            return Step(name, parents[0], raw.tree, tree, loss, dropped=True, touches=touches)
+        new = self._make(COMMIT, _written(tree, parents, raw.rest, message), None)
+        return Step(name, new, raw.tree, tree, loss, dropped=False, touches=touches)
+
+    def _is_empty(self, raw: Raw, tree: bytes, before: list[Step]) -> bool:
+        if any(each.tree != tree for each in before):
+            return False
+        return len(before) > 1 or raw.tree != before[0].old_tree
+
+    def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
+        message = self._moves.message(name, raw.message)
+        if touches or any(map(self._is_named, wording.mentions(message))):
+            message = wording.without(message, partial(self._is_gone, tree), touches=touches)
+        if not wording.is_derived(message):
+            return message
+        origin = self._origins.get(name) or (raw.parents[0] if raw.parents else None)
+        step = self.steps.get(origin) if origin else None
+        if step is None or step.new == origin:
+            return message
+        subject = wording.subject(raw_commit(self.read(step.new)[1]).message)
+        return wording.renamed(message, Origin(hexlify(step.new), subject))
+
+    def _known(self, memory_id: bytes) -> Lives:
+        found = self._lives.get(memory_id)
+        if found is None:
+            found = self._lives[memory_id] = self._tombstones.lives_of_text(memory_id)
+        return found
+
+    def _is_named(self, memory_id: bytes) -> bool:
+        return self._known(memory_id) is not NO_LIVES
+
+    def _is_gone(self, root: bytes, memory_id: bytes) -> bool:
+        """Whether an id has a record and its file is not in a rewritten tree."""
+        known = self._known(memory_id)
+        if known is NO_LIVES or known.is_gone:
+            return known is not NO_LIVES
+        return not self._holds(root, pages.path_of(memory_id))
+
+    def _holds(self, root: bytes, path: str) -> bool:
+        for part in path.encode().split(b"/"):
+            child = next((e for e in pages.entries(self.read(root)[1]) if e.name == part), None)
+            if child is None:
+                return False
+            root = child.id
+        return True
+
+    # Trees
+
+    def _root(self, tree: bytes, role: str) -> tuple[bytes, Loss]:
+        found = self._trees.get((role, tree))
+        if found is None:
+            found = self._trees[role, tree] = self._edit_root(tree, role)
+        if found.id is None:
+            return self._make(TREE, b"", None), found.loss
+        return found.id, found.loss
+
+    def _edit_root(self, tree: bytes, role: str) -> Edited:
+        if role == NOTES:
+            return Edited(self._notes(tree), NOTHING)
+        if role == ACCESS:
+            return Edited(self._access(tree), NOTHING)
+        data = self.read(tree)[1]
+        edits: list[tuple[int, int, bytes | None]] = []
+        losses: list[Loss] = []
+        for name, wanted in self._wanted.items():
+            place = pages.folder_at(data, name)
+            if place is None:
+                continue
+            edited = self._folder(name.decode(), data[place.id : place.end], wanted)
+            if edited.loss:
+                losses.append(edited.loss)
+            if edited.id != data[place.id : place.end]:
+                edits.append((place.id if edited.id else place.start, place.end, edited.id))
+        return Edited(self._spliced("", tree, data, edits), self._joined("", losses))
+
+    def _folder(self, folder: str, tree: bytes, wanted: frozenset[bytes]) -> Edited:
+        """Return the folder of a kind rewritten."""
+        found = self._trees.get((folder, tree))
+        if found is None:
+            edit = self._edit_page if b"" in wanted else partial(self._edit_folder, wanted)
+            found = self._trees[folder, tree] = edit(folder, tree)
+        return found
+
+    def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
+        data = self.read(tree)[1]
+        if len(wanted) > pages.MANY:
+            return self._edit_pages(wanted, folder, tree, data)
+        edits: list[tuple[int, int, bytes | None]] = []
+        losses: list[Loss] = []
+        for name, place in pages.folders_at(data, wanted):
+            edited = self._page(f"{folder}/{name.decode()}", data[place.id : place.end])
+            if edited.loss:
+                losses.append(edited.loss)
+            if edited.id != data[place.id : place.end]:
+                edits.append((place.id if edited.id else place.start, place.end, edited.id))
+        return Edited(self._spliced(folder, tree, data, edits), self._joined(folder, losses))
+
+    def _edit_pages(self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes) -> Edited:  # fmt: skip
+        """Return a folder of which many pages are wanted: only entries never seen are looked at."""
+        swapped, lost = self._swapped.setdefault(folder, ({}, {}))
+        pieces = pages.pieces(data)
+        for piece in pieces:
+            if piece not in swapped:
+                entry = pages.entry(piece)
+                swapped[piece] = piece
+                if entry.mode == FOLDER and entry.name in wanted:
+                    edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
+                    swapped[piece] = b"" if edited.id is None else piece[:-_ID_SIZE] + edited.id
+                    if edited.loss:
+                        lost[piece] = edited.loss
+        whole = b"".join([swapped[piece] for piece in pieces])
+        loss = self._joined(folder, [lost[piece] for piece in pieces if piece in lost])
+        if whole == data:
+            return Edited(tree, loss)
+        self.replaced.add(tree)
+        return Edited(self._make(TREE, whole, folder) if whole else None, loss)
+
+    def _joined(self, role: str, losses: list[Loss]) -> Loss:
+        """Return losses as one, the same object as last time if it is equal."""
+        if len(losses) == 1:
+            return losses[0]
+        loss = tuple(chain.from_iterable(losses))
+        last = self._last_loss.get(role, NOTHING)
+        if loss == last:
+            return last
+        self._last_loss[role] = loss
+        return loss
+
+    def _spliced(self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]) -> bytes | None:  # fmt: skip
+        """Return the id of a tree with some stretches replaced, None if nothing is left."""
+        if not edits:
+            return tree
+        self.replaced.add(tree)
+        if len(edits) == 1:
+            start, end, new = edits[0]
+            whole = data[:start] + (new or b"") + data[end:]
+            return self._make(TREE, whole, role) if whole else None
+        parts, at = [], 0
+        for start, end, new in sorted(edits, key=lambda edit: edit[0]):
+            parts += [data[at:start], new or b""]
+            at = end
+        whole = b"".join((*parts, data[at:]))
+        return self._make(TREE, whole, role) if whole else None
+
+    def _page(self, page: str, tree: bytes) -> Edited:
+        found = self._trees.get((page, tree))
+        if found is None:
+            found = self._trees[page, tree] = self._edit_page(page, tree)
+        return found
+
+    def _edit_page(self, page: str, tree: bytes) -> Edited:
+        seen = self._gone_entries.setdefault(page, {})
+        old = pages.pieces(self.read(tree)[1])
+        kept: list[bytes] = []
+        loss: list[Gone | tuple[str, bytes]] = []
+        moved: dict[bytes, File] = {}
+        index = -1
+        for piece in old:
+            gone = seen.get(piece, _UNSEEN)
+            if gone is _UNSEEN:
+                entry = pages.entry(piece)
+                if entry.name == INDEX_NAME and entry.mode != FOLDER:
+                    index, gone = len(kept), None
+                else:
+                    gone = seen[piece] = self._gone(page, entry)
+            if gone is None:
+                file = self._moves.file(page, piece) if self._moves else None
+                kept.append(self._moved(piece, file) if file else self._renamed(piece))
+                if file:
+                    moved[piece[-_ID_SIZE:]] = file
+            else:
+                loss.append(gone)
+                self.replaced.add(gone.id)
+        if index >= 0:
+            self._edit_index(page, kept, index, loss, moved)
+        if moved:
+            kept.sort(key=_place_in_tree)
+        return Edited(self._tree(page, tree, old, kept), tuple(loss))
+
+    def _renamed(self, piece: bytes) -> bytes:
+        """Return an entry of a page with the file that names its life."""
+        data = self._renames.files.get(piece[-_ID_SIZE:])
+        if data is None:
+            return piece
+        self.replaced.add(piece[-_ID_SIZE:])
+        return piece[:-_ID_SIZE] + self._make(BLOB, data, None)
+
+    def _moved(self, piece: bytes, file: File) -> bytes:
+        """Return an entry of a page with the file that names other ids."""
+        self.replaced.add(piece[-_ID_SIZE:])
+        name = file.path.rpartition("/")[2].encode()
+        mode = pages.entry(piece).mode
+        return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
+
+    def _gone(self, page: str, entry: Entry) -> Gone | None:
+        """Return what an entry of a page loses: itself, or nothing."""
+        stem = entry.name.rpartition(b".")[0]
+        known = self._known(b"state-" + stem if page == _STATES else stem)
+        if known is NO_LIVES:
+            return None
+        path = f"{page}/{entry.name.decode('utf-8', 'surrogateescape')}"
+        if parse_path(path) is None:
+            return None
+        is_file = entry.mode.startswith(b"100")
+        file = self._renames.files.get(entry.id) or (self.read(entry.id)[1] if is_file else b"")
+        life = life_of(file, path) if is_file else None
+        return Gone(path, entry.id, life) if known.is_dead(life) else None
+
+    def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]], moved: Mapping[bytes, File]) -> None:  # fmt: skip
+        """Bring the index among the entries that are kept up to date."""
+        name = kept[place][-_ID_SIZE:]
+        self._indexes[name] = f"{page}/"
+        old = self.read(name)[1]
+        data = moving.index(self._renames.index(old) if self._renames else old, moved)
+        found = self._lines_without(data)
+        left, gone = found if found is not None else self._items_without(data)
+        if not gone and left == old and (left or not loss):
+            return
+        loss += sorted((page, text) for text in gone)
+        self.replaced.add(name)
+        if left:
+            kept[place] = kept[place][:-_ID_SIZE] + self._make(BLOB, left, f"{page}/")
+        else:
+            del kept[place]
+
+    def _lines_without(self, index: bytes) -> tuple[bytes, list[bytes]] | None:
+        """Return what is left of an index and what goes, None if a line is not one item."""
+        lines = pages.plain_lines(index)
+        if lines is None:
+            return None
+        seen = self._lines
+        for line in lines:
+            if line not in seen:
+                if not line.startswith(b"-"):
+                    return None
+                item = pages.item(line + b"\n")
+                seen[line] = self._known(item.id).is_dead(item.life)
+        gone = [line for line in lines if seen[line]]
+        if not gone:
+            return index, gone
+        kept = [line for line in lines if not seen[line]]
+        return b"\n".join((*kept, b"")) if kept else b"", [line + b"\n" for line in gone]
+
+    def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
+        head, items = pages.items(index)
+        dead = [self._known(item.id).is_dead(item.life) for item in items]
+        left = [item.text for item, is_dead in zip(items, dead, strict=True) if not is_dead]
+        gone = [item.text for item, is_dead in zip(items, dead, strict=True) if is_dead]
+        return b"".join((head, *left)) if left else b"", gone
+
+    def _tree(self, role: str, tree: bytes, old: list[bytes], kept: list[bytes]) -> bytes | None:
+        """Return the id of the tree of what is kept, None if that is nothing."""
+        if kept == old:
+            return tree
+        self.replaced.add(tree)
+        return self._make(TREE, b"".join(kept), role) if kept else None
+
+    def _access(self, tree: bytes) -> bytes | None:
+        """Return the tree of access counts without those of gone memories."""
+        old = pages.pieces(self.read(tree)[1])
+        kept: list[bytes] = []
+        for piece in old:
+            kind, data = self.read(piece[-_ID_SIZE:])
+            left = pages.without_counts(data, self._is_named) if kind == BLOB else data
+            if left == data:
+                kept.append(piece)
+                continue
+            self.replaced.add(piece[-_ID_SIZE:])
+            kept.append(piece[:-_ID_SIZE] + self._make(BLOB, left, None))
+        return self._tree(ACCESS, tree, old, kept)
+
+    # Tags and notes
+
+    def _tag(self, name: bytes) -> tuple[bytes, bool]:
+        """Return an annotated tag rewritten, and whether it was of a commit that touches."""
+        found = self.tags.get(name)
+        if found is None:
+            found = self.tags[name] = self._edit_tag(name)
+        return found
+
+    def _edit_tag(self, name: bytes) -> tuple[bytes, bool]:
+        data = self.read(name)[1]
+        head, _, message = data.partition(b"\n\n")
+        target = unhexlify(data[7:47])
+        kind = self.read(target)[0]
+        new, touches = target, False
+        if kind == TAG:
+            new, touches = self._tag(target)
+        elif kind == COMMIT:
+            step = self._commit(target, "")
+            new, touches = step.new, step.dropped or step.touches
+        label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
+        # The signature goes first, so that it is no text of a message that changes later.
+        plain = _TAG_SIGNATURE.sub(b"", message)
+        told = self._moves.message(target, plain)
+        text = wording.without(
+            told,
+            partial(self._is_gone, self._tree_of(new)),
+            touches=touches,
+            generic=label[1] if label else wording.GENERIC,
+        )
+        if (new, text) == (target, plain):
+            return name, touches
+        self.replaced.add(name)
+        return self._make(
+            TAG, b"object " + hexlify(new) + head[47:] + b"\n\n" + text, None
+        ), touches
+
+    def _tree_of(self, name: bytes) -> bytes:
+        kind, data = self.read(name)
+        if kind == TAG:
+            return self._tree_of(unhexlify(data[7:47]))
+        return unhexlify(data[5:45]) if kind == COMMIT else self._make(TREE, b"", None)
+
+    def _notes(self, tree: bytes) -> bytes | None:
+        """Return a tree of notes with its names brought up to date."""
+        kept: dict[bytes, Entry] = {}
+        changed = False
+        for path, entry in self._flat(tree, b""):
+            target = self._noted(path)
+            changed |= target != path
+            if target is None:
+                self.replaced.add(entry.id)
+                continue
+            if target not in kept or entry.id < kept[target].id:
+                kept[target] = entry
+        if not changed:
+            return tree
+        self._replace_folders(tree)
+        return self._nested(kept)
+
+    def _noted(self, path: bytes) -> bytes | None:
+        """Return the path of a note after the rewrite, or None if it goes."""
+        name = path.replace(b"/", b"")
+        if len(name) != _HEX_LENGTH or not _HEX.fullmatch(name):
+            return path
+        key = unhexlify(name)
+        step = self.steps.get(key)
+        new, gone = (step.new, step.dropped or step.touches) if step else self.tags.get(key, (key, False))  # fmt: skip
+        if new == key:
+            return path
+        return None if gone else _like(path, hexlify(new))
+
+    def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, Entry]]:
+        for entry in pages.entries(self.read(tree)[1]):
+            if entry.mode == FOLDER:
+                yield from self._flat(entry.id, prefix + entry.name + b"/")
+            else:
+                yield prefix + entry.name, entry
+
+    def _replace_folders(self, tree: bytes) -> None:
+        self.replaced.add(tree)
+        for entry in pages.entries(self.read(tree)[1]):
+            if entry.mode == FOLDER:
+                self._replace_folders(entry.id)
+
+    def _nested(self, files: Mapping[bytes, Entry]) -> bytes | None:
+        below: dict[bytes, dict[bytes, Entry]] = {}
+        here: list[Entry] = []
+        for path, entry in files.items():
+            name, slash, rest = path.partition(b"/")
+            if slash:
+                below.setdefault(name, {})[rest] = entry
+            else:
+                here.append(entry._replace(name=name))
+        for name, inner in below.items():
+            folder = self._nested(inner)
+            if folder is not None:
+                here.append(Entry(FOLDER, name, folder))
+        here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
+        return self._make(TREE, pages.joined(here), NOTES) if here else None
+
+    # Objects
+
+    def series(self) -> dict[bytes, str]:
+        """Return the trees and indexes that stay, and what each is one of many versions of."""
+        trees = {tree: role for (role, tree), edited in self._trees.items() if edited.id == tree}
+        indexes = {name: page for name, page in self._indexes.items() if name not in self.replaced}
+        return trees | indexes
+
+    def read(self, name: bytes) -> tuple[bytes, bytes]:
+        """Return the type and bytes of an object, new ones included."""
+        found = self.made.get(name)
+        return (found.type, found.data) if found is not None else self._source(name)
+
+    def _make(self, kind: bytes, data: bytes, role: str | None) -> bytes:
+        name = hashlib.sha1(b"%s %d\0%s" % (kind, len(data), data), usedforsecurity=False).digest()
+        if name not in self.made:
+            like = self._like.get(role) if role is not None else None
+            self.made[name] = Made(kind, data, like)
+        if role is not None:
+            self._like[role] = name
+        return name
+
+
+def _role(ref: str) -> str:
+    """Return what the trees of a reference hold, nothing for the files of a session."""
+    return NOTES if ref.startswith(NOTES) else ACCESS if ref.startswith(ACCESS) else ""
+
+
+def _place_in_tree(piece: bytes) -> bytes:
+    """Return by what Git sorts the entries of a tree."""
+    mode, name, _ = pages.entry(piece)
+    return name + b"/" if mode == FOLDER else name
+
+
+def _united(one: Mapping[bytes, frozenset[bytes]], other: Mapping[bytes, frozenset[bytes]]) -> dict[bytes, frozenset[bytes]]:  # fmt: skip
+    nothing = frozenset[bytes]()
+    return {name: one.get(name, nothing) | other.get(name, nothing) for name in {**one, **other}}
+
+
+def _written(tree: bytes, parents: tuple[bytes, ...], rest: bytes, message: bytes) -> bytes:
+    if b"gpgsig" in rest or b"mergetag" in rest:
+        rest = _SIGNED.sub(b"", rest)
+    named = b"".join([b"parent %s\n" % hexlify(each) for each in parents])
+    return b"tree %s\n%s%s\n%s" % (hexlify(tree), named, rest, message)
+
+
+def _like(path: bytes, key: bytes) -> bytes:
+    """Return a note's path for another object, cut into folders as `path` is."""
+    out, at = [], 0
+    for part in path.split(b"/"):
+        out.append(key[at : at + len(part)])
+        at += len(part)
+    return b"/".join(out)
+
+
+def pages_of(tombstones: Tombstones) -> dict[bytes, frozenset[bytes]]:
+    """Return the pages that tombstones concern, by folder; an empty name is the folder itself."""
+    found: dict[bytes, set[bytes]] = {}
+    for each in tombstones.items:
+        pages_of = found.setdefault(each.first.kind.folder.encode(), set())
+        if each.first.name:
+            pages_of.add(b"")
+            continue
+        for number in range(each.first.number // PAGE_SIZE, each.last.number // PAGE_SIZE + 1):
+            pages_of.add(f"{number:03d}".encode())
+    return {folder: frozenset(names) for folder, names in found.items()}

@@ -1,0 +1,179 @@
+"""Deleted memories made unrecoverable: the fact published, then copies and keys destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import MemoryId, aware
+from smp_git.model.times import parse_duration, parse_time
+from smp_git.remove.delete import check_droppable, copies_of, drop_copies
+from smp_git.remove.history import prove
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.prove import Proof
+from smp_git.remove.record import DROPPED, Record
+from smp_git.remove.site import Site
+from smp_git.remove.trash import Damaged, new_deletion
+from smp_git.remove.verify import tell
+
+_DUE: Final = "deadline passed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What a purge destroyed: memories, how many copies of them, and whole sessions.
+
+    `proof` is of memories that were named; their copies told the texts once more.
+    `kept_keys` are the stores that have the keys of copies that were destroyed here: a
+    copied store cannot destroy what the original can restore. `damaged` are the deletions
+    whose copies were destroyed without a readable record.
+    """
+
+    ids: tuple[MemoryId, ...]
+    copies: int
+    sessions: tuple[str, ...] = ()
+    dry_run: bool = False
+    proof: Proof | None = None
+    kept_keys: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "ids": list(self.ids),
+            "copies": self.copies,
+            "sessions": list(self.sessions),
+            "dry_run": self.dry_run,
+            "proof": self.proof.as_json() if self.proof else None,
+            "kept_keys": list(self.kept_keys),
+            "damaged": list(self.damaged),
+        }
+
+
+class Due(NamedTuple):
+    """The copies that a purge destroys whole; of the damaged ones nobody knows all that is in them."""
+
+    records: tuple[Record, ...]
+    damaged: tuple[Damaged, ...]
+
+    @property
+    def ids(self) -> tuple[MemoryId, ...]:
+        """The memories of these copies, as far as anything tells."""
+        return tuple(item.id for record in self.records for item in record.items) + tuple(name for each in self.damaged for name in each.ids)  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self.damaged)
+
+
+def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
+    """Return the deletions past their deadline, or from before a moment."""
+    records = site.trash.records(readable=True)
+    return Due(
+        tuple(each for each in records if each.is_due(now, older_than)),
+        tuple(each for each in site.trash.damaged() if each.is_due(now, older_than)),
+    )
+
+
+def drop_damaged(site: Site, names: Iterable[str], now: datetime, *, by: str, reason: str | None) -> tuple[str, ...]:  # fmt: skip
+    """Destroy the copies of these deletions, whose records cannot be read; return their ids."""
+    wanted = set(names)
+    found = [each for each in site.trash.damaged() if each.deletion in wanted]
+    for each in found:
+        site.trash.drop_damaged(each.deletion)
+        site.note("purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=site.reason(reason))  # fmt: skip
+    return tuple(each.deletion for each in found)
+
+
+def moment_before(age: datetime | str | timedelta | None, now: datetime) -> datetime | None:
+    """Return the moment that an age, a duration or a time names, seen from `now`."""
+    if isinstance(age, timedelta):
+        return now - age
+    if not isinstance(age, str):
+        return aware(age) if age is not None else None
+    try:
+        return now - parse_duration(age)
+    except ValueError:
+        pass
+    try:
+        return parse_time(age, now)
+    except ValueError as error:
+        raise InvalidError(str(error)) from None
+
+
+def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
+    """Return the ids of deleted memories; raise an error that names one that is not."""
+    names = tuple(dict.fromkeys(parse_id(name).text for name in ids))
+    known, head = site.tombstones(), site.reader.snapshot()
+    for name in names:
+        if head.blob(name) is not None:
+            raise RefusedError(
+                f"{name} is not deleted", hint="delete it for good with smp delete and --purge"
+            )
+        if not known.names(name) and not copies_of(site, [name]):
+            raise MemoryNotFoundError(f"no memory {name} was deleted", hint="smp trash lists them")
+    return names
+
+
+def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, damaged: Iterable[str] = ()) -> Purged:  # fmt: skip
+    """Make deleted memories unrecoverable, here and wherever this session is synced to."""
+    why = site.reason(reason)
+    dropped = drop_damaged(site, damaged, now, by=by, reason=reason)
+    if not ids:
+        return Purged(ids=(), copies=len(dropped), damaged=dropped)
+    check_droppable(site, ids)
+    held = copies_of(site, ids)
+    kept = _kept_keys(site, held)
+    told = tell(site, site.tombstones(), ids)
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        drop_copies(site, ids)
+        site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=why)
+
+    _publish(site, ids, now, by, deletion, settle, why)
+    found = prove.verify(site.reader, site.tombstones(), told.versions, told.unknown)
+    return Purged(ids=tuple(ids), copies=len(held) + len(dropped), proof=found, kept_keys=kept, damaged=dropped)  # fmt: skip
+
+
+def _kept_keys(site: Site, records: Iterable[Record]) -> tuple[str, ...]:
+    owners = {str(owner) for record in records if (owner := site.trash.foreign(record))}
+    return tuple(sorted(owners))
+
+
+def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
+    """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
+    site.sweep()
+    records = found.records
+    head = site.reader.snapshot()
+    # What only a dropped branch held was never deleted, and may stand on another.
+    deletions = [record for record in records if record.action != DROPPED]
+    gone = [
+        i.id for r in deletions for i in r.items if not i.restored_at and head.blob(i.id) is None
+    ]
+    ids = tuple(dict.fromkeys(gone))
+    kept = _kept_keys(site, records)
+    deletion = new_deletion(now)
+
+    def settle() -> None:
+        for record in records:
+            site.trash.drop(record)
+        if records:
+            site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=_DUE)
+
+    _publish(site, ids, now, by, deletion, settle, _DUE)
+    drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
+    return Purged(ids=ids, copies=len(found), kept_keys=kept)
+
+
+def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, deletion: str, settle: Callable[[], None], reason: str | None) -> None:  # fmt: skip
+    """Publish what was purged, then let the copies go; the next open finishes it."""
+    known = site.tombstones()
+    left = [name for name in ids if known.names(name) and not known.is_purged(name)]
+    if left:
+        erase(site.writer, left, purge=True, by=by, now=now, deletion=deletion, reason=reason, settle=lambda _: settle())  # fmt: skip
+    else:
+        settle()

@@ -1,0 +1,213 @@
+"""A text taken out of every version of every memory: the old versions erased, the rest brought back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from smp_git.git.objects import ObjectId
+from smp_git.model.errors import InvalidError, InvalidRevisionError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.memory import CommitId, MemoryId, check_text
+from smp_git.remove import copies, receipts, traces
+from smp_git.remove.cleared import holds
+from smp_git.remove.delete import check_droppable, keep
+from smp_git.remove.history.erase import Receipt, Version, erase
+from smp_git.remove.history.plan import make_plan
+from smp_git.remove.rewording import Rewording, check_by_hand
+from smp_git.remove.site import Site
+from smp_git.remove.trash import new_deletion
+from smp_git.remove.wanted import Wanted
+
+_ACTION: Final = "redact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """What a redaction did, or would do: memories reworded, memories only in the history gone.
+
+    `left` says with counts in what kinds of places the text still stands, `ways_out` what
+    can be done about them; `receipt` is None for a dry run and where no memory held it.
+    """
+
+    ids: tuple[MemoryId, ...]
+    gone: tuple[MemoryId, ...]
+    versions: int
+    left: tuple[str, ...]
+    ways_out: tuple[str, ...] = ()
+    not_looked_into: tuple[str, ...] = ()
+    receipt: Receipt | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "ids": list(self.ids),
+            "gone": list(self.gone),
+            "versions": self.versions,
+            "left": list(self.left),
+            "ways_out": list(self.ways_out),
+            "not_looked_into": list(self.not_looked_into),
+            "dry_run": self.receipt is None,
+            "receipt": self.receipt.as_json() if self.receipt else None,
+        }
+
+
+def find(site: Site, pattern: str | re.Pattern[str]) -> Redaction:
+    """Return what a redaction would do and where the text would still stand, without doing it."""
+    wanted = Wanted(pattern)
+    plan = _hits(site, wanted)
+    ids = (*plan.ids, *plan.gone)
+    check_by_hand(site, ids)
+    return _with_left(site, plan, wanted, ids)
+
+
+def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: datetime, *, by: str, reason: str | None = None) -> Redaction:  # fmt: skip
+    """Take a text out of every version, sealed copies included; it cannot be restored.
+
+    The earlier history of each memory that held it goes, and the memory goes on as a
+    life of its own, so that no replica brings the text back. All or nothing: an
+    interruption before the text is gone leaves everything as it was. What is left in
+    places that hold no memories is named.
+    """
+    wanted = Wanted(pattern)
+    check_text(replacement, "replacement")
+    if wanted.fits(replacement):
+        raise InvalidError(
+            "the replacement holds what is to be taken out", hint="choose another replacement"
+        )
+    site.sweep()
+    plan = _hits(site, wanted)
+    ids = (*plan.ids, *plan.gone)
+    if not ids:
+        return _with_left(site, plan, wanted, ())
+    check_droppable(site, ids)
+    check_by_hand(site, ids)
+    # What takes too long anywhere is refused before anything is done.
+    traces.find(site.reader.repository, wanted)
+    why = wanted.replace(text, replacement) if (text := site.reason(reason)) else text
+    return _erased(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
+
+
+def _erased(site: Site, plan: Redaction, wanted: Wanted, again: Wanted, replacement: str, now: datetime, *, by: str, why: str | None) -> Redaction:  # fmt: skip
+    """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
+    ids, deletion = (*plan.ids, *plan.gone), new_deletion(now)
+    work = Rewording(site, ids, wanted, replacement, now)
+    done: list[Redaction] = []
+
+    def seal(versions: Sequence[Version]) -> None:
+        rest = [version for version in versions if version.id not in ids]
+        if rest or work.sealed:
+            site.trash.check()
+            keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
+
+    def settle(receipt: Receipt) -> None:
+        copies.follow(site)
+        site.trash.settle(deletion)
+        found = _left(site, plan, again)
+        receipt = replace(receipt, left=found.left)
+        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
+        done.append(replace(found, receipt=receipt))
+
+    erase(
+        site.writer,
+        ids,
+        reason=why,
+        by=by,
+        seal=seal,
+        now=now,
+        deletion=deletion,
+        replacement=work,
+        settle=settle,
+    )
+    return done[0]
+
+
+def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
+    """Say where the text is left after all is done; by then nothing may be called undone."""
+    try:
+        return _with_left(site, plan, wanted, ())
+    except InvalidError:
+        return replace(
+            plan,
+            left=("not looked for: the pattern takes too long",),
+            ways_out=("redact the text itself once more",),
+        )
+
+
+def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:  # fmt: skip
+    """Say where the text is left; with ids, where it will be once those are redacted."""
+    closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
+    found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
+    sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
+    ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
+    return replace(plan, left=(*found.left(), *sealed), ways_out=ways_out, not_looked_into=found.unread)  # fmt: skip
+
+
+def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.Found:
+    plan = make_plan(site.reader, ids)
+    try:
+        return traces.foresee(plan.repository, wanted, plan)
+    finally:
+        plan.close()
+
+
+def _hits(site: Site, wanted: Wanted) -> Redaction:
+    """Return which memories hold the text, in how many versions."""
+    hits: dict[MemoryId, int] = {}
+    for path, blob in _versions(site):
+        if holds(wanted, site.reader.repository.blob(blob), path):
+            place = parse_path(path)
+            assert place is not None  # noqa: S101 - only memory files are asked for
+            hits[place.text] = hits.get(place.text, 0) + 1
+    head = site.reader.snapshot()
+    alive = tuple(name for name in hits if head.blob(name) is not None)
+    sealed = [name for name in _in_copies(site, wanted) if name not in hits]
+    return Redaction(
+        ids=_sorted(alive),
+        gone=_sorted(name for name in (*hits, *sealed) if name not in alive),
+        versions=sum(hits.values()),
+        left=(),
+    )
+
+
+def _versions(site: Site) -> Iterator[tuple[str, ObjectId]]:
+    """Yield each version of each memory's file once, on whatever reference it stands."""
+    repository = site.reader.repository
+    seen: set[tuple[str, ObjectId]] = set()
+    for commit_id in _commits(site):
+        commit = repository.commit(commit_id)
+        before = repository.commit(commit.parents[0]).tree if commit.parents else None
+        for path, _, blob in repository.changes(before, commit.tree):
+            if blob is not None and (path, blob) not in seen and parse_path(path) is not None:
+                seen.add((path, blob))
+                yield path, blob
+
+
+def _commits(site: Site) -> list[CommitId]:
+    repository = site.reader.repository
+    found: dict[CommitId, None] = {}
+    for ref in repository.references():
+        with suppress(InvalidRevisionError):
+            start = repository.resolve(ref)
+            if start not in found:
+                found.update(dict.fromkeys(commit.id for commit in repository.walk(start)))
+    return list(found)
+
+
+def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
+    """Return which deleted memories hold the text in their copies, as far as those open."""
+    found: dict[MemoryId, None] = {}
+    for record in site.trash.records():
+        for version in copies.opened(site, record):
+            if holds(wanted, version.data, parse_id(version.id).path):
+                found[version.id] = None
+    return list(found)
+
+
+def _sorted(ids: Iterator[MemoryId] | Sequence[MemoryId]) -> tuple[MemoryId, ...]:
+    return tuple(sorted(ids, key=lambda name: parse_id(name).sort_key))

@@ -1,0 +1,228 @@
+"""What a redaction puts in the place of what it takes out: files, records, sealed copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+from smp_git.format import document
+from smp_git.format.life import life_of
+from smp_git.format.records import Tombstones
+from smp_git.git import staging
+from smp_git.git.objects import BLOB, object_id
+from smp_git.git.references import HEADS
+from smp_git.model import lives
+from smp_git.model.errors import InvalidFileError, RefusedError
+from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
+from smp_git.model.memory import CommitId, MemoryId
+from smp_git.read.blame import stamp
+from smp_git.remove import copies
+from smp_git.remove.cleared import agent_without, cleared, file_of
+from smp_git.remove.history.erase import Version
+from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.publish import Brought
+from smp_git.remove.seal import Kept
+from smp_git.remove.site import Site
+from smp_git.remove.wanted import Wanted
+from smp_git.write.merge.versions import History
+
+_TICK: Final = timedelta(microseconds=1)
+
+
+class Rewording:
+    """The texts, records and copies of one redaction, as the session is under the lock."""
+
+    def __init__(self, site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime) -> None:  # fmt: skip
+        self._site = site
+        self._ids = ids
+        self._wanted = wanted
+        self._replacement = replacement
+        self._now = now
+        # One name on every branch.
+        self._lives = {name: lives.new_life() for name in ids}
+        self._made: dict[tuple[str, bytes], bytes] = {}
+        self.sealed: list[Kept] = []
+        self.removed: set[str] = set()
+
+    def files(self, plan: Plan) -> Brought:
+        """Return the redacted files of each branch that has the memories.
+
+        A branch on which a memory is as it once was on the present one gets what that gets.
+        """
+        return {
+            ref: {path: self._file(data, path) for path, data in found.items()}
+            for ref, found in self._standing(plan).items()
+        }
+
+    def _file(self, data: bytes, path: str) -> bytes:
+        found = self._made.get((path, data))
+        if found is None:
+            found = self._made[path, data] = self._reworded(data, path)
+        return found
+
+    def _reworded(self, data: bytes, path: str) -> bytes:
+        place = parse_path(path)
+        assert place is not None  # noqa: S101 - only memories are reworded
+        return reworded(data, path, self._wanted, self._replacement, self._lives[place.text], self._now)  # fmt: skip
+
+    def _standing(self, plan: Plan) -> dict[str, dict[str, bytes]]:
+        """Return the files of the memories by branch, as they are before the redaction."""
+        repository, own = plan.repository, self._site.reader.ref
+        tips = {ref: tip.hex() for ref, tip in plan.history.refs.items() if ref.startswith(HEADS)}
+        found: dict[str, dict[str, bytes]] = {}
+        for ref, tip in tips.items():
+            tree = repository.commit(CommitId(tip)).tree
+            for name in self._ids:
+                path = parse_id(name).path
+                blob = repository.find(tree, path)
+                if blob is not None and not plan.known.is_dead(name, life_of(repository.blob(blob), path)):  # fmt: skip
+                    found.setdefault(ref, {})[path] = repository.blob(blob)
+        self._stand_in_history(plan, tips.get(own, ""), found)
+        here = found.get(own, {})
+        past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
+        for ref, files in found.items():
+            if ref != own:
+                files.update({p: here[p] for p, data in files.items() if p in here and _name(data) in past[p]})  # fmt: skip
+        return found
+
+    def _stand_in_history(self, plan: Plan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
+        """Add what no branch has any more, though it was never deleted.
+
+        It was removed by an ordinary commit, and may stand on another replica: what is
+        left of it has to be in the history, so that it is known there.
+        """
+        shown = {path for files in found.values() for path in files}
+        paths = {parse_id(name).path: name for name in self._ids}
+        history = History(plan.repository, [CommitId(tip)], paths.keys() - shown)
+        for path in paths.keys() - shown:
+            last = history.living(path, plan.known.lives(paths[path]))
+            if last is not None:
+                self.removed.add(path)
+                found.setdefault(self._site.reader.ref, {})[path] = last.file
+
+    def _past(self, plan: Plan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
+        """Return which versions the present branch ever had of some files."""
+        history = History(plan.repository, [CommitId(tip)], files)
+        return {path: history.blobs(path) for path in files}
+
+    def records(self, plan: Plan) -> Tombstones:
+        """Return what ends and what begins; raise RefusedError for what cannot be redacted."""
+        check_by_hand(self._site, self._ids)
+        _check_staged(plan, self._ids)
+        # Whatever cannot be reworded is known before anything is done.
+        self.files(plan)
+        tips = [CommitId(tip.hex()) for tip in plan.history.refs.values() if plan.repository.raw(tip)[0] == b"commit"]  # fmt: skip
+        history = History(plan.repository, tips, [parse_id(name).path for name in self._ids])
+        standing = self._standing(plan)
+        gone: dict[MemoryId, list[Version]] = {}
+        for version in plan.versions():
+            gone.setdefault(version.id, []).append(version)
+        return Tombstones.of(
+            {
+                name: self._record(name, plan, history, standing, gone.get(name, []))
+                for name in self._ids
+            }
+        )
+
+    def _record(self, name: MemoryId, plan: Plan, history: History, standing: Mapping[str, Mapping[str, bytes]], versions: Sequence[Version]) -> Lives:  # fmt: skip
+        path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
+        heads = [found[path] for found in standing.values() if path in found]
+        sealed = self._sealed_versions.get(name, [])
+        ended = {each.life for each in versions if each.life is not None}
+        ended |= {each.life for each in sealed if each.life is not None}
+        origin = [life_of(data, path) for data in heads] or sorted(before.known | ended)
+        known = before | Lives(dict.fromkeys(ended, (REDACTED,)))
+        parents = known.newest(each for each in origin if each is not None)
+        horizon = history.said(path).horizon()
+        for each in sealed:
+            horizon = _later(horizon, each)
+        after = before.flagged(ended, REDACTED).begun(life, Edge(REDACT, parents, horizon))
+        if heads:
+            return after
+        self._seal(name, [*versions], sealed)
+        return after | Lives({life: (DELETED,)})
+
+    @cached_property
+    def _sealed_versions(self) -> dict[MemoryId, list[Kept]]:
+        found: dict[MemoryId, list[Kept]] = {}
+        for record in self._site.trash.records():
+            for version in copies.opened(self._site, record):
+                item = record.item(version.id)
+                if item is not None and item.restored_at is None and version.id in self._ids:
+                    found.setdefault(version.id, []).append(version)
+        return found
+
+    def _seal(self, name: MemoryId, versions: Sequence[Version], sealed: Sequence[Kept]) -> None:
+        """Keep the last version of a memory that stands nowhere, redacted, as a sealed copy."""
+        current = [each for each in sealed if each.current] or list(sealed)
+        last = current[-1] if current else None
+        if last is None and versions:
+            each = versions[-1]
+            last = Kept(id=name, life=each.life, at=each.at, agent=each.agent, commit=each.commit, current=True, data=each.data)  # fmt: skip
+        if last is not None:
+            data = reworded(last.data, parse_id(name).path, self._wanted, self._replacement, self._lives[name], self._now)  # fmt: skip
+            agent = agent_without(self._wanted, last.agent)
+            self.sealed.append(replace(last, life=self._lives[name], agent=agent, current=True, data=data))  # fmt: skip
+
+
+def check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
+    """Raise RefusedError if a person has changed one of the files: the edit would be lost."""
+    repository = site.reader.repository
+    tip = repository.head(repository.checked_out())
+    tree = repository.commit(tip).tree if tip else None
+    for name in ids:
+        path = parse_id(name).path
+        file = repository.path / path
+        committed = repository.find(tree, path) if tree else None
+        if file.is_file() and not file.is_symlink() and _name(file.read_bytes()) != committed:
+            raise _by_hand(path, "changed")
+
+
+def _check_staged(plan: Plan, ids: Sequence[MemoryId]) -> None:
+    """Raise RefusedError if an edit of one of the memories is staged, and in no commit."""
+    file = plan.repository.git / "index"
+    staged = staging.staged(file) if file.exists() else {}
+    known = {_name(each.data) for each in plan.versions()}
+    for path in (parse_id(name).path for name in ids):
+        # The index may be behind: what it has then is an older version.
+        if path in staged and staged[path].id not in known:
+            raise _by_hand(path, "staged")
+
+
+def _by_hand(path: str, verb: str) -> RefusedError:
+    return RefusedError(
+        f"{path} was {verb} by hand, so nothing was redacted",
+        hint="commit it with smp commit, or put it back with git checkout HEAD, then redact",
+    )
+
+
+def _later(horizon: Mapping[str, str], each: Kept) -> dict[str, str]:
+    """Return a horizon that knows a sealed version too, of which only the time is known."""
+    at = f"{each.at:%Y-%m-%dT%H:%M:%S.%f}Z/~"
+    return {name: max(text, at) for name, text in {"*": "", **horizon}.items()}
+
+
+def _name(data: bytes) -> str:
+    return object_id(BLOB, data)
+
+
+def reworded(data: bytes, path: str, wanted: Wanted, replacement: str, life: str, now: datetime) -> bytes:  # fmt: skip
+    """Return a memory's file without a text; raise RefusedError if it does not parse."""
+    try:
+        old = document.decode(data, path)
+    except InvalidFileError as error:
+        raise RefusedError(
+            f"a file that holds the text cannot be read: {error.message}",
+            hint="mend it by hand and run smp commit, or delete the memory",
+        ) from None
+    before = stamp(old)
+    new = replace(
+        cleared(wanted, old, replacement),
+        life=life,
+        updated_at=now if now > before else before + _TICK,
+    )
+    return file_of(wanted, data, old, new)

@@ -1,0 +1,254 @@
+"""Whole sessions moved to `deleted/`, back, and away for good."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from smp_git.format import yamlfile
+from smp_git.format.config import Settings
+from smp_git.git import disk
+from smp_git.git.disk import reporting
+from smp_git.git.lock import locked
+from smp_git.model.errors import (
+    AlreadyExistsError,
+    LockedError,
+    RefusedError,
+    SessionNotFoundError,
+    SmpError,
+)
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
+from smp_git.read.replica import Local
+from smp_git.remove import audit, keys, receipts
+from smp_git.remove import record as records
+from smp_git.remove.record import Item, Record
+from smp_git.remove.trash import DELETED, new_deletion
+
+FOLDER: Final = "session"
+_ACTION: Final = "delete_session"
+_GONE: Final = ".purging-"
+_REMOTE = re.compile(r'\[remote "(.+)"\]')
+_URL = re.compile(r"\s*url\s*=\s*(.+)")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@]+@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReceipt:
+    """What the deletion of a whole session did, and where copies of it may be left."""
+
+    deletion: str
+    session: str
+    at: datetime
+    by: str
+    reason: str | None
+    deadline: datetime
+    remotes: tuple[str, ...]
+    seconds: float
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "deletion": self.deletion,
+            "session": self.session,
+            "at": format_time(self.at),
+            "by": self.by,
+            "reason": self.reason,
+            "deadline": format_time(self.deadline),
+            "remotes": list(self.remotes),
+            "seconds": round(self.seconds, 4),
+        }
+
+
+@contextmanager
+def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
+    """Hold the lock of the store, for what moves a whole session."""
+    limit = settings.lock_timeout_seconds
+    try:
+        with locked(store / ".lock" / "store", time.monotonic() + limit, doing):
+            yield
+    except LockedError as error:
+        if store.name not in error.message:
+            raise
+        raise LockedError(f"the store at {store} stayed locked for {limit:g} s", hint="try again") from error  # fmt: skip
+
+
+def identity_of(place: Path) -> tuple[str, str]:
+    """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
+    try:
+        found = yamlfile.read((place / "metadata.yaml").read_text("utf-8", "replace"), "metadata.yaml")  # fmt: skip
+    except (OSError, SmpError):
+        return "", "user"
+    user = found.get("user")
+    return str(found.get("uid", "")), user if isinstance(user, str) else "user"
+
+
+def delete(store: Path, place: Path, uid: str, settings: Settings, now: datetime, *, by: str, reason: str | None) -> SessionReceipt:  # fmt: skip
+    """Move the session at `place` to `deleted/`; nothing in it changes."""
+    started = time.monotonic()
+    name = place.name
+    made = Record(
+        deletion=new_deletion(now),
+        session_id=name,
+        session_uid=uid,
+        deleted_at=now,
+        deleted_by=by,
+        reason=reason,
+        items=(Item(id=MemoryId(name), type="session", timestamp=now),),
+        recovery_deadline=now + settings.retention,
+        backup=FOLDER,
+        action=_ACTION,
+    )
+    with holding(store, settings, "deleting a session"):
+        remotes = remotes_of(place)
+        _move_away(store, place, made, settings)
+        receipt = SessionReceipt(
+            deletion=made.deletion,
+            session=name,
+            at=now,
+            by=by,
+            reason=reason,
+            deadline=made.recovery_deadline,
+            remotes=remotes,
+            seconds=time.monotonic() - started,
+        )
+        receipts.keep(_place(store, made), receipt.as_json())
+        audit.note(store, _ACTION, name, at=now, by=by, deletion=made.deletion, reason=reason)
+    return receipt
+
+
+def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> None:
+    target = _place(store, made)
+    deadline = time.monotonic() + settings.lock_timeout_seconds
+    with (
+        reporting(f"the deletion of session {place.name}"),
+        locked(Local(place / ".git").lock_path, deadline, "deleting the session"),
+    ):
+        disk.make_folders(target)
+        disk.replace_file(target / records.FILE, records.write(made), target / "record.tmp")
+        disk.force_folder(target)
+        place.rename(target / FOLDER)
+        for folder in (target, target.parent, target.parent.parent, place.parent):
+            disk.force_folder(folder)
+
+
+def deleted(store: Path) -> tuple[Record, ...]:
+    """Return the deletions of whole sessions, oldest first."""
+    found = []
+    for path in (store / DELETED).glob(f"*/[!.]*/{records.FILE}"):
+        if (path.parent / FOLDER).is_dir():
+            record = records.read(path.read_bytes(), str(path))
+            found += [record] if record.whole else []
+    return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
+
+
+def find(store: Path, session_id: str) -> Record:
+    """Return the latest deletion of a session; raise SessionNotFoundError."""
+    found = [record for record in deleted(store) if record.session_id == session_id]
+    if not found:
+        raise SessionNotFoundError(
+            f"no session {session_id!r} was deleted", hint="smp trash --sessions lists them"
+        )
+    return found[-1]
+
+
+def undelete(store: Path, record: Record, settings: Settings, now: datetime, *, by: str) -> Path:
+    """Move a deleted session back to its place and return it."""
+    home = store / "active" / record.session_id
+    if now > record.recovery_deadline:
+        raise RefusedError(
+            f"session {record.session_id} could be brought back until "
+            f"{format_time(record.recovery_deadline)}, which is past"
+        )
+    with holding(store, settings, "bringing a session back"):
+        if home.exists():
+            raise AlreadyExistsError(
+                f"session {record.session_id} exists", hint="delete that one first"
+            )
+        place = _place(store, record)
+        with reporting(f"session {record.session_id}"):
+            (place / FOLDER).rename(home)
+            disk.force_folder(home.parent)
+            shutil.rmtree(place)
+        audit.note(store, "undelete_session", record.session_id, at=now, by=by, deletion=record.deletion)  # fmt: skip
+    return home
+
+
+def purge(store: Path, record: Record, settings: Settings, key_folder: Path | None, now: datetime, *, by: str, reason: str | None) -> None:  # fmt: skip
+    """Destroy a deleted session, with everything that was deleted from it before."""
+    with holding(store, settings, "purging a session"):
+        _destroy_keys(store, record, key_folder)
+        for path in list((store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}")):
+            if records.read(path.read_bytes(), str(path)).session_uid == record.session_uid:
+                _destroy(path.parent)
+        _destroy_receipts(store / DELETED / record.session_id)
+        audit.note(store, "purge_session", record.session_id, at=now, by=by, deletion=record.deletion, reason=reason)  # fmt: skip
+
+
+def _destroy_keys(store: Path, record: Record, key_folder: Path | None) -> None:
+    ring = keys.Keys(key_folder, record.session_uid, store)
+    for path in (store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}"):
+        each = records.read(path.read_bytes(), str(path))
+        if each.key and each.session_uid == record.session_uid:
+            ring.destroy(each.key)
+
+
+def _destroy(place: Path) -> None:
+    # Out of sight first, so that nothing half-removed is ever taken for a session.
+    aside = place.with_name(_GONE + secrets.token_hex(4))
+    with reporting(f"what is left of {place.name}"):
+        place.rename(aside)
+        shutil.rmtree(aside)
+        disk.force_folder(place.parent)
+
+
+def _destroy_receipts(folder: Path) -> None:
+    """Remove the folder of a purged session if only receipts are left in it."""
+    left = [path for path in folder.iterdir() if (path / records.FILE).exists()]
+    if not left:
+        shutil.rmtree(folder)
+        disk.force_folder(folder.parent)
+
+
+def sweep(store: Path, settings: Settings) -> None:
+    """Finish what a purge that died left half-removed, and forget moves that never happened."""
+    if not (store / DELETED).is_dir():
+        return
+    with holding(store, settings, "sweeping"):
+        _sweep(store)
+
+
+def _sweep(store: Path) -> None:
+    for aside in (store / DELETED).glob(f"*/{_GONE}*"):
+        shutil.rmtree(aside, ignore_errors=True)
+    for path in (store / DELETED).glob(f"*/[!.]*/{records.FILE}"):
+        try:
+            record = records.read(path.read_bytes(), str(path))
+        except SmpError:
+            continue
+        if record.whole and not (path.parent / FOLDER).exists():
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def remotes_of(place: Path) -> tuple[str, ...]:
+    """Return the remotes of a session, each with its address, without credentials."""
+    found, name = [], None
+    for line in (place / ".git" / "config").read_text("utf-8", "replace").splitlines():
+        if line.lstrip().startswith("["):
+            match = _REMOTE.match(line.strip())
+            name = match[1] if match else None
+        elif name and (match := _URL.match(line)):
+            found.append(f"{name} ({_CREDENTIALS.sub('', match[1].strip())})")
+    return tuple(found)
+
+
+def _place(store: Path, record: Record) -> Path:
+    return store / DELETED / record.session_id / record.deletion

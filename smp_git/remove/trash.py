@@ -1,0 +1,414 @@
+"""The folder `deleted/` of a store: one folder a deletion, with its record and its copy."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from smp_git.git import disk
+from smp_git.git.disk import reporting
+from smp_git.model.errors import DamagedError, SmpError
+from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
+from smp_git.remove import receipts, seal
+from smp_git.remove import record as records
+from smp_git.remove.keys import Keys
+from smp_git.remove.record import Item, Record
+from smp_git.remove.seal import Bound, Kept
+
+DELETED: Final = "deleted"
+BACKUP: Final = "backup.tar.gz.sealed"
+# A copy that is being written, and one that is whole while its deletion is under way.
+_NEW: Final = ".new-"
+_KEPT: Final = ".kept-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """One memory that can be restored: what its deletion's record says of it."""
+
+    id: MemoryId
+    type: str
+    created_at: datetime
+    life: str | None
+    versions: int
+    deletion: str
+    deleted_at: datetime
+    deleted_by: str
+    reason: str | None
+    deadline: datetime
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "created_at": format_time(self.created_at),
+            "life": self.life or None,
+            "versions": self.versions,
+            "deletion": self.deletion,
+            "deleted_at": format_time(self.deleted_at),
+            "deleted_by": self.deleted_by,
+            "reason": self.reason,
+            "deadline": format_time(self.deadline),
+        }
+
+
+def deleted(item: Item, record: Record) -> Deleted:
+    """Return what a record says of one of its memories."""
+    return Deleted(
+        id=item.id,
+        type=item.type,
+        created_at=item.timestamp,
+        life=item.life,
+        versions=item.versions,
+        deletion=record.deletion,
+        deleted_at=record.deleted_at,
+        deleted_by=record.deleted_by,
+        reason=item.reason or record.reason,
+        deadline=record.recovery_deadline,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged:
+    """A copy whose record cannot be read, and what its receipt and its name still tell."""
+
+    deletion: str
+    ids: tuple[MemoryId, ...]
+    deleted_at: datetime | None
+    deleted_by: str | None
+    deadline: datetime | None
+    why: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "deletion": self.deletion,
+            "ids": list(self.ids),
+            "deleted_at": format_time(self.deleted_at) if self.deleted_at else None,
+            "deleted_by": self.deleted_by,
+            "deadline": format_time(self.deadline) if self.deadline else None,
+            "why": self.why,
+        }
+
+    def is_due(self, now: datetime, older_than: datetime | None = None) -> bool:
+        """Whether the deadline is past, or whether this is from before a moment."""
+        if older_than:
+            return self.deleted_at is not None and self.deleted_at < older_than
+        return self.deadline is not None and now > self.deadline
+
+
+def way_out(deletion: str) -> str:
+    """Return what a person can do about a copy whose record cannot be read."""
+    return f"put the record back, or destroy the copy: smp purge {deletion} --now --yes"
+
+
+def new_deletion(now: datetime) -> str:
+    """Return the id of a deletion that begins now."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+class Trash:
+    """What was deleted from one session and can still be brought back.
+
+    A record is only there together with its copy; both are durable when `keep` returns,
+    and count from `confirm` on, after the memories have gone.
+    """
+
+    def __init__(self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str) -> None:  # fmt: skip
+        self.store = store
+        self.retention = retention
+        self.session_id = session_id
+        self.uid = uid
+        self.folder = store / DELETED / session_id
+        self._keys = Keys(keys, uid, store)
+
+    # Records
+
+    def records(self, *, readable: bool = False) -> tuple[Record, ...]:
+        """Return the deletions of memories of this session, oldest first.
+
+        Raises DamagedError if a record cannot be read, unless only the readable ones
+        are asked for: what destroys must not pass one over.
+        """
+        read = self._read(readable=readable)
+        found = [item for item in read if item.session_uid == self.uid and not item.whole]
+        return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
+
+    def _read(self, *, readable: bool) -> Iterator[Record]:
+        for place in _folders(self.folder):
+            path = place / records.FILE
+            data = disk.content(path)
+            if data is None:
+                # Only the receipt of a purge is left there.
+                continue
+            try:
+                yield records.read(data, str(path))
+            except SmpError as error:
+                if not readable:
+                    raise DamagedError(error.message, hint=way_out(place.name)) from error
+
+    def record(self, record: Record) -> Record:
+        """Return a record as it is now, since another restoration may have marked it."""
+        path = self.place(record.deletion) / records.FILE
+        data = disk.content(path)
+        return records.read(data, str(path)) if data is not None else record
+
+    def damaged(self) -> tuple[Damaged, ...]:
+        """Return the copies whose records cannot be read, oldest first."""
+        found = []
+        for place in _folders(self.folder):
+            data = disk.content(place / records.FILE)
+            has_copy = any(place.glob("*.sealed"))
+            try:
+                if data is None:
+                    if has_copy:
+                        raise DamagedError(f"{place / records.FILE} is missing")
+                    continue
+                records.read(data, str(place / records.FILE))
+            except SmpError as error:
+                found.append(self._damaged(place, error.message))
+        return tuple(found)
+
+    def _damaged(self, place: Path, why: str) -> Damaged:
+        receipt: dict[str, object] = {}
+        with suppress(SmpError):
+            receipt = receipts.read_at(place)
+        ids = receipt.get("ids")
+        at = _moment(receipt.get("at")) or _moment_of_name(place.name)
+        deadline = _moment(receipt.get("deadline")) or (at + self.retention if at else None)
+        by = receipt.get("by")
+        return Damaged(
+            deletion=place.name,
+            ids=tuple(map(MemoryId, map(str, ids))) if isinstance(ids, list) else (),
+            deleted_at=at,
+            deleted_by=str(by) if by else None,
+            deadline=deadline,
+            why=why,
+        )
+
+    def place(self, deletion: str) -> Path:
+        """Return the folder of a deletion."""
+        return self.folder / deletion
+
+    def is_unsettled(self) -> bool:
+        """Whether a copy is being made, or was left by a process that died."""
+        return bool(_folders(self.folder, _NEW) or _folders(self.folder, _KEPT))
+
+    # Keeping
+
+    def check(self, *, encrypted: bool = True) -> None:
+        """Raise RefusedError if no recoverable copy can be made here."""
+        if encrypted:
+            self._keys.check()
+            seal.check_available()
+
+    def keep(self, record: Record, versions: Sequence[Kept]) -> Record:
+        """Keep versions with their record; sealed if the record names a key."""
+        data = seal.packed(versions)
+        if record.key:
+            key = self._keys.create(record.key)
+            data = seal.sealed(data, key, self._bound(record))
+        aside = self.folder / (_NEW + record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            disk.make_folders(aside)
+            _write(aside / record.backup, data)
+            _write(aside / records.FILE, records.write(record))
+            disk.force_folder(aside)
+            aside.rename(self.folder / (_KEPT + record.deletion))
+            for each in (self.folder, self.folder.parent, self.store):
+                disk.force_folder(each)
+        return record
+
+    def confirm(self, deletion: str) -> None:
+        """Let a copy count: its memories have gone."""
+        place, kept = self.place(deletion), self.folder / (_KEPT + deletion)
+        with reporting(f"the copy of {deletion}"):
+            try:
+                kept.rename(place)
+            except FileNotFoundError:
+                # Whoever swept meanwhile has confirmed it.
+                if not place.is_dir():
+                    raise
+            disk.force_folder(self.folder)
+
+    def settle(self, deletion: str) -> None:
+        """Let a copy count if there is one that does not yet."""
+        if (self.folder / (_KEPT + deletion)).is_dir():
+            self.confirm(deletion)
+
+    def versions(self, record: Record) -> list[Kept]:
+        """Return the versions of a copy; raise DamagedError if it cannot be opened."""
+        return self._opened(record, self.place(record.deletion))
+
+    def _opened(self, record: Record, place: Path) -> list[Kept]:
+        path = place / record.backup
+        try:
+            data = path.read_bytes()
+        except OSError:
+            raise DamagedError(f"the copy of {record.deletion} is not at {path}") from None
+        if record.key:
+            data = seal.opened(data, self._keys.read(record.key), self._bound(record))
+        return seal.unpacked(data)
+
+    def _bound(self, record: Record) -> Bound:
+        return Bound(record.deletion, self.uid, record.recovery_deadline)
+
+    def recalled(self, deletion: str) -> list[Kept]:
+        """Return the versions of a deletion that may still be under way, none if they cannot be had."""
+        for place in (self.place(deletion), self.folder / (_KEPT + deletion)):
+            data = disk.content(place / records.FILE)
+            if data is not None:
+                with suppress(SmpError):
+                    return self._opened(records.read(data, str(place)), place)
+        return []
+
+    def update(self, record: Record) -> None:
+        """Write a record anew."""
+        place = self.place(record.deletion)
+        with reporting(f"the record of {record.deletion}"):
+            scratch = place / f"{records.FILE}.tmp"
+            disk.replace_durably(place / records.FILE, records.write(record), scratch)
+
+    # Destroying
+
+    def drop(self, record: Record) -> None:
+        """Destroy a copy for good: its key first, then its files; its receipt stays."""
+        if record.key:
+            self._keys.destroy(record.key)
+        place = self.place(record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            for name in (record.backup, records.FILE):
+                (place / name).unlink(missing_ok=True)
+            _remove_if_empty(place)
+            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+
+    def drop_damaged(self, deletion: str) -> None:
+        """Destroy a copy whose record cannot be read: every key of its name, then its files."""
+        self._keys.destroy_all(deletion)
+        place = self.place(deletion)
+        with reporting(f"the copy of {deletion}"):
+            for path in (*place.glob("*.sealed"), place / records.FILE):
+                path.unlink(missing_ok=True)
+            _remove_if_empty(place)
+            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+
+    def foreign(self, record: Record) -> Path | None:
+        """Return the other store to which the key of a copy belongs, None if it is ours."""
+        return self._keys.owner(record.key) if record.key else None
+
+    def drop_items(self, record: Record, ids: Iterable[str], *, whatever: bool = False) -> None:
+        """Destroy some memories of a copy: the others are sealed anew under another key.
+
+        Raises DamagedError if the copy holds others and does not open; with `whatever`
+        it is destroyed whole then.
+        """
+        names = set(ids)
+        left = record.without(names)
+        if not left.items:
+            self.drop(record)
+            return
+        try:
+            kept = [version for version in self.versions(record) if version.id not in names]
+        except DamagedError:
+            if not whatever:
+                raise
+            self.drop(record)
+            return
+        name = _next_name(record)
+        fresh = replace(left, key=name if record.key else None, backup=f"{name}.tar.gz.sealed")
+        data = seal.packed(kept)
+        if fresh.key:
+            data = seal.sealed(data, self._keys.create(fresh.key), self._bound(record))
+        place = self.place(record.deletion)
+        with reporting(f"the copy of {record.deletion}"):
+            _write(place / fresh.backup, data)
+        self.update(fresh)
+        if record.key:
+            self._keys.destroy(record.key)
+        (place / record.backup).unlink(missing_ok=True)
+        disk.force_folder(place)
+
+    def sweep(self, is_deleted: Callable[[str, str | None], bool]) -> None:
+        """Remove what interrupted deletions left: half-made copies, copies of what lives on.
+
+        `is_deleted` says whether a life of a memory is gone; the caller makes sure
+        that no deletion is under way.
+        """
+        for aside in _folders(self.folder, _NEW):
+            self._forget(aside, aside.name.removeprefix(_NEW))
+        for place in _folders(self.folder, _KEPT):
+            record = records.read((place / records.FILE).read_bytes(), str(place))
+            if any(is_deleted(item.id, item.life) for item in record.items):
+                self.confirm(record.deletion)
+            else:
+                self._forget(place, record.deletion)
+
+    def _forget(self, place: Path, deletion: str) -> None:
+        self._keys.destroy(deletion)
+        shutil.rmtree(place, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Destroy the former copies that a purge of some memories left when it died."""
+        for record in self.records(readable=True):
+            known = {record.backup, records.FILE, "receipt.json"}
+            for path in self.place(record.deletion).iterdir():
+                if path.name not in known:
+                    stem = path.name.removesuffix(".tar.gz.sealed")
+                    self._keys.destroy(record.deletion if path.name == BACKUP else stem)
+                    path.unlink()
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _moment_of_name(deletion: str) -> datetime | None:
+    """Return when a deletion began, as its name tells."""
+    try:
+        return datetime.strptime(deletion.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _next_name(record: Record) -> str:
+    """Return a name for the next key of a deletion: its id, and a number from 2."""
+    _, _, number = (record.key or "").removeprefix(record.deletion).partition(".")
+    return f"{record.deletion}.{int(number or 1) + 1}"
+
+
+def _folders(place: Path, prefix: str = "") -> list[Path]:
+    """Return the folders of deletions, or those set apart by a prefix, sorted."""
+    try:
+        found = sorted(place.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    fits = (path for path in found if path.name.startswith(prefix or ".") == bool(prefix))
+    return [path for path in fits if path.is_dir()]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a new file, durable before this returns."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        disk.write_all(fd, data)
+        disk.force(fd)
+    finally:
+        os.close(fd)
+
+
+def _remove_if_empty(place: Path) -> None:
+    for each in (place, place.parent):
+        if each.is_dir() and not any(each.iterdir()):
+            each.rmdir()

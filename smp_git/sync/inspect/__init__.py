@@ -1,0 +1,1 @@
+"""What a remote sent, inspected before anything of it is used."""

@@ -1,0 +1,235 @@
+"""What a remote sent, looked through before anything of it is used."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from smp_git.format.records import Tombstones
+from smp_git.git.objects import BLOB, COMMIT
+from smp_git.git.raw import Objects
+from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING
+from smp_git.git.repository import Repository
+from smp_git.model.errors import DamagedError, UntrustedError, shown
+from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId
+from smp_git.read.counts import FILE as COUNTS
+from smp_git.sync.inspect import headers
+from smp_git.sync.inspect.structure import FILE, Bounds, Structure
+from smp_git.sync.inspect.tips import Tips
+from smp_git.sync.names import is_fit
+
+_TAG: Final = b"tag"
+_DEEPEST_TAG: Final = 5
+_ID = re.compile(r"[0-9a-f]{40}")
+
+
+class Inspected(NamedTuple):
+    """What is known of a remote's content that is sound.
+
+    `commits` is how many are new, `came` how many of the branches, None if that has to be
+    counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
+    `lying` are the pages, by branch, whose index does not say what their files say; `is_old`
+    tells that a branch is of format 1; `lives` are those of its memories that have a name;
+    `replicas` are the tags of those that made the new commits.
+    """
+
+    uid: str
+    session: str
+    commits: int
+    came: int | None
+    below: Mapping[CommitId, Collection[CommitId]]
+    objects: Objects
+    tombstones: Tombstones
+    lying: Mapping[str, tuple[str, ...]]
+    is_old: bool
+    lives: Mapping[MemoryId, Collection[str]]
+    replicas: frozenset[str] = frozenset()
+
+
+def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
+    """Look through everything that references of a remote reach and `known` commits do not."""
+    return Inspection(repository, known, bounds).finish(refs, Objects(repository.git))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except DamagedError as error:
+        raise UntrustedError(
+            f"what the remote sent is not whole: {error.message}",
+            hint="a shallow clone is no remote: git fetch --unshallow there makes it whole",
+        ) from error
+    except RecursionError:
+        raise UntrustedError("what the remote sent is nested too deep") from None
+
+
+class Inspection:
+    """One look through what a remote sent.
+
+    `known` are the branches that the session has checked out or could: their state is
+    compared with what the remote's branches hold now. Raises UntrustedError, naming the
+    commit or branch and the path, for the first thing that a session does not hold.
+    """
+
+    def __init__(self, repository: Repository, known: Iterable[CommitId], bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen  # fmt: skip
+        self._repository = repository
+        self._known = list(known)
+        self._bounds = bounds
+        self._came: set[CommitId] | None = None
+        # Everything that these hold or stand on is checked or known.
+        self._passed: dict[CommitId, headers.Commit] = {}
+
+    def begin(self, objects: Objects) -> None:
+        """Look through the commits that are at hand, whatever names them."""
+        with _refusing():
+            self._objects = objects
+            names = [name.hex() for name in objects.commits_at_hand()]
+            sent = {CommitId(name): self._commit(name) for name in names}
+            edge = {each.hex() for found in sent.values() for each in found.parents} - sent.keys()
+            if edge.issubset(self._known) and sent.keys().isdisjoint(self._known):
+                new = dict(sent)
+            else:
+                # What is here already may be sent again.
+                new = {name: sent.get(name) or self._commit(name) for name in self._beyond(sent)}
+            self._check_number(len(new))
+            self._came = new.keys() & sent.keys()
+            self._pass(new)
+
+    def finish(self, refs: Mapping[str, str], objects: Objects) -> Inspected:
+        """Look through the rest of what the references of a remote reach."""
+        _check_references(refs, self._bounds)
+        if self._came is None:
+            self.begin(objects)
+        with _refusing():
+            heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
+            tags = {
+                ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)
+            }
+            new = {*heads.values(), *tags.values()}
+            for name in new:
+                self._check_type(name)
+            rest = self._beyond(new.difference(self._passed))
+            self._check_number(len(rest))
+            self._pass({name: self._commit(name) for name in rest if name not in self._passed})
+            for ref, tip in refs.items():
+                if ref.startswith(ACCESS):
+                    self._check_counts(ref, bytes.fromhex(tip))
+            return self._tips(heads, tags, _reached(new, self._passed)[0])
+
+    def _tips(self, heads: Mapping[str, CommitId], tags: Mapping[str, CommitId], new: Collection[CommitId]) -> Inspected:  # fmt: skip
+        structure = Structure(self._objects, self._bounds)
+        structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
+        tips = Tips(self._objects, structure, self._bounds)
+        for ref, tip in sorted(heads.items()):
+            tips.look(ref, self._root(bytes.fromhex(tip)))
+        for ref, tip in sorted(tags.items()):
+            tips.look_at_tag(ref, self._root(bytes.fromhex(tip)))
+        came, _ = _reached(heads.values(), self._passed)
+        below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
+        return Inspected(
+            tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
+            tips.tombstones, dict(tips.lying), tips.is_old, tips.lives,
+            frozenset(each.replica for each in self._passed.values()),
+        )  # fmt: skip
+
+    def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:
+        """Check what every commit holds that is not in the commits that the new ones stand on."""
+        past = Structure(self._objects, self._bounds, history=True)
+        names = {bytes.fromhex(name) for name in new}
+        below = {parent for commit in new.values() for parent in commit.parents} - names
+        past.trust(self._root(name) for name in sorted(below))
+        for name, commit in new.items():
+            past.check(commit.tree, f"commit {name[:12]}")
+        self._passed.update(new)
+
+    def _beyond(self, tips: Iterable[CommitId]) -> list[CommitId]:
+        """Return the commits that `tips` reach and known ones do not."""
+        unknown = set(tips).difference(self._known)
+        return self._repository.beyond(unknown, self._known) if unknown else []
+
+    def _check_number(self, commits: int) -> None:
+        if commits > self._bounds.commits:
+            raise UntrustedError(f"{commits:,} commits are more than a session has")
+
+    def _check_type(self, tip: str) -> None:
+        kind, _ = self._objects.header(bytes.fromhex(tip))
+        if kind != COMMIT:
+            raise UntrustedError(f"a branch or tag names a {kind.decode()}, not a commit")
+
+    def _commit(self, name: str) -> headers.Commit:
+        where = f"commit {name[:12]}"
+        return headers.commit(self._read(bytes.fromhex(name), COMMIT, where), where)
+
+    def _read(self, name: bytes, wanted: bytes, where: str) -> bytes:
+        kind, size = self._objects.header(name)
+        if kind != wanted:
+            raise UntrustedError(f"{where}: a {kind.decode()}, not a {wanted.decode()}")
+        if size > headers.LARGEST:
+            raise UntrustedError(f"{where}: {size:,} bytes; the limit is {headers.LARGEST:,}")
+        return self._objects.read(name)[1]
+
+    def _root(self, name: bytes) -> bytes:
+        return bytes.fromhex(self._objects.read(name)[1][5:45].decode())
+
+    def _peeled(self, ref: str, tip: str) -> CommitId:
+        """Return the commit that a tag names at last."""
+        name = bytes.fromhex(tip)
+        for _ in range(_DEEPEST_TAG):
+            kind, _ = self._objects.header(name)
+            if kind != _TAG:
+                return CommitId(name.hex())
+            where = f"tag {shown(ref.removeprefix(TAGS))}"
+            name = headers.tag(self._read(name, _TAG, where), where).target
+        raise UntrustedError(f"{ref}: a tag of a tag, more than {_DEEPEST_TAG} times")
+
+    def _check_counts(self, ref: str, tip: bytes) -> None:
+        """Check the access counts of a replica: one commit without parents, one file."""
+        found = headers.commit(self._read(tip, COMMIT, ref), ref)
+        rows = Structure(self._objects, self._bounds).rows(found.tree, ref)
+        if found.parents or [(mode, name) for mode, name, _ in rows] != [(FILE, COUNTS.encode())]:
+            raise UntrustedError(f"{ref}: more than the counts of a replica")
+        kind, size = self._objects.header(rows[0][2])
+        if kind != BLOB or size > MAX_FILE_BYTES:
+            raise UntrustedError(f"{ref}: counts of {size:,} bytes")
+        try:
+            counts = json.loads(self._objects.read(rows[0][2])[1])
+        except ValueError:
+            counts = None
+        if not isinstance(counts, dict) or not all(map(_is_count, counts.values())):
+            raise UntrustedError(f"{ref}: its counts cannot be read")
+
+
+def _reached(tips: Iterable[CommitId], commits: Mapping[CommitId, headers.Commit]) -> tuple[set[CommitId], set[CommitId]]:  # fmt: skip
+    """Return those of some commits that tips reach, and the others on which these stand."""
+    found: set[CommitId] = set()
+    edge: set[CommitId] = set()
+    waiting = list(tips)
+    while waiting:
+        name = waiting.pop()
+        if name not in commits:
+            edge.add(name)
+        elif name not in found:
+            found.add(name)
+            waiting += [CommitId(parent.hex()) for parent in commits[name].parents]
+    return found, edge
+
+
+def _is_count(value: object) -> bool:
+    if not isinstance(value, list) or len(value) != 2:  # noqa: PLR2004 - how often, when last
+        return False
+    return type(value[0]) is int and isinstance(value[1], str)
+
+
+def _check_references(refs: Mapping[str, str], bounds: Bounds) -> None:
+    """Check the names that a remote gives its references: ours will have the same."""
+    if len(refs) > bounds.references:
+        raise UntrustedError(f"{len(refs):,} references are more than a session has")
+    for ref, tip in refs.items():
+        if not ref.startswith(TRAVELLING):
+            raise UntrustedError(f"{shown(ref)} is no reference of a session")
+        if not is_fit(ref) or not _ID.fullmatch(tip):
+            raise UntrustedError(f"{shown(ref)} is no name for a branch or tag")
