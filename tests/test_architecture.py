@@ -26,10 +26,8 @@ LAYERS = (
     {"remove"},
     {"sync"},
     {"keep"},
-    {"search"},
     {"session"},
     {"store"},
-    {"demo"},
     {"cli"},
     {"__main__"},
 )

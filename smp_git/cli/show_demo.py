@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from smp_git import demo as story
+from smp_git.cli import demo as story
 from smp_git.cli.app import command, emit, folder
 
 
