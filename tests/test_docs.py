@@ -12,7 +12,7 @@ import pytest
 import smp_git
 from smp_git.model import errors, memory
 from smp_git.model.memory import COMMON_FIELDS, KINDS
-from smp_git.model.scales import scales
+from smp_git.model.relevance import scales
 from tests import api_reference, cli_reference, pages
 from tests.support import ROOT
 

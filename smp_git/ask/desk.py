@@ -21,7 +21,7 @@ from smp_git.format.config import Settings
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
-from smp_git.model.scales import scales
+from smp_git.model.relevance import scales
 from smp_git.read.counts import Access, Accesses
 from smp_git.read.snapshot import Reader, Snapshot
 

@@ -77,7 +77,7 @@ def load(store: Path) -> Settings:
         raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
     decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
     if decay or relevance:
-        from smp_git.model.scales import scales  # noqa: PLC0415 - most stores set neither
+        from smp_git.model.relevance import scales  # noqa: PLC0415 - most stores set neither
 
         scales(decay, relevance, str(file))
     days = _number(found, "retention_days", 30, _LONGEST_RETENTION, file)

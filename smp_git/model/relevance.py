@@ -1,4 +1,4 @@
-"""How well a memory answers a question, from scores that others measured.
+"""Relevance: how well a memory answers a question, and the settings of decay and relevance.
 
 `relevance` is a weighted mean of four scores; `product_relevance` multiplies.
 A score outside its range counts as the nearest bound, and NaN as the lowest.
@@ -12,7 +12,34 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from smp_git.model.decay import days_since
+from smp_git.model.decay import PRESETS, Preset, days_since
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.memory import Value
+
+
+class Scales(NamedTuple):
+    """How priorities fall, and how relevance is weighed; `product` multiplies instead."""
+
+    preset: Preset
+    weights: Weights
+    product: bool
+
+
+def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str) -> Scales:
+    """Return what the settings `decay` and `relevance` of a file say; raise InvalidError."""
+    rates, weights = dict(decay), dict(relevance)
+    preset, formula = rates.pop("preset", "default"), weights.pop("preset", "weighted")
+    if preset not in PRESETS:
+        raise InvalidError(f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}")  # fmt: skip
+    if formula not in ("weighted", "product"):
+        raise InvalidError(f"{file}: no relevance preset {shown(formula)}", hint="weighted or product")  # fmt: skip
+    try:
+        return Scales(
+            PRESETS[str(preset)].override(rates), Weights().override(weights), formula == "product"
+        )
+    except ValueError as error:
+        raise InvalidError(f"{file}: {error}") from None
+
 
 _TIME_RATE_PER_HOUR: Final = 0.1
 _ACCESS_RATE_PER_HOUR: Final = 0.05

@@ -1,7 +1,7 @@
 """How secrets are kept out of the store: found by a table of patterns, and replaced."""
 
 from smp_git.model.secrets.custom import compile_user_pattern
-from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.evidence import Pattern
 from smp_git.model.secrets.patterns import PATTERNS
 from smp_git.model.secrets.redaction import (
     Found,

@@ -25,7 +25,7 @@ import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.evidence import Pattern
 
 # Long enough for every rule of the published rule sets that fits the other limits.
 MAX_SOURCE = 300

@@ -1,11 +1,78 @@
-"""What makes a value look like a secret rather than a word, a name or a number."""
+"""Patterns of secrets, and what makes a value look like one."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Final
 
-from smp_git.model.secrets.lazy import LazyRegex
+
+class LazyRegex:
+    """The verbs of a compiled regex; most texts need few of the many."""
+
+    def __init__(self, source: str, flags: int = 0) -> None:
+        self._source = source
+        self._flags = flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The regex itself."""
+        return re.compile(self._source, self._flags)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match anywhere."""
+        return self.compiled.search(text)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Return the match of the whole text."""
+        return self.compiled.fullmatch(text)
+
+
+Judgement = Callable[[re.Match[str]], bool]
+
+# A text's words that are shorter hold no token, so patterns of tokens do not see them.
+LONG_WORD: Final = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """One kind of secret: where it may stand, and what makes it one.
+
+    `source` must take linear time on any text. What its group `secret` matched, or
+    all of it if there is no such group, is replaced when `accepts` says so.
+    A text that holds none of `keywords` (lower case, without blanks, compared without
+    case), none of `phrases` or fewer than `shortest` characters is not searched; none
+    given means always. With
+    `is_token` a match is at least `LONG_WORD` characters without a blank, so only
+    words of that length are looked through for keywords. Where each match begins with one
+    of `anchors` (lower case), the regex is tried only there. With `by_line` the regex
+    sees one line, or a bounded part of a long line, at a time.
+    """
+
+    name: str
+    source: str
+    flags: int = 0
+    keywords: tuple[str, ...] = ()
+    accepts: Judgement | None = None
+    shortest: int = 6
+    by_line: bool = False
+    is_token: bool = False
+    phrases: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """The source, compiled when it is first needed: most texts need none of them."""
+        return _compiled(self.source, self.flags)
+
+
+@cache
+def _compiled(source: str, flags: int) -> re.Pattern[str]:
+    return re.compile(source, flags)
+
 
 # Evidence needs only the head of a value; without a bound hostile megabytes would
 # be judged once per test. The whole value is replaced.

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from smp_git.model.secrets.assignment import (
+from smp_git.model.secrets.assignments import (
     ASSIGNMENT_FLAGS,
+    COMMANDS,
     Kind,
     assignment_source,
     assigns_a_secret,
     option_source,
 )
-from smp_git.model.secrets.commands import COMMANDS
 from smp_git.model.secrets.evidence import (
     MIN_SECRET,
+    LazyRegex,
+    Pattern,
     is_encoded,
     is_mixed,
     is_random,
     passes_luhn,
     passes_mod_97,
 )
-from smp_git.model.secrets.lazy import LazyRegex
-from smp_git.model.secrets.pattern import Pattern
 from smp_git.model.secrets.prose import PROSE
 from smp_git.model.secrets.tokens import TOKENS
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from smp_git.model.secrets.evidence import JUDGED, is_told, is_unmistakable
-from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.evidence import JUDGED, Pattern, is_told, is_unmistakable
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 

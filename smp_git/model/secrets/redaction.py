@@ -10,8 +10,8 @@ from functools import cache
 from itertools import chain
 from typing import Final
 
-from smp_git.model.secrets.assignment import Kind, is_secret_value, kind_of_key
-from smp_git.model.secrets.pattern import LONG_WORD, Pattern
+from smp_git.model.secrets.assignments import Kind, is_secret_value, kind_of_key
+from smp_git.model.secrets.evidence import LONG_WORD, Pattern
 from smp_git.model.secrets.patterns import PATTERNS
 
 # What stands where a secret was, with the kind of secret for {kind}.

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.secrets.custom import compile_user_pattern
-from smp_git.model.secrets.pattern import Pattern
+from smp_git.model.secrets.evidence import Pattern
 from smp_git.model.secrets.patterns import PATTERNS
 from smp_git.model.secrets.redaction import KIND, REPLACEMENT, Found, redact, redact_value
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from smp_git.model.secrets.evidence import is_filled_in, is_generated, is_mixed
-from smp_git.model.secrets.pattern import Judgement, Pattern
+from smp_git.model.secrets.evidence import Judgement, Pattern, is_filled_in, is_generated, is_mixed
 
 # No letter or digit stands before a token, unless it belongs to an escape such as
 # \n or %3D. The prefix comes first and is looked back over, because a regex that
