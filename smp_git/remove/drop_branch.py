@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.git import references
 from smp_git.git.ancestry import only_in
 from smp_git.model.errors import NotFoundError, RefusedError

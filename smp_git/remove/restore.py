@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.format import document, records
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.model import lives
 from smp_git.model.errors import (

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from smp_git.format import document
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id

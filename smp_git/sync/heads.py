@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository

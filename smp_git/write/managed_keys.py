@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from smp_git.format import document
-from smp_git.format.life import KEY, OLD_KEY, life_of
+from smp_git.format.document import KEY, OLD_KEY, life_of
 from smp_git.format.records import Tombstones
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from smp_git.format import messages
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path

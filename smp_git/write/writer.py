@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from smp_git.format import dialect, messages, records
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
 from smp_git.git.lock import locked

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format import lines, records, yamlfile
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.records import FORMAT, Tombstones
 from smp_git.git import staging

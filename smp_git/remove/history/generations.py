@@ -13,7 +13,7 @@ from typing import Final
 
 from smp_git.format import document, yamlfile
 from smp_git.format import records as tombstones
-from smp_git.format.life import KEY, OLD_KEY, life_of
+from smp_git.format.document import KEY, OLD_KEY, life_of
 from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.git import command
 from smp_git.git.objects import BLOB, Commit, ObjectId, object_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.model.lives import NOTHING, Lives
 from smp_git.remove.history import pages

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from smp_git.format import messages, records
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, storage

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.references import ACCESS

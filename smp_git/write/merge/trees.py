@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from smp_git.format import records as graves
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from smp_git.format import document, messages
-from smp_git.format.life import life_of
+from smp_git.format.document import life_of
 from smp_git.git import command
 from smp_git.git.command import FileChange
 from smp_git.git.objects import Commit, ObjectId
