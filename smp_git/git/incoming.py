@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.git import disk
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.model.errors import LockedError
 
 PLACE: Final = Path("syncing") / "incoming"

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import pygit2
 from pygit2.enums import ObjectType, Option, SortMode
 
-from smp_git.git import disk, gc, references, storage
+from smp_git.git import disk, locks, references, storage
 from smp_git.git.objects import (
     COMMIT,
     FOLDER_MODE,
@@ -353,18 +353,18 @@ class Repository:
         The caller holds the session's lock. Raises MovedError, with nothing changed,
         if the reference is elsewhere.
         """
-        ahead = gc.runs(self._git) or (self._has_published and self.durable)
+        ahead = locks.runs(self._git) or (self._has_published and self.durable)
         if ahead and written.objects and written.is_loose:
             line = self.redo.room(_HEAD_SIZE + written.size) if written.size <= LARGEST else None
             if line is not None:
                 with line:
                     self._publish_ahead(ref, expected, new, written, line)
-                if gc.runs(self._git):
+                if locks.runs(self._git):
                     # Until then, and on a disk that is full, the line alone has it.
                     with suppress(OSError):
                         self.redo.repeat()
                 return
-        if gc.runs(self._git):
+        if locks.runs(self._git):
             # For whoever comes after this process, if it dies before it has done it again.
             written.outlive_gc()
         self._publish_forced(ref, expected, new, written)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from smp_git.git import disk, gc, packs
+from smp_git.git import disk, locks, packs
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -67,7 +67,7 @@ class Written:
         """See to it that no gc takes what was written before a reference named it."""
         for made in self.packs:
             index = self._folder / f"pack/{made.name}.idx"
-            if gc.runs(self._folder.parent) or not index.exists():
+            if locks.runs(self._folder.parent) or not index.exists():
                 write_pack(self._folder, _renamed(made))
         if self.objects:
             outlive_gc(self._folder, dict(self.objects))
@@ -176,7 +176,7 @@ def outlive_gc(folder: Path, items: Mapping[ObjectId, bytes]) -> None:
     With --prune=now it takes what nothing named when it looked. It leaves packs alone that
     were not there when it looked, and whatever it took stands here as it stood on the disk.
     """
-    if gc.runs(folder.parent):
+    if locks.runs(folder.parent):
         repeat(folder, items)
         return
     for name, data in items.items():

@@ -12,10 +12,10 @@ from shlex import quote
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from smp_git.git import child, command, complaint, references
-from smp_git.git.address import Address, parse
+from smp_git.git import child, command, references, remotes
 from smp_git.git.child import Done, Leash, Watch
 from smp_git.git.references import TRAVELLING
+from smp_git.git.remotes import Address, parse
 from smp_git.model.errors import (
     InvalidError,
     RemoteNotFoundError,
@@ -260,7 +260,7 @@ def _outcome(flag: str, summary: str, said: str, secret: str | None) -> Outcome:
     match = _REASON.match(summary)
     who, reason = (match[1], match[2] or match[1]) if match else ("", summary)
     told = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]  # fmt: skip
-    full = complaint.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
+    full = remotes.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
     if _HELD.search(reason):
         return Outcome(Fate.HELD, full)
     if _MOVED.search(reason) or (who == "rejected" and reason == "non-fast-forward"):
@@ -326,7 +326,7 @@ def _error(done: Done, place: Address, access: Access) -> Exception:
             else f"{place}: it took longer than {seconds:g} seconds",
             hint="try again, or raise sync_timeout_seconds",
         )
-    return complaint.meant(done.complaint, str(place), access.token)
+    return remotes.meant(done.complaint, str(place), access.token)
 
 
 def _environment(place: Address, access: Access) -> dict[str, str]:

@@ -17,7 +17,7 @@ from smp_git.format import yamlfile
 from smp_git.format.config import Settings
 from smp_git.git import disk
 from smp_git.git.disk import reporting
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.model.errors import (
     AlreadyExistsError,
     LockedError,

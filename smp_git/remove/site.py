@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.format.records import Tombstones
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import check_text
 from smp_git.model.secrets.rules import Rules

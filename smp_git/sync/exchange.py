@@ -12,7 +12,7 @@ from typing import Final
 
 from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from smp_git.git import command, disk, incoming, packs, references, storage
-from smp_git.git.address import unfit
 from smp_git.git.objects import Object
 from smp_git.git.packfile import PackFile
 from smp_git.git.packs import Packed
 from smp_git.git.raw import Objects
 from smp_git.git.references import TRAVELLING
+from smp_git.git.remotes import unfit
 from smp_git.git.repository import Repository
 from smp_git.git.storage import Written
 from smp_git.git.transport import Access, Limits, fetch

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format.config import Settings
-from smp_git.git import configured
-from smp_git.git.address import Address, parse, unusable
+from smp_git.git import remotes as configured
+from smp_git.git.remotes import Address, parse, unusable
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
 

@@ -32,7 +32,7 @@ class Syncing(Branching):
 
     def add_remote(self, name: str, address: str | PathLike[str], *, create: bool = False) -> Remote:  # fmt: skip
         """Add a remote; with `create` an empty repository is made at a path that has none."""
-        from smp_git.git import address as addresses  # noqa: PLC0415 - few programs sync
+        from smp_git.git import remotes as addresses  # noqa: PLC0415 - few programs sync
         from smp_git.sync import remotes  # noqa: PLC0415
 
         self._rules.name(name, "the name of a remote")

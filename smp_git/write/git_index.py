@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from smp_git.git import gc, staging
+from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import SmpError
 from smp_git.write import recovery
@@ -156,7 +156,7 @@ def on_open(keeper: IndexKeeper, now: datetime) -> None:
     writer = keeper.writer
     reader = writer.reader
     git = reader.repository.git
-    if (reader.local.folder / "erasure.json").exists() or gc.is_locked_by_us(git):
+    if (reader.local.folder / "erasure.json").exists() or locks.is_locked_by_us(git):
         from smp_git.remove.history.erase import resume  # noqa: PLC0415 - only after a crash
 
         with suppress(SmpError):

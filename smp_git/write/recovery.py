@@ -11,7 +11,7 @@ from typing import Final
 
 from smp_git.git import disk, references, staging, storage
 from smp_git.git.disk import reporting
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.redo import Record, Redo
 from smp_git.git.repository import MAIN, drop_own_ref_lock

@@ -18,7 +18,7 @@ from smp_git.format import dialect, messages, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
-from smp_git.git.lock import locked
+from smp_git.git.locks import locked
 from smp_git.git.objects import COMMIT, Commit, Object, write_commit
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from smp_git import Session, Store, store
-from smp_git.git import disk, layout, lock, staging, storage
+from smp_git.git import disk, layout, locks, staging, storage
 from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.read.replica import Local
@@ -21,7 +21,7 @@ DIED = 73
 
 # Every step of a write that leaves something on the disk, in the order in which they come.
 VERBS: dict[str, tuple[Any, str]] = {
-    "lock": (lock, "_sign"),
+    "lock": (locks, "_sign"),
     "mark_pending": (Local, "mark_pending"),
     "store": (Repository, "store"),
     "place": (storage, "_place"),

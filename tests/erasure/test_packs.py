@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smp_git.git import packs
-from smp_git.git.packs import Packed
-from smp_git.git.survivors import survivors
+from smp_git.git.packs import Packed, survivors
 from tests.erasure.histories import Objects
 
 _texts = st.lists(st.sampled_from([b"red\n", b"green\n" * 9, b"blue", b"x" * 300, b"\0"]), max_size=60).map(b"".join)  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from smp_git.git import configured, references
+from smp_git.git import references, remotes
 from smp_git.git.objects import deflate, framed, object_id
 from smp_git.git.raw import Objects
 from smp_git.sync.inspect.structure import Bounds as _Bounds
@@ -35,7 +35,7 @@ class Forge:
     root: dict[bytes, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        configured.create_bare(self.place)
+        remotes.create_bare(self.place)
         source = Objects(self.session / ".git")
         self.head = references.read(self.session / ".git")["refs/heads/main"]
         self._copy(source, bytes.fromhex(self.head))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.git import configured
-from smp_git.git.address import parse
+from smp_git.git import remotes as configured
+from smp_git.git.remotes import parse
 from smp_git.git.transport import Access, advertised
 from smp_git.model.errors import (
     AlreadyExistsError,

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from smp_git.git import child, complaint, configured
+from smp_git.git import child, remotes
 from smp_git.git.child import Leash
 from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
 from smp_git.model.errors import (
@@ -55,7 +55,7 @@ def here(tmp_path: Path) -> Path:
 def there(tmp_path: Path) -> Path:
     """An empty repository to push to."""
     place = tmp_path / "there.git"
-    configured.create_bare(place)
+    remotes.create_bare(place)
     return place
 
 
@@ -356,7 +356,7 @@ def test_repository_of_another_hash_is_named(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_words_of_git_have_a_meaning(said: str, error: type[SyncError]) -> None:
-    found = complaint.meant(said, "https://h/x")
+    found = remotes.meant(said, "https://h/x")
 
     assert type(found) is error
     assert found.message.startswith("https://h/x: ")
@@ -366,7 +366,7 @@ def test_words_of_git_have_a_meaning(said: str, error: type[SyncError]) -> None:
 def test_secrets_in_words_of_git_are_not_repeated() -> None:
     said = "fatal: unable to access 'https://ada:hunter2@h/x': token tok-123 \x1b[31mrefused"
 
-    found = complaint.meant(said, "h", "tok-123").message
+    found = remotes.meant(said, "h", "tok-123").message
 
     assert "hunter2" not in found
     assert "tok-123" not in found

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from smp_git.format.records import Tombstones
-from smp_git.git import gc, references, staging
-from smp_git.git.lock import locked
+from smp_git.git import locks, references, staging
+from smp_git.git.locks import locked
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, Repository
@@ -327,7 +327,7 @@ def resume(writer: Writer, recall: Recall | None = None, settle: SettleAgain | N
             with _alone(writer, "finishing a deletion", _MOMENT_SECONDS):
                 return _resumed(writer, recall, settle)
         with locked(git / _LOCK, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"):
-            gc.forget(git)
+            locks.forget(git)
     except LockedError:
         # Whoever holds it is at work on it, or Git packs, and it is finished later.
         pass
@@ -342,7 +342,7 @@ def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None
     """
     git = writer.reader.repository.git
     deadline = time.monotonic() + patience_seconds
-    with locked(git / _LOCK, deadline, doing), gc.kept_out(git, deadline, doing):
+    with locked(git / _LOCK, deadline, doing), locks.kept_out(git, deadline, doing):
         yield
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from smp_git.git.alike import common, common_end
+from smp_git.git.packs import common, common_end
 
 # Versions of one thing begin alike; of so many bytes of them the last one is kept.
 _KEY: Final = 24

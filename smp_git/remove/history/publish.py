@@ -12,11 +12,10 @@ from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, storage
 from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
-from smp_git.git.packs import Packed
+from smp_git.git.packs import Packed, orphans
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
-from smp_git.git.survivors import orphans
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId

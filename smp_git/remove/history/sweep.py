@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
-from smp_git.git import command, disk, gc, incoming, packs, staging, storage
+from smp_git.git import command, disk, incoming, locks, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId
+from smp_git.git.packs import survivors
 from smp_git.git.repository import Repository
-from smp_git.git.survivors import survivors
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import Local, Use, use_of
@@ -85,7 +85,7 @@ def _everything(objects: Path) -> set[bytes]:
 
 def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
     """Return those objects that were written, or asked for by a writer, since the deletion began."""
-    since = gc.kept_out_since(git)
+    since = locks.kept_out_since(git)
     found = {
         name for name, path in packs.loose(git / "objects") if name in names and _age(path) >= since
     }

@@ -13,8 +13,8 @@ from operator import lt
 from typing import Final, NamedTuple
 
 from smp_git.git import layout
-from smp_git.git.alike import common, common_end
 from smp_git.git.objects import BLOB, TREE, object_id
+from smp_git.git.packs import common, common_end
 from smp_git.git.raw import Objects
 from smp_git.model.errors import DamagedError, UntrustedError, shown
 from smp_git.model.ids import INDEX, is_page, parse_path
