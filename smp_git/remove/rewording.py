@@ -19,7 +19,7 @@ from smp_git.model.errors import InvalidFileError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.read.blame import stamp
+from smp_git.read.history import stamp
 from smp_git.remove import copies
 from smp_git.remove.cleared import agent_without, cleared, file_of
 from smp_git.remove.history.erase import Version

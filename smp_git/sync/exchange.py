@@ -25,7 +25,7 @@ from smp_git.model.errors import (
     UnfoundedError,
 )
 from smp_git.model.memory import CommitId
-from smp_git.read.blame import replica_of
+from smp_git.read.history import replica_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import journal

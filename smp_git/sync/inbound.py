@@ -11,7 +11,7 @@ from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.read.blame import replica_of
+from smp_git.read.history import replica_of
 from smp_git.remove import arrival
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.rewrite import Rewriter

@@ -12,7 +12,7 @@ from smp_git.keep.hooks.gate import METADATA
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.read.blame import WHOLE, Origin, origins, stamp
+from smp_git.read.history import WHOLE, Origin, origins, stamp
 from smp_git.read.pages import row_of
 from smp_git.write.merge import memories, metadata
 from smp_git.write.merge.memories import Conflict, Stamp, Version

@@ -16,7 +16,7 @@ from smp_git.model import lives
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import DELETED, PURGED, REDACTED, Edge, Lives, joined_life
 from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
-from smp_git.read.blame import stamp
+from smp_git.read.history import stamp
 from smp_git.write.merge import memories
 from smp_git.write.merge.masking import MASK, Hidden, Words, remade
 from smp_git.write.merge.memories import Stamp, Version

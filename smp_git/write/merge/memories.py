@@ -24,7 +24,7 @@ from smp_git.model.memory import (
     title_of,
 )
 from smp_git.model.times import format_time
-from smp_git.read.blame import is_alike, stamp
+from smp_git.read.history import is_alike, stamp
 
 _T = TypeVar("_T")
 

@@ -14,7 +14,7 @@ from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
 from smp_git.git.repository import Repository
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
-from smp_git.read.blame import WHOLE, Origin, is_alike, origins, stamp
+from smp_git.read.history import WHOLE, Origin, is_alike, origins, stamp
 from smp_git.write.merge import memories, metadata
 from smp_git.write.merge.memories import Conflict, Stamp, Version
 

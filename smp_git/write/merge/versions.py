@@ -16,7 +16,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.lives import Lives
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
-from smp_git.read.blame import replica_of, stamp
+from smp_git.read.history import replica_of, stamp
 from smp_git.write.merge import memories
 from smp_git.write.merge.masking import NONE, Words, words_of, words_of_memory, words_of_value
 from smp_git.write.merge.memories import Version
