@@ -42,7 +42,7 @@ from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.read import history
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import dropped, hand_edits, managed_keys, recovery
+from smp_git.write import git_index, hand_edits, recovery
 from smp_git.write import undo as revert
 from smp_git.write.git_index import IndexKeeper, on_open
 from smp_git.write.stage import Draft, Stage, draft
@@ -189,7 +189,7 @@ class Session(Syncing):
 
         `info` names it for as long as it is not brought back.
         """
-        return tuple(map(str, dropped.news(self._reader)))
+        return tuple(map(str, git_index.news(self._reader)))
 
     def _again(self) -> Self:
         return type(self)(self.path, self._clock, self._settings, shared=self._shared, home=self._home)  # fmt: skip
@@ -317,7 +317,7 @@ class Session(Syncing):
             found = hand_edits.find(stage.base, self.path)
             hand_edits.check(found, self._rules)
             same = list(found.stale_indexes)
-            right = managed_keys.put_right(found.files, stage.base, stage.base.tombstones)
+            right = hand_edits.put_right(found.files, stage.base, stage.base.tombstones)
             whole = hand_edits.Handmade(right, found.stale_indexes, found.strangers)
             for path, data in hand_edits.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
                 was = stage.base.repository.find(stage.base.tree, path)
@@ -498,7 +498,7 @@ class Session(Syncing):
                 for name, (count, last) in sorted(agents.items())
             ),
             size_bytes=size,
-            problems=(*snapshot.problems(), *dropped.problems(self._reader), *left),
+            problems=(*snapshot.problems(), *git_index.problems(self._reader), *left),
             remotes=self.remote_states() if self._home is not None else (),
         )
 

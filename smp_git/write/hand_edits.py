@@ -1,22 +1,129 @@
-"""What a person changed by hand in the checked-out files, checked before it is committed."""
+"""Files that a person changed by hand: found, checked, brought together with later writes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from smp_git.format import document
+from smp_git.format.document import KEY, OLD_KEY, life_of
+from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.model.errors import InvalidError, InvalidFileError, RefusedError, StorageError
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidError,
+    InvalidFileError,
+    RefusedError,
+    StorageError,
+)
 from smp_git.model.ids import is_index, kind_of_folder, parse_id, parse_path
-from smp_git.model.memory import MAX_FILE_BYTES
+from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
+from smp_git.model.memory import MAX_FILE_BYTES, Value, is_same
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Snapshot
-from smp_git.write.reconcile import reconciled
+
+# Every write sets it, so that it says nothing about a conflict.
+_STAMP = "updated_at"
+
+
+def reconciled(base: bytes, mine: bytes, theirs: bytes, path: str) -> bytes:
+    """Return the person's file `mine` with what `theirs` changed since `base`.
+
+    Raises ConflictError, naming the fields, if both changed the same one differently,
+    and InvalidFileError if a version does not parse.
+    """
+    before, by_hand, later = (
+        document.fields_of(document.decode(file, path)) for file in (base, mine, theirs)
+    )
+    changed = {
+        name: later.get(name)
+        for name in (*before, *later)
+        if _differ(before, later, name) and _differ(by_hand, later, name)
+    }
+    both = sorted(name for name in changed if name != _STAMP and _differ(before, by_hand, name))
+    if both:
+        raise _conflict(path, both)
+    place = parse_path(path)
+    main = place.kind.main if place is not None and place.kind.suffix == "md" else None
+    content = changed.pop(main, None) if main else None
+    text = content if isinstance(content, str) else None
+    merged = document.spliced(mine, path, changed, tuple(later), text)
+    if merged is None:
+        raise _conflict(path, sorted(changed))
+    return merged
+
+
+def _differ(left: Mapping[str, Value], right: Mapping[str, Value], name: str) -> bool:
+    return (name in left) != (name in right) or not is_same(left.get(name), right.get(name))
+
+
+def _conflict(path: str, fields: list[str]) -> ConflictError:
+    return ConflictError(
+        f"{path}: {', '.join(fields)} changed by hand and by a later write; nothing was committed",
+        hint="take the later values over into the file (smp show prints them), commit, then change them",
+    )
+
+
+_ORDER: Final = ("id", "kind", KEY, "created_at")
+
+
+def put_right(files: Mapping[str, bytes | None], base: Snapshot, known: Tombstones) -> dict[str, bytes | None]:  # fmt: skip
+    """Return files that say the life which the memory has; all else stays as it is.
+
+    Every file decodes. Raises RefusedError for one that says a life which was redacted or
+    purged, or which nothing explains: it may be an old version.
+    """
+    return {path: _of_life(path, data, base, known) for path, data in files.items()}
+
+
+def _of_life(path: str, data: bytes | None, base: Snapshot, known: Tombstones) -> bytes | None:
+    place = parse_path(path)
+    if data is None or place is None:
+        return data
+    blob = base.repository.find(base.tree, path)
+    present = life_of(base.repository.blob(blob), path) if blob else None
+    said, lives = life_of(data, path), known.lives(place.text)
+    if said == present:
+        return data
+    if present is None:
+        # A new file: what somebody typed for the life is none, unless it is known.
+        if said is not None and (said == FIRST or lives.explains(said)):
+            _check(path, said, lives)
+            return data
+        _check(path, FIRST, lives)
+        return _written(data, path, FIRST)
+    _check(path, said if said is not None else FIRST, lives)
+    return _written(data, path, present)
+
+
+def _check(path: str, life: str, lives: Lives) -> None:
+    place = parse_path(path)
+    if lives.is_gone and place is not None:
+        raise RefusedError(
+            f"{path}: {place.text} was deleted",
+            hint=f"take it out with git rm -f {path}; smp restore {place.text} brings it back",
+        )
+    ended = lives.ended_by(life)
+    if PURGED in ended or REDACTED in ended:
+        what = "purged" if PURGED in ended else "redacted"
+        raise RefusedError(
+            f"{path} is of a life that was {what}, so it may hold what is gone",
+            hint=f"git checkout HEAD -- {path} brings the present version back; edit that",
+        )
+
+
+def _written(data: bytes, path: str, life: str) -> bytes:
+    """Return a file of another life with all else as it stands."""
+    changes: dict[str, Value | None] = {OLD_KEY: None, KEY: life or None}
+    spliced = document.spliced(data, path, changes, _ORDER)
+    if spliced is not None and life_of(spliced, path) == life:
+        return spliced
+    return document.encode(replace(document.decode(data, path), life=life))
 
 
 class Handmade(NamedTuple):

@@ -19,8 +19,7 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Reader
-from smp_git.write.checkout import check_out, is_lost, standing
-from smp_git.write.tree import Change
+from smp_git.write.tree import Change, check_out, is_lost, standing
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000

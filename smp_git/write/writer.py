@@ -30,10 +30,9 @@ from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write.checkout import check_out
 from smp_git.write.recovery import repair
 from smp_git.write.stage import Draft, Stage
-from smp_git.write.tree import Assembly, assemble
+from smp_git.write.tree import Assembly, assemble, check_out
 from smp_git.write.tree import Change as AssembledChange
 
 # How often a person's own commit may come between before the write gives up.

@@ -13,7 +13,7 @@ from smp_git.git import disk, layout, locks, staging, storage
 from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.read.replica import Local
-from smp_git.write import checkout, writer
+from smp_git.write import tree, writer
 from smp_git.write.git_index import IndexKeeper
 from tests.concurrency.writers import assert_clean
 
@@ -29,8 +29,8 @@ VERBS: dict[str, tuple[Any, str]] = {
     "publish": (Repository, "publish"),
     "lock_ref": (Repository, "_lock_ref"),
     "check_out": (writer, "check_out"),
-    "check_out_file": (checkout, "_write"),
-    "remove_file": (checkout, "_remove"),
+    "check_out_file": (tree, "_write"),
+    "remove_file": (tree, "_remove"),
     "overwrite_file": (disk, "overwrite_file"),
     "replace_file": (disk, "replace_file"),
     "clear_pending": (Local, "clear_pending"),

@@ -13,7 +13,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.keep.check import check
 from smp_git.read.snapshot import Reader
-from smp_git.write import dropped
+from smp_git.write import git_index
 from tests.support import ROOT, git
 
 
@@ -69,7 +69,7 @@ def assert_whole(folder: Path) -> None:
     """A clean session: sound, nothing left over, no marker of a conflict anywhere."""
     reader = Reader(folder)
     assert check(reader) == ()
-    assert dropped.problems(reader) == []
+    assert git_index.problems(reader) == []
     reader.close()
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "fsck", "--strict", "--no-dangling") == ""

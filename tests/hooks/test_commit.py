@@ -8,7 +8,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.read.snapshot import Reader
-from smp_git.write import dropped
+from smp_git.write import git_index
 from tests.hooks.conftest import Person, assert_whole
 from tests.support import git
 
@@ -270,7 +270,7 @@ def test_reset_to_an_earlier_commit(shop: Person) -> None:
     shop.git("reset", "-q", "--hard", "HEAD~1")
 
     reader = Reader(shop.folder)
-    (told,) = dropped.problems(reader)
+    (told,) = git_index.problems(reader)
     reader.close()
     assert "took 1 write off main" in told
     shop.git(*told.rpartition(": git ")[2].split())

@@ -21,10 +21,9 @@ from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import tombstones
 from smp_git.sync.inspect.structure import check_path
-from smp_git.write import dropped, hand_edits, managed_keys
-from smp_git.write.checkout import check_out
+from smp_git.write import git_index, hand_edits
 from smp_git.write.hand_edits import Handmade
-from smp_git.write.tree import Change
+from smp_git.write.tree import Change, check_out
 
 _EXECUTABLE: Final = "100755"
 # What a session is made with and keeps.
@@ -47,7 +46,7 @@ def make_whole(gate: Gate, index_file: Path) -> None:
     commit must not go on.
     """
     before = staging.staged(index_file)
-    if not dropped.before_commit(gate.writer, index_file):
+    if not git_index.before_commit(gate.writer, index_file):
         raise _held()
     _check_seen(gate, before, staging.staged(index_file))
     with gate.writer.holding("checking a commit"):
@@ -215,7 +214,7 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
     if reader.repository.checked_out() == MAIN:
         own = {path: data for path, data in files.items() if parse_path(path) is not None}
         mine = {path: data for path, data in own.items() if path not in proposal.merged_in}
-        right = managed_keys.put_right(mine, proposal.base, tombstones.effective(reader))
+        right = hand_edits.put_right(mine, proposal.base, tombstones.effective(reader))
         files |= right
         own |= right
         files |= hand_edits.brought_together(Handmade(own, (), ()), proposal.base, reader.local)

@@ -13,8 +13,7 @@ from smp_git.remove.history import journal
 from smp_git.remove.history.journal import Journal
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.publish import Publisher
-from smp_git.write.checkout import check_out
-from smp_git.write.tree import Change
+from smp_git.write.tree import Change, check_out
 from smp_git.write.writer import Writer
 
 
