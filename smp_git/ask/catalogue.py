@@ -1,14 +1,20 @@
-"""All index entries of a session in memory, kept fresh by page ids."""
+"""All index entries of a session in memory, kept fresh by page ids, and their cache on disk."""
 
 from __future__ import annotations
 
+import hashlib
+import marshal
+import sys
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from smp_git.format.lines import Entry, read_lines
+from smp_git.git.disk import replace_file
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
@@ -334,3 +340,38 @@ def _roots(tag: str) -> Iterator[str]:
 
 
 INDEXED = frozenset(_INDEXED)
+
+
+# Beside the search cache and like it erased with what is deleted.
+SHELF: Final = "search-catalogue"
+
+_FORM: Final = repr((FORM, Entry._fields, marshal.version, sys.version_info[:2])).encode()
+
+
+def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
+    """Put a catalogue on the shelf; a disk that refuses is no matter."""
+    body = marshal.dumps(catalogue.state())
+    with suppress(OSError):
+        replace_file(path, _sum(body) + body, scratch)
+
+
+def load(path: Path) -> Catalogue | None:
+    """Return the catalogue on the shelf, or None if it is missing, damaged or of another form.
+
+    Each of its pages carries the id of the tree it was read from, so that whoever follows
+    a snapshot reads anew what has changed.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    size = hashlib.sha256().digest_size
+    body = data[size:]
+    if data[:size] != _sum(body):
+        return None
+    # Only what carries our own checksum is unpacked.
+    return Catalogue.restored(marshal.loads(body))  # noqa: S302
+
+
+def _sum(body: bytes) -> bytes:
+    return hashlib.sha256(_FORM + body).digest()

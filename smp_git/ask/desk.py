@@ -10,10 +10,10 @@ from datetime import datetime
 from time import sleep
 from typing import NamedTuple
 
-from smp_git.ask import disk_cache, overviews
+from smp_git.ask import catalogue as disk_cache
+from smp_git.ask import overviews
 from smp_git.ask.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
-from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.ask.disk_cache import SHELF
+from smp_git.ask.catalogue import SHELF, Catalogue, Row
 from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts

@@ -142,7 +142,7 @@ class Questions:
             raise InvalidQueryError(
                 f"turns is a whole number from 0 to {_MANY_TURNS}, not {turns!r}"
             )
-        from smp_git.ask.briefing import brief  # noqa: PLC0415 - most commands ask for no context
+        from smp_git.ask.context import brief  # noqa: PLC0415 - most commands ask for no context
 
         moment = now or self._clock()
         name = agent_name(agent) if agent else None

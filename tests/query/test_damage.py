@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.ask import desk, disk_cache
+from smp_git.ask import catalogue, desk
 from smp_git.format import lines
 from tests.conftest import Clock
 from tests.query import naive
@@ -111,13 +111,13 @@ def test_a_damaged_catalogue_changes_no_answer(shop: Session, damage: Damage) ->
 
     with again(shop) as session:
         assert is_right(session)
-    assert damage is a_folder or disk_cache.load(file) is not None
+    assert damage is a_folder or catalogue.load(file) is not None
 
 
 def test_a_catalogue_of_another_version_is_read_anew(shop: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(disk_cache, "_FORM", b"another")
+    monkeypatch.setattr(catalogue, "_FORM", b"another")
 
-    assert disk_cache.load(cache(shop, "search-catalogue")) is None
+    assert catalogue.load(cache(shop, "search-catalogue")) is None
     with again(shop) as session:
         assert is_right(session)
 
@@ -142,7 +142,7 @@ def test_where_nothing_can_be_written_answers_are_right(shop: Session, monkeypat
 
     cache(shop).unlink()
     monkeypatch.setattr(sqlite3, "connect", refuse)
-    monkeypatch.setattr(disk_cache, "replace_file", refuse_file)
+    monkeypatch.setattr(catalogue, "replace_file", refuse_file)
 
     with again(shop) as session:
         assert is_right(session)

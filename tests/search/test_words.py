@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smp_git.ask.text import snippet
-from smp_git.ask.text.dates import Days, named_days
+from smp_git.ask.text.questions import Days, named_days
 from smp_git.ask.text.stems import stem
 from smp_git.ask.text.words import tokens, words
 

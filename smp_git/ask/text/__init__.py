@@ -3,7 +3,7 @@
 from smp_git.ask.text.cache import SearchCache
 from smp_git.ask.text.cachefile import CacheNotErasedError
 from smp_git.ask.text.documents import Document, Hit
-from smp_git.ask.text.encoder import Encoder, find_encoder
+from smp_git.ask.text.meanings import Encoder, find_encoder
 from smp_git.ask.text.snippets import snippet
 
 __all__ = [

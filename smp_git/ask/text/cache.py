@@ -11,8 +11,7 @@ from smp_git.ask.text import ranking
 from smp_git.ask.text.cachefile import CacheFile
 from smp_git.ask.text.corpus import Corpus
 from smp_git.ask.text.documents import Document, Hit
-from smp_git.ask.text.encoder import Encoder
-from smp_git.ask.text.meanings import Meanings
+from smp_git.ask.text.meanings import Encoder, Meanings
 from smp_git.ask.text.segments import Segment, encode
 
 

@@ -1,13 +1,130 @@
-"""What a question asks for."""
+"""What a question asks for: its words, its phrases, the days that it names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
 
 from smp_git.ask.text.words import STOP_WORDS, tokens, words
+
+_MONTHS: Final = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+_MONTH: Final = "(?P<month>" + "|".join(f"{m}|{m[:3]}" for m in _MONTHS) + r"|sept)\b\.?"
+_DAY: Final = r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?\b"
+_YEAR: Final = r"(?:,?\s+(?P<year>\d{4})\b)"
+_FORMS: Final = (
+    r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b",
+    rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}?",
+    rf"\b{_MONTH}\s+{_DAY}{_YEAR}?",
+    rf"\b{_MONTH}(?:,?\s+(?:of\s+)?(?P<year>\d{{4}})\b)",
+    # Without a year "may" and "march" are verbs, unless a preposition says otherwise.
+    rf"\b(?:in|during|since|of|last)\s+{_MONTH}(?!\s*\d)",
+)
+# Compiling the forms takes longer than most answers, and most questions name no day.
+_HINT: Final = re.compile(r"\d{4}-\d\d-\d\d|" + "|".join(m[:3] for m in _MONTHS))
+_AGO: Final = re.compile(
+    r"\b(?:(?P<count>\d{1,3})|an?)\s+(?P<unit>day|week|month)s?\s+ago\b", re.IGNORECASE
+)
+_RELATIVE: Final = re.compile(
+    r"\b(?P<named>today|yesterday|(?:this|last)\s+(?:week|month|year))\b", re.IGNORECASE
+)
+
+
+class Days(NamedTuple):
+    """A range of days, both ends in it."""
+
+    first: date
+    last: date
+
+
+def named_days(question: str, years: range, now: datetime | None = None) -> list[Days]:
+    """Return the days that `question` names.
+
+    A date without a year means that date in each of `years`. "Yesterday" and the like
+    mean something only when `now` is given. What is no date (31 February) is ignored.
+    """
+    found: list[Days] = []
+    for form in _FORMS if _HINT.search(question.lower()) else ():
+        for match in re.finditer(form, question, re.IGNORECASE):
+            found += _calendar_days(match.groupdict(), years)
+        question = re.sub(form, " ", question, flags=re.IGNORECASE)
+    if now is not None:
+        found += _relative_days(question, now.astimezone(UTC).date())
+    return found
+
+
+def _calendar_days(named: dict[str, str | None], years: range) -> Iterator[Days]:
+    month = _month_number(named)
+    day = named.get("day")
+    year = named.get("year")
+    for each in [int(year)] if year else years:
+        first = _date(each, month, int(day or 1))
+        if first is not None:
+            yield Days(first, first if day else _month_end(first))
+
+
+def _month_number(named: dict[str, str | None]) -> int:
+    name = named.get("month")
+    if name is None:
+        return int(named["number"] or 0)
+    return next(
+        number
+        for number, month in enumerate(_MONTHS, start=1)
+        if month.startswith(name[:3].lower())
+    )
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _month_end(day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
+def _relative_days(question: str, today: date) -> Iterator[Days]:
+    for match in _AGO.finditer(question):
+        yield _period(today, match["unit"].lower(), int(match["count"] or 1))
+    for match in _RELATIVE.finditer(question):
+        which, _, unit = match["named"].lower().partition(" ")
+        back = 1 if which in {"yesterday", "last"} else 0
+        yield _period(today, unit.strip() or "day", back)
+
+
+def _period(today: date, unit: str, back: int) -> Days:
+    """Return the day, week (from Monday), month or year that lies `back` units behind."""
+    if unit == "day":
+        first = today - timedelta(days=back)
+        return Days(first, first)
+    if unit == "week":
+        first = today - timedelta(days=today.weekday() + 7 * back)
+        return Days(first, first + timedelta(days=6))
+    months = back * (12 if unit == "year" else 1)
+    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
+    if unit == "year":
+        return Days(date(year, 1, 1), date(year, 12, 31))
+    first = date(year, month + 1, 1)
+    return Days(first, _month_end(first))
+
 
 # Longer questions are pasted texts; what follows changes nothing but the time it takes.
 _LONGEST_CHARACTERS: Final = 20_000

@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 
 from smp_git.ask.text import lanes
 from smp_git.ask.text.corpus import Corpus, Scale, Word
-from smp_git.ask.text.dates import named_days
 from smp_git.ask.text.documents import Hit
 from smp_git.ask.text.lanes import Sums
-from smp_git.ask.text.questions import Question, parse
+from smp_git.ask.text.questions import Question, named_days, parse
 from smp_git.ask.text.segments import Term, term
 from smp_git.ask.text.words import STOP_WORDS, words
 
