@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from smp_git.read.history import MemoryDiff as MemoryDiff
     from smp_git.read.history import Version as Version
     from smp_git.remove.drop_branch import Dropped as Dropped
-    from smp_git.remove.history.receipt import Receipt as Receipt
+    from smp_git.remove.history.journal import Receipt
     from smp_git.remove.purge import Purged as Purged
     from smp_git.remove.redact import Redaction as Redaction
     from smp_git.remove.restore import Restored as Restored
@@ -58,7 +58,7 @@ _HOMES = {
     "MergeResult": "write.merge.join",
     "Problem": "keep.check",
     "Purged": "remove.purge",
-    "Receipt": "remove.history.receipt",
+    "Receipt": "remove.history.journal",
     "Redaction": "remove.redact",
     "Remote": "sync.remotes",
     "RemoteState": "sync.status",

@@ -70,9 +70,9 @@ class Store(Sharing):
     @cached_property
     def key_folder(self) -> Path | None:
         """Where the keys of sealed copies stand; None if there is no lasting place."""
-        from smp_git.remove import keys  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import seal  # noqa: PLC0415 - few programs delete
 
-        return keys.folder(self.settings.key_dir, os.environ, self.path)  # noqa: TID251 - the one door
+        return seal.folder(self.settings.key_dir, os.environ, self.path)  # noqa: TID251 - the one door
 
     def surroundings(self) -> Mapping[str, str]:
         """Return the environment, for what Git needs to reach a remote."""

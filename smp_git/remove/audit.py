@@ -1,4 +1,4 @@
-"""The audit log of a store: who deleted, restored or purged what and when, without content."""
+"""The audit log of a store and the receipts of its deletions, without content."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Final
 
 from smp_git.git import disk
 from smp_git.git.disk import reporting
+from smp_git.model.errors import DamagedError, NotFoundError
 from smp_git.model.times import format_time
 
 FILE: Final = "audit.jsonl"
@@ -107,3 +108,45 @@ def _parsed(text: str) -> Audited | None:
         return Audited(**{**found, "ids": tuple(found["ids"])})
     except (ValueError, TypeError, KeyError):
         return None
+
+
+RECEIPT: Final = "receipt.json"
+
+
+def keep_receipt(place: Path, receipt: Mapping[str, object]) -> None:
+    """Keep the receipt of the deletion whose folder is `place`."""
+    with reporting(f"the receipt of {place.name}"):
+        disk.make_folders(place)
+        data = json.dumps(receipt, ensure_ascii=False).encode() + b"\n"
+        disk.replace_file(place / RECEIPT, data, place / f"{RECEIPT}.tmp")
+
+
+def has_receipt(place: Path) -> bool:
+    """Whether the receipt of the deletion whose folder is `place` is kept."""
+    return (place / RECEIPT).exists()
+
+
+def read_receipt(folder: Path, name: str | None = None) -> dict[str, object]:
+    """Return the receipt of a deletion or of a memory, the latest if several; raise NotFoundError."""
+    for place in sorted(folder.glob(f"[!.]*/{RECEIPT}"), reverse=True):
+        receipt = _parsed_receipt(place)
+        ids = receipt.get("ids")
+        named = name in (None, receipt.get("deletion")) or (isinstance(ids, list) and name in ids)
+        if named:
+            return receipt
+    raise NotFoundError(
+        f"no receipt of {name}" if name else "no receipt", hint="smp trash lists the deletions"
+    )
+
+
+def read_receipt_at(place: Path) -> dict[str, object]:
+    """Return the receipt in the folder of a deletion; raise DamagedError."""
+    return _parsed_receipt(place / RECEIPT)
+
+
+def _parsed_receipt(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise DamagedError(f"the receipt at {path} cannot be read") from None
+    return found if isinstance(found, dict) else {}

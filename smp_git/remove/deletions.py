@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Plan
+    from smp_git.remove.history.journal import Receipt
     from smp_git.remove.history.prove import Proof
-    from smp_git.remove.history.receipt import Receipt
     from smp_git.remove.purge import Purged
     from smp_git.remove.redact import Redaction
     from smp_git.remove.restore import Restored
@@ -84,7 +84,7 @@ class Deletions(Questions):
         nothing is changed and the plan is returned.
         """
         from smp_git.remove import delete as deletion  # noqa: PLC0415 - few programs delete
-        from smp_git.remove.select import select, selection  # noqa: PLC0415 - few programs delete
+        from smp_git.remove.delete import select, selection  # noqa: PLC0415 - few programs delete
 
         site, now = self._site(), self._clock()
         wanted = selection(
@@ -139,7 +139,7 @@ class Deletions(Questions):
 
         A copy whose record is damaged is named by the id of its deletion.
         """
-        from smp_git.remove import copies  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import purge as copies  # noqa: PLC0415 - few programs delete
         from smp_git.remove import purge as purging  # noqa: PLC0415
 
         if sum((ids is not None, expired, older_than is not None)) != 1:
@@ -188,15 +188,15 @@ class Deletions(Questions):
             from smp_git.remove.history.tombstones import effective  # noqa: PLC0415 - few programs delete
 
             return verify(self._reader, effective(self._reader), (), ("any text: this session stands in no store",))  # fmt: skip
-        from smp_git.remove import verify as verification  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import site as verification  # noqa: PLC0415 - few programs delete
 
         return verification.verify(self._site())
 
     def receipt(self, name: str | None = None) -> Mapping[str, object]:
         """Return the receipt of a deletion, or of a memory's latest; without a name the last one."""
-        from smp_git.remove import receipts  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import audit as receipts  # noqa: PLC0415 - few programs delete
 
-        return receipts.read(self._site().trash.folder, name)
+        return receipts.read_receipt(self._site().trash.folder, name)
 
     def audit(self, **wanted: Unpack[AuditParts]) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, oldest first.
@@ -249,11 +249,11 @@ class Deletions(Questions):
 
     def _site(self) -> Site:
         """Return where deletions are made, once what was interrupted is finished."""
-        from smp_git.remove import settling  # noqa: PLC0415 - few programs delete
+        from smp_git.remove import finish  # noqa: PLC0415 - few programs delete
 
         self._finish_deletions()
         site = self._place()
-        settling.settle(site, self._clock)
+        finish.settle(site, self._clock)
         return site
 
     def _place(self) -> Site:
@@ -277,10 +277,10 @@ class Deletions(Questions):
     def _finish_deletions(self) -> None:
         """Finish a deletion that was interrupted."""
         if self._home is not None and (self._reader.local.folder / "erasure.json").exists():
-            from smp_git.remove import resumption  # noqa: PLC0415 - only after a crash
+            from smp_git.remove import finish  # noqa: PLC0415 - only after a crash
 
             with suppress(SmpError):
-                resumption.finish(self._place())
+                finish.finish(self._place())
 
     def _uid(self) -> str:
         raise NotImplementedError

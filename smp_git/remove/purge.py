@@ -1,4 +1,4 @@
-"""Deleted memories made unrecoverable: the fact published, then copies and keys destroyed."""
+"""Purge: deleted memories made unrecoverable; sealed copies that follow the records."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id
+from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
 from smp_git.model.memory import MemoryId, aware
 from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.delete import check_droppable, copies_of, drop_copies
@@ -16,9 +17,53 @@ from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.record import DROPPED, Record
-from smp_git.remove.site import Site
+from smp_git.remove.seal import Kept
+from smp_git.remove.site import Site, tell
 from smp_git.remove.trash import Damaged, new_deletion
-from smp_git.remove.verify import tell
+
+
+def opened(site: Site, record: Record) -> list[Kept]:
+    """Return the versions of a copy, none if it cannot be opened."""
+    try:
+        return site.trash.versions(record)
+    except DamagedError:
+        return []
+
+
+def opens(site: Site, record: Record) -> bool:
+    """Whether a copy can be opened."""
+    try:
+        site.trash.versions(record)
+    except DamagedError:
+        return False
+    return True
+
+
+def follow(site: Site) -> int:
+    """Destroy the copies of what was purged or redacted, here or elsewhere; return how many."""
+    known = site.tombstones()
+    count = 0
+    for each in site.trash.damaged():
+        if each.ids and any({PURGED, REDACTED} & _ends(known.lives(name)) for name in each.ids):
+            count += 1
+            site.trash.drop_damaged(each.deletion)
+    for record in site.trash.records(readable=True):
+        ended = {
+            item.id
+            for item in record.items
+            if {PURGED, REDACTED} & known.lives(item.id).ended_by(item.life or FIRST)
+        }
+        if ended:
+            count += 1
+            site.trash.drop_items(record, ended, whatever=True)
+    site.trash.tidy()
+    return count
+
+
+def _ends(known: Lives) -> set[str]:
+    """Return how any life of a memory came to its end: which one a damaged copy holds, none tells."""
+    return {end for life in known.known for end in known.ended_by(life)}
+
 
 _DUE: Final = "deadline passed"
 

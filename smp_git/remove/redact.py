@@ -13,15 +13,14 @@ from smp_git.git.objects import ObjectId
 from smp_git.model.errors import InvalidError, InvalidRevisionError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
-from smp_git.remove import copies, receipts, traces
-from smp_git.remove.cleared import holds
+from smp_git.remove import audit, purge, traces
 from smp_git.remove.delete import check_droppable, keep
 from smp_git.remove.history.erase import Receipt, Version, erase
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site
 from smp_git.remove.trash import new_deletion
-from smp_git.remove.wanted import Wanted
+from smp_git.remove.wanted import Wanted, holds
 
 _ACTION: Final = "redact"
 
@@ -105,11 +104,11 @@ def _erased(site: Site, plan: Redaction, wanted: Wanted, again: Wanted, replacem
             keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
 
     def settle(receipt: Receipt) -> None:
-        copies.follow(site)
+        purge.follow(site)
         site.trash.settle(deletion)
         found = _left(site, plan, again)
         receipt = replace(receipt, left=found.left)
-        receipts.keep(site.trash.place(deletion), receipt.as_json())
+        audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
         site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
         done.append(replace(found, receipt=receipt))
 
@@ -141,7 +140,7 @@ def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
 
 def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:  # fmt: skip
     """Say where the text is left; with ids, where it will be once those are redacted."""
-    closed = [record.deletion for record in site.trash.records() if not copies.opens(site, record)]
+    closed = [record.deletion for record in site.trash.records() if not purge.opens(site, record)]
     found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
     sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
     ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
@@ -203,7 +202,7 @@ def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
     """Return which deleted memories hold the text in their copies, as far as those open."""
     found: dict[MemoryId, None] = {}
     for record in site.trash.records():
-        for version in copies.opened(site, record):
+        for version in purge.opened(site, record):
             if holds(wanted, version.data, parse_id(version.id).path):
                 found[version.id] = None
     return list(found)

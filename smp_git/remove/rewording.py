@@ -20,14 +20,13 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import stamp
-from smp_git.remove import copies
-from smp_git.remove.cleared import agent_without, cleared, file_of
+from smp_git.remove import purge
 from smp_git.remove.history.erase import Version
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.publish import Brought
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
-from smp_git.remove.wanted import Wanted
+from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of
 from smp_git.write.merge.versions import History
 
 _TICK: Final = timedelta(microseconds=1)
@@ -150,7 +149,7 @@ class Rewording:
     def _sealed_versions(self) -> dict[MemoryId, list[Kept]]:
         found: dict[MemoryId, list[Kept]] = {}
         for record in self._site.trash.records():
-            for version in copies.opened(self._site, record):
+            for version in purge.opened(self._site, record):
                 item = record.item(version.id)
                 if item is not None and item.restored_at is None and version.id in self._ids:
                     found.setdefault(version.id, []).append(version)

@@ -28,7 +28,7 @@ from smp_git.model.errors import (
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.replica import Local
-from smp_git.remove import audit, keys, receipts
+from smp_git.remove import audit, seal
 from smp_git.remove import record as records
 from smp_git.remove.record import Item, Record
 from smp_git.remove.trash import DELETED, new_deletion
@@ -120,7 +120,7 @@ def delete(store: Path, place: Path, uid: str, settings: Settings, now: datetime
             remotes=remotes,
             seconds=time.monotonic() - started,
         )
-        receipts.keep(_place(store, made), receipt.as_json())
+        audit.keep_receipt(_place(store, made), receipt.as_json())
         audit.note(store, _ACTION, name, at=now, by=by, deletion=made.deletion, reason=reason)
     return receipt
 
@@ -194,7 +194,7 @@ def purge(store: Path, record: Record, settings: Settings, key_folder: Path | No
 
 
 def _destroy_keys(store: Path, record: Record, key_folder: Path | None) -> None:
-    ring = keys.Keys(key_folder, record.session_uid, store)
+    ring = seal.Keys(key_folder, record.session_uid, store)
     for path in (store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}"):
         each = records.read(path.read_bytes(), str(path))
         if each.key and each.session_uid == record.session_uid:

@@ -18,15 +18,15 @@ from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS, CommitId, Value
 from smp_git.read.replica import Use, use_of
-from smp_git.remove.cleared import holds
-from smp_git.remove.history import compressed, files, pages, places, stream
+from smp_git.remove.history import compressed, files, pages, places
+from smp_git.remove.history import files as stream
 from smp_git.remove.history.compressed import Budget, ClosedError
 from smp_git.remove.history.files import Walk
-from smp_git.remove.history.naming import HIDDEN
 from smp_git.remove.history.pages import FOLDER
+from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.rewrite import TAG, raw_commit
-from smp_git.remove.wanted import Wanted
+from smp_git.remove.wanted import Wanted, holds
 
 _WITHOUT_HISTORY: Final = "smp anonymize makes a session without this history"
 

@@ -17,11 +17,10 @@ from smp_git.git.disk import reporting
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
-from smp_git.remove import receipts, seal
+from smp_git.remove import audit, seal
 from smp_git.remove import record as records
-from smp_git.remove.keys import Keys
 from smp_git.remove.record import Item, Record
-from smp_git.remove.seal import Bound, Kept
+from smp_git.remove.seal import Bound, Kept, Keys
 
 DELETED: Final = "deleted"
 BACKUP: Final = "backup.tar.gz.sealed"
@@ -181,7 +180,7 @@ class Trash:
     def _damaged(self, place: Path, why: str) -> Damaged:
         receipt: dict[str, object] = {}
         with suppress(SmpError):
-            receipt = receipts.read_at(place)
+            receipt = audit.read_receipt_at(place)
         ids = receipt.get("ids")
         at = _moment(receipt.get("at")) or _moment_of_name(place.name)
         deadline = _moment(receipt.get("deadline")) or (at + self.retention if at else None)

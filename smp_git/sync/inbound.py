@@ -12,7 +12,7 @@ from smp_git.git.transport import Limits
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
-from smp_git.remove import arrival
+from smp_git.remove import finish
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
@@ -198,7 +198,7 @@ def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapp
     brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
     receipt = None
     if told or brought:
-        receipt = arrival.follow(site, known, site.writer.clock(), by=by, replacement=brought)
+        receipt = finish.follow(site, known, site.writer.clock(), by=by, replacement=brought)
     notes = (*meeting.notes, *returned(before, known, there, held.repository))
     return _Cleaning(arrived, receipt.ids if receipt else (), notes)
 
@@ -232,7 +232,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
         trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
         return ()
-    receipt = arrival.follow(site, known, site.writer.clock(), by=by, again=True)
+    receipt = finish.follow(site, known, site.writer.clock(), by=by, again=True)
     return receipt.ids if receipt else ()
 
 

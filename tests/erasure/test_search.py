@@ -17,9 +17,8 @@ from smp_git import Session
 from smp_git.format.records import Tombstones
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history.finder import PhraseFinder, Search
-from smp_git.remove.history.naming import Names
-from smp_git.remove.history.needles import Version, needles
-from smp_git.remove.history.phrases import phrases_of, words
+from smp_git.remove.history.needles import Version, needles, phrases_of, words
+from smp_git.remove.history.places import Names
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words

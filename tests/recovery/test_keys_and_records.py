@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from smp_git import Session, Store
 from smp_git.model.errors import DamagedError, InvalidError, RefusedError
-from smp_git.remove import keys, seal
+from smp_git.remove import seal
 from tests.conftest import Clock
 from tests.recovery.test_recovery import keys_of
 from tests.support import smp
@@ -220,10 +220,10 @@ def test_where_one_tree_begins(tmp_path: Path) -> None:
     home, repository = tmp_path / "home", tmp_path / "repository"
     data = ".local/share/smp-git/keys"
 
-    assert not keys.shares_tree(home / data, home / ".bmad/sessions")
-    assert keys.shares_tree(home / "x/smp-git/keys", home / ".bmad/sessions")
-    assert keys.shares_tree(repository / data, repository / "memory")
-    assert not keys.shares_tree(home / data, repository / "memory")
+    assert not seal.shares_tree(home / data, home / ".bmad/sessions")
+    assert seal.shares_tree(home / "x/smp-git/keys", home / ".bmad/sessions")
+    assert seal.shares_tree(repository / data, repository / "memory")
+    assert not seal.shares_tree(home / data, repository / "memory")
 
 
 # Reasons

@@ -15,7 +15,7 @@ import pytest
 
 from smp_git.git import transport
 from smp_git.git.repository import Repository
-from smp_git.remove import arrival
+from smp_git.remove import finish
 from smp_git.sync import inbound, integrate, lineage, outbound, state
 from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
@@ -39,7 +39,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "inspect": (Inspection, "begin"),
     "inspect the tips": (Inspection, "finish"),
     "clean": (inbound, "cleaned"),
-    "follow": (arrival, "follow"),
+    "follow": (finish, "follow"),
     "adopt": (Quarantine, "adopt"),
     "lineage": (lineage, "check"),
     "integrate": (inbound, "integrate"),

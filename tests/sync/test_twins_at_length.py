@@ -14,7 +14,7 @@ from smp_git.git import disk, storage
 from smp_git.git.repository import Repository
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import Local
-from smp_git.remove.history import erase, journal, renumber
+from smp_git.remove.history import erase, journal, publish
 from smp_git.remove.history.publish import Publisher
 from smp_git.sync import apart, inbound
 from smp_git.write.writer import Writer
@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "publish": (Publisher, "publish"),
     "reference": (Publisher, "_move"),
     "epoch": (Local, "raise_epoch"),
-    "check out": (renumber, "check_out"),
+    "check out": (publish, "check_out"),
     "file": (disk, "replace_file"),
     "clear": (Local, "clear_pending"),
     "close": (journal, "close"),

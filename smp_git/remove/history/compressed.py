@@ -26,7 +26,7 @@ from typing import IO, Final, NamedTuple
 from smp_git.git import command, packs
 from smp_git.git.objects import BLOB
 from smp_git.model.errors import SmpError
-from smp_git.remove.history import stream
+from smp_git.remove.history import files
 from smp_git.remove.history.files import OVERLAP, PIECE
 
 HEAD: Final = 512
@@ -286,7 +286,7 @@ def _pack(file: IO[bytes], scratch: Path, budget: Budget, _: int) -> Iterator[In
         _index(git, pack)
         pack.unlink()
         names = [name for index in packs.indexes(git / "objects") for name in packs.names(index)]
-        for _name, kind, data in stream.some(git, names):
+        for _name, kind, data in files.some(git, names):
             budget.take(len(data))
             yield Inner(kind, data)
 

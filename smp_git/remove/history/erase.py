@@ -20,17 +20,17 @@ from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId, agent_name
-from smp_git.remove.history import carry, guards, journal, prove, renumber, sweep
+from smp_git.remove.history import carry, journal, prove, publish, sweep
+from smp_git.remove.history import plan as guards
 from smp_git.remove.history.finder import Search
 from smp_git.remove.history.generations import METADATA, raised
-from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.journal import Counts, Journal, Receipt
 from smp_git.remove.history.moves import Move
-from smp_git.remove.history.naming import Names
 from smp_git.remove.history.needles import Version, needles
+from smp_git.remove.history.places import Names
 from smp_git.remove.history.plan import Plan, is_staged_gone, make_plan
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.publish import Brought, Publisher
-from smp_git.remove.history.receipt import Counts, Receipt
 from smp_git.remove.history.tombstones import effective
 from smp_git.write.writer import Writer
 
@@ -218,8 +218,8 @@ def _moved(writer: Writer, entry: Journal) -> None:
         with closing(plan), writer.holding("giving memories another id"):
             if writer.reader.local.epoch() == epoch:
                 plan.update()
-                renumber.check_unedited(plan, entry)
-                renumber.publish(writer, plan, entry)
+                publish.check_unedited(plan, entry)
+                publish.publish(writer, plan, entry)
                 return
     raise _rewritten(writer)
 
@@ -358,7 +358,7 @@ def _resumed(writer: Writer, recall: Recall | None = None, settle: SettleAgain |
         with writer.holding("giving memories another id"):
             guards.check(writer.reader.repository.git)
             with closing(make_plan(writer.reader, (), moves=kept.moves)) as plan:
-                renumber.publish(writer, plan, kept)
+                publish.publish(writer, plan, kept)
         journal.close(smp, kept.deletion)
         return None
     clock = _Clock()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import Final
 
-from smp_git.remove.history.phrases import LONGEST, Phrase, size_of, words
+from smp_git.remove.history.needles import LONGEST, Phrase, size_of, words
 
 # Fewer texts are searched faster one by one.
 _FEW: Final = 24

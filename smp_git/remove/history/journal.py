@@ -1,4 +1,4 @@
-"""The journal of a deletion: ids and steps, so that it can be finished after a crash."""
+"""The journal of a deletion, by which it is finished after a crash, and its receipt."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Final
 from smp_git.format import records
 from smp_git.format.records import Tombstones
 from smp_git.git import disk
-from smp_git.model.memory import MemoryId
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time, parse_time
 from smp_git.remove.history.moves import Move
+from smp_git.remove.history.prove import Proof
 
 _NAME: Final = "erasure.json"
 # Before SEALED nothing has changed, so the deletion is undone; from then on it is finished.
@@ -129,3 +130,66 @@ def exists(smp: Path) -> bool:
 
 def reached(step: str) -> None:
     """Mark a point at which a crash is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much a deletion changed."""
+
+    versions: int
+    commits_rewritten: int
+    commits_dropped: int
+    objects_removed: int
+    bytes_removed: int
+
+    def as_json(self) -> dict[str, int]:
+        """Return the object that `--json` prints."""
+        return {
+            "versions": self.versions,
+            "commits_rewritten": self.commits_rewritten,
+            "commits_dropped": self.commits_dropped,
+            "objects_removed": self.objects_removed,
+            "bytes_removed": self.bytes_removed,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a deletion removed and proved, and what it could not reach.
+
+    `also` are memories that were deleted before, and that plain Git had brought back.
+    """
+
+    deletion: str
+    ids: tuple[MemoryId, ...]
+    also: tuple[MemoryId, ...]
+    purged: bool
+    reason: str | None
+    by: str
+    at: datetime
+    deadline: datetime | None
+    commit: CommitId
+    counts: Counts
+    proof: Proof
+    out_of_reach: tuple[str, ...]
+    seconds: Mapping[str, float]
+    # Of a redaction: the kinds of places in which the text still stands.
+    left: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "deletion": self.deletion,
+            "ids": list(self.ids),
+            "also": list(self.also),
+            "purged": self.purged,
+            "reason": self.reason,
+            "by": self.by,
+            "at": format_time(self.at),
+            "deadline": format_time(self.deadline) if self.deadline else None,
+            "counts": self.counts.as_json(),
+            "proof": self.proof.as_json(),
+            "left": list(self.left),
+            "out_of_reach": list(self.out_of_reach),
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+        }

@@ -1,4 +1,9 @@
-"""What a deleted memory is recognised by: its file's name, its lines, its text."""
+"""What a deleted memory is recognised by: its file's name, its lines, its phrases.
+
+A word is a run of letters and digits, whatever its case. A line that is too short to be
+told from chance is looked for together with those below it, or by itself if it has digits
+enough, as an address or a code has.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,124 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.dialect import escape
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, object_id
+from smp_git.git.packs import common, common_end
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import MemoryId
-from smp_git.remove.history.phrases import Phrase, phrases_of, words
+
+Phrase = tuple[bytes, ...]
+
+# A row of words of so many bytes is no chance; of fewer, digits count three times.
+_LONG: Final = 24
+_TELLING: Final = 16
+_LEAST: Final = 6
+_DIGIT: Final = 2
+# A longer line is looked for in parts, so that a part of it is found too.
+_MOST_WORDS: Final = 32
+_LONGEST_WORD: Final = 512
+# No phrase is longer, whatever stands between its words.
+LONGEST: Final = _MOST_WORDS * (_LONGEST_WORD + 64)
+_WORDS: Final = bytes(
+    byte if byte >= 0x80 or chr(byte).isalnum() else 32  # noqa: PLR2004 - from there on it is no ASCII
+    for byte in bytes(range(256)).lower()
+)
+# Quotes, dashes and spaces of books and web pages, in UTF-8.
+_MARKS: Final = re.compile(
+    rb"\xe2[\x80\x81][\x80-\xbf]|\xc2[\x80-\xbf]|\xe3\x80[\x80-\xbf]|\xef\xbb\xbf"
+)
+_BROKEN: Final = re.compile(rb"\\[nrt]")
+
+
+class Phrases(NamedTuple):
+    """What of a text can be looked for, and what is too short."""
+
+    phrases: set[Phrase]
+    short: set[Phrase]
+
+
+def words(text: bytes) -> list[bytes]:
+    """Return the words of a text; breaks that are written out are none."""
+    if b"\\" in text:
+        text = _BROKEN.sub(b" ", text)
+    if not text.isascii():
+        text = _MARKS.sub(b" ", text)
+    return text.translate(_WORDS).split()
+
+
+def phrases_of(lines: Iterable[bytes]) -> Phrases:
+    """Return what to look for of lines that stand one below the other."""
+    rows = [row for line in lines if (row := tuple(words(line)))]
+    phrases: set[Phrase] = set()
+    short: set[Phrase] = set()
+    run: list[Phrase] = []
+    for row in rows:
+        if size_of(row) >= _LONG:
+            _end(run, phrases, short)
+            phrases.update(_parts(row))
+        else:
+            run.append(row)
+    _end(run, phrases, short)
+    return Phrases(phrases, short)
+
+
+def _end(run: list[Phrase], phrases: set[Phrase], short: set[Phrase]) -> None:
+    """Take in a run of lines that are short by themselves, and empty it."""
+    covered = 0
+    for at, row in enumerate(run):
+        end = _enough(run, at) or _whole(run, at)
+        if end:
+            phrases.add(tuple(word for each in run[at:end] for word in each))
+            covered = max(covered, end)
+        if is_telling(row):
+            phrases.add(row)
+        elif at >= covered:
+            short.add(row)
+    run.clear()
+
+
+def _whole(run: list[Phrase], at: int) -> int:
+    """Return the end of a run that is telling from its first line to its last, else 0."""
+    is_all = at == 0 and len(run) > 1
+    return len(run) if is_all and is_telling(tuple(word for each in run for word in each)) else 0
+
+
+def _enough(run: list[Phrase], at: int) -> int | None:
+    """Return up to where lines from `at` on are long enough together, None if they end before."""
+    size = -1
+    for end in range(at, len(run)):
+        size += size_of(run[end]) + 1
+        if size >= _LONG:
+            return end + 1
+    return None
+
+
+def _parts(row: Phrase) -> Iterator[Phrase]:
+    """Yield a long line in parts; a word that is too long is between two of them."""
+    for is_word, group in groupby(row, lambda word: len(word) <= _LONGEST_WORD):
+        stretch = tuple(group) if is_word else ()
+        for at in range(0, len(stretch), _MOST_WORDS):
+            part = stretch[max(0, min(at, len(stretch) - _MOST_WORDS)) : at + _MOST_WORDS]
+            if size_of(part) >= _LONG:
+                yield part
+
+
+def is_telling(row: Phrase) -> bool:
+    """Whether a short row of words is no chance: it has many letters, or digits among them."""
+    size = size_of(row)
+    digits = sum(48 <= byte <= 57 for word in row for byte in word)  # noqa: PLR2004 - 0 to 9
+    return size >= _LEAST and size + _DIGIT * digits >= _TELLING
+
+
+def size_of(row: Phrase) -> int:
+    """Return how many bytes a phrase has, with one between two words."""
+    return sum(map(len, row)) + len(row) - 1
+
 
 # Shorter texts stand in anything; longer ones say where they came from.
 SHORTEST: Final = 24
@@ -166,3 +280,40 @@ def _least(texts: set[bytes]) -> set[bytes]:
         if not any(shorter in text for shorter in kept):
             kept.append(text)
     return set(kept)
+
+
+# Versions of one thing begin alike; of so many bytes of them the last one is kept.
+_KEY: Final = 24
+_MOST_KEPT: Final = 1 << 24
+# Versions differ most often near their end; a short stretch is not worth telling exactly.
+_NEAR: Final = 256
+_SHORT: Final = 1_024
+
+
+class Fresh:
+    """Tells what of a text was not in one that was looked at before it."""
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, bytes] = {}
+        self._size = 0
+
+    def stretch(self, data: bytes) -> tuple[int, int] | None:
+        """Return where begins and ends what is new in `data`, None if nothing is.
+
+        Of no length, it is where two stretches now meet that did not before.
+        """
+        key = data[:_KEY]
+        old = self._last.get(key, b"")
+        if old.startswith(data):
+            return None
+        self._size += len(data) - len(old)
+        if self._size > _MOST_KEPT:
+            self._last.clear()
+            self._size = len(data)
+        self._last[key] = data
+        most = min(len(old), len(data))
+        near = max(0, most - _NEAR)
+        if old[:near] == data[:near] and len(data) - near < _SHORT:
+            return near, len(data)
+        start = common(old, data)
+        return start, len(data) - common_end(old, data, most - start)

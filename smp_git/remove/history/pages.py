@@ -1,4 +1,8 @@
-"""What goes from a page: files and index items of gone memories, byte for byte."""
+"""What goes from files, index pages and commit messages, and the judge of which lives are dead.
+
+Everything that removes, proves or looks about asks here, so that there is one reader of
+a memory's id and one answer.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from smp_git.format.document import life_of
+from smp_git.format.records import Tombstones
 from smp_git.model.ids import INDEX, parse_id
-from smp_git.model.lives import FIRST, of_generation
+from smp_git.model.lives import FIRST, NOTHING, Lives, of_generation
 
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()
@@ -35,7 +41,7 @@ class Entry(NamedTuple):
     id: bytes
 
 
-def own_id(file: bytes) -> bytes:
+def first_id(file: bytes) -> bytes:
     """Return the id that a memory's file begins with, or nothing."""
     match = _OWN_ID.match(file)
     return match[1] if match else b""
@@ -175,3 +181,176 @@ def _uncounted(line: bytes, named: Callable[[bytes], bool]) -> bytes:
         return line
     kept = {name: value for name, value in found.items() if name not in gone}
     return json.dumps(kept, separators=(",", ":")).encode() + b"\n"
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+# An id in the first column, wherever it is: a person may write a comment above it.
+_ID: Final = re.compile(
+    rb"^[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]{1,64})[\"']?[ \t]*(?:#.*)?\r?$",
+    re.MULTILINE,
+)
+_MARKS: Final = (b"\nid", b'\n"id', b"\n'id")
+_ABOVE: Final = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
+
+
+class Judge:
+    """Answers for one set of tombstones."""
+
+    def __init__(self, known: Tombstones) -> None:
+        self._known = known
+        self._lives: dict[bytes, Lives] = {}
+
+    def concerns(self, memory_id: bytes) -> bool:
+        """Whether any life of a memory is over."""
+        return self._of(memory_id) is not NOTHING
+
+    def is_dead_file(self, data: bytes) -> bool:
+        """Whether bytes are a version of a memory's file that must be gone."""
+        name = own_id(data)
+        known = self._of(name) if name else NOTHING
+        return known is not NOTHING and known.is_dead(_life_of_file(data))
+
+    def is_dead_item(self, item: Item) -> bool:
+        """Whether an item of an index is of a life that must be gone."""
+        return bool(item.id) and self._of(item.id).is_dead(item.life)
+
+    def _of(self, memory_id: bytes) -> Lives:
+        found = self._lives.get(memory_id)
+        if found is None:
+            found = self._lives[memory_id] = self._known.lives_of_text(memory_id)
+        return found
+
+
+def how_many(known: Tombstones) -> int:
+    """Return of how many memories a life is over."""
+    return sum(each.last.number - each.first.number + 1 for each in known.items)
+
+
+def own_id(data: bytes) -> bytes:
+    """Return the id that a file says of itself, whatever is above it, or nothing."""
+    found = first_id(data)
+    if found:
+        return found
+    data = data.removeprefix(_BOM)
+    if not data.startswith((b"id", b'"id', b"'id")) and not any(mark in data for mark in _MARKS):
+        return b""
+    match = _ID.search(data)
+    return match[1] if match else b""
+
+
+def _life_of_file(data: bytes) -> str | None:
+    """Return the life that a file says, whatever is above it; None if that cannot be told."""
+    body = data.removeprefix(_BOM)
+    above = _ABOVE.match(body)
+    body = body[above.end() :] if above else body
+    return life_of(body, "x.md" if body.startswith(b"---") else "x.yaml")
+
+
+GENERIC: Final = b"batch"
+
+_NAMED = re.compile(
+    rb"(?:([a-z]+) )?(?:turn|decision|finding|preference|learning|state|artifact) "
+    rb"([A-Za-z0-9_-]{1,64})(: .*)?\r?"
+)
+_TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
+_LASTING: Final = (b"delete", b"purge", b"redact")
+_SUBJECTS: Final = frozenset(
+    b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;carry batch;upgrade to format 2;edits by hand;create session;"
+    b"register replica;merge;settings;mend indexes".split(b";")
+)
+_MENTION = re.compile(
+    rb"^(?:Memory: |(?:[a-z]+ )?(?:turn|decision|finding|preference|learning|state|artifact) )"
+    rb"([A-Za-z0-9_-]{1,64})",
+    re.MULTILINE,
+)
+# What `git stash` makes its messages from: a branch, a commit, that commit's subject.
+_STASHED: Final = (b"WIP on", b"index on", b"untracked files on")
+_DERIVED = re.compile(rb"(WIP on|index on|untracked files on) (.+?): ([0-9a-f]{4,40})(?: .*)?")
+
+
+class Origin(NamedTuple):
+    """The rewritten commit that a stash's message speaks of."""
+
+    id: bytes
+    subject: bytes
+
+
+def mentions(message: bytes) -> list[bytes]:
+    """Return the ids that lines or `Memory:` trailers of a message name."""
+    return _MENTION.findall(message)
+
+
+def is_derived(message: bytes) -> bool:
+    """Whether a message is one that `git stash` made from a commit."""
+    return message.startswith(_STASHED) and _DERIVED.fullmatch(subject(message)) is not None
+
+
+def subject(message: bytes) -> bytes:
+    """Return the first line of a message."""
+    return message.partition(b"\n")[0]
+
+
+def without(message: bytes, is_gone: Callable[[bytes], bool], *, touches: bool, generic: bytes = GENERIC) -> bytes:  # fmt: skip
+    """Return a message without what it says of gone memories.
+
+    With `touches` the free lines go too. Nothing to take away leaves it as it is.
+    """
+    lines = message.split(b"\n")
+    first = lines[0] if _DERIVED.fullmatch(lines[0]) else None
+    kept = [
+        line if not line.strip() or line is first or _stays(line, is_gone, touches, generic) else None
+        for line in lines
+    ]  # fmt: skip
+    if None not in kept:
+        return message
+    return _joined(kept, generic)
+
+
+def _stays(line: bytes, is_gone: Callable[[bytes], bool], touches: bool, generic: bytes) -> bool:  # noqa: FBT001 - private
+    if match := _NAMED.fullmatch(line):
+        lasting = match[1] in _LASTING and match[3] is None
+        return lasting or not is_gone(match[2])
+    if match := _TRAILER.fullmatch(line):
+        return match[1] != b"Memory" or not is_gone(match[2])
+    return not touches or _is_subject(line, generic)
+
+
+def _is_subject(line: bytes, generic: bytes) -> bool:
+    return line.rstrip(b"\r") in _SUBJECTS or line == generic
+
+
+def _joined(lines: list[bytes | None], generic: bytes) -> bytes:
+    """Return what is left as paragraphs, with a subject."""
+    paragraphs: list[list[bytes]] = [[]]
+    had_text = False
+    for line in lines:
+        if line is not None and not line.strip():
+            if had_text:
+                paragraphs.append([])
+            had_text = False
+            continue
+        had_text = True
+        if line is not None:
+            paragraphs[-1].append(line)
+    if not paragraphs[0]:
+        paragraphs[0] = [_promoted(paragraphs, generic)]
+    return b"\n\n".join(b"\n".join(each) for each in paragraphs if each) + b"\n"
+
+
+def _promoted(paragraphs: list[list[bytes]], generic: bytes) -> bytes:
+    """Take the first line of an id, or a known subject, out of the rest."""
+    for each in paragraphs:
+        for place, line in enumerate(each):
+            if _NAMED.fullmatch(line) or _is_subject(line, generic):
+                return each.pop(place)
+    return generic
+
+
+def renamed(message: bytes, origin: Origin) -> bytes:
+    """Return a stash's message with the commit it was made from as it is now."""
+    first, _, rest = message.partition(b"\n")
+    match = _DERIVED.fullmatch(first)
+    if match is None:
+        return message
+    head = b"%s %s: %s %s" % (match[1], match[2], origin.id[: len(match[3])], origin.subject)
+    return b"%s\n%s" % (head, rest)

@@ -12,8 +12,8 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import places
-from smp_git.remove.history.naming import Names
 from smp_git.remove.history.needles import Needles, Version, needles
+from smp_git.remove.history.places import Names
 from smp_git.remove.history.scan import Scan
 
 _TRIES: Final = 4

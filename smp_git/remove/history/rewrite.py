@@ -19,12 +19,11 @@ from smp_git.model.lives import NOTHING as NO_LIVES
 from smp_git.model.lives import Lives
 from smp_git.model.memory import KINDS
 from smp_git.remove.history import moves as moving
-from smp_git.remove.history import pages, wording
+from smp_git.remove.history import pages
 from smp_git.remove.history.ahead import Ahead
 from smp_git.remove.history.generations import Renames
 from smp_git.remove.history.moves import File, Moves
-from smp_git.remove.history.pages import FOLDER, INDEX_NAME, Entry
-from smp_git.remove.history.wording import Origin
+from smp_git.remove.history.pages import FOLDER, INDEX_NAME, Entry, Origin
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
@@ -269,16 +268,16 @@ class Rewriter:
 
     def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
         message = self._moves.message(name, raw.message)
-        if touches or any(map(self._is_named, wording.mentions(message))):
-            message = wording.without(message, partial(self._is_gone, tree), touches=touches)
-        if not wording.is_derived(message):
+        if touches or any(map(self._is_named, pages.mentions(message))):
+            message = pages.without(message, partial(self._is_gone, tree), touches=touches)
+        if not pages.is_derived(message):
             return message
         origin = self._origins.get(name) or (raw.parents[0] if raw.parents else None)
         step = self.steps.get(origin) if origin else None
         if step is None or step.new == origin:
             return message
-        subject = wording.subject(raw_commit(self.read(step.new)[1]).message)
-        return wording.renamed(message, Origin(hexlify(step.new), subject))
+        subject = pages.subject(raw_commit(self.read(step.new)[1]).message)
+        return pages.renamed(message, Origin(hexlify(step.new), subject))
 
     def _known(self, memory_id: bytes) -> Lives:
         found = self._lives.get(memory_id)
@@ -553,11 +552,11 @@ class Rewriter:
         # The signature goes first, so that it is no text of a message that changes later.
         plain = _TAG_SIGNATURE.sub(b"", message)
         told = self._moves.message(target, plain)
-        text = wording.without(
+        text = pages.without(
             told,
             partial(self._is_gone, self._tree_of(new)),
             touches=touches,
-            generic=label[1] if label else wording.GENERIC,
+            generic=label[1] if label else pages.GENERIC,
         )
         if (new, text) == (target, plain):
             return name, touches

@@ -14,17 +14,13 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
-from smp_git.remove.history import compressed, files, pages, stream, wording
+from smp_git.remove.history import compressed, files, pages
 from smp_git.remove.history.compressed import Budget, ClosedError
 from smp_git.remove.history.files import Walk
 from smp_git.remove.history.finder import Search
-from smp_git.remove.history.fresh import Fresh
-from smp_git.remove.history.judge import Judge, own_id
-from smp_git.remove.history.naming import Names
-from smp_git.remove.history.needles import Needles
-from smp_git.remove.history.pages import FOLDER
-from smp_git.remove.history.phrases import Phrase
-from smp_git.remove.history.places import Beside
+from smp_git.remove.history.needles import Fresh, Needles, Phrase
+from smp_git.remove.history.pages import FOLDER, Judge, own_id
+from smp_git.remove.history.places import Beside, Names
 from smp_git.remove.history.rewrite import TAG, raw_commit
 
 # So much new text is gathered before it is searched.
@@ -68,7 +64,7 @@ class Scan:
 
     def run(self) -> None:
         """Look through the objects, then the files."""
-        for name, kind, data in stream.objects(self._repository):
+        for name, kind, data in files.objects(self._repository):
             self.objects += bool(name)
             self.bytes += len(data)
             self._object(name, kind, data)
@@ -214,11 +210,11 @@ class Scan:
         return False
 
     def _commit(self, data: bytes) -> None:
-        if not any(map(self._judge.concerns, wording.mentions(data))):
+        if not any(map(self._judge.concerns, pages.mentions(data))):
             return
         raw = raw_commit(data)
-        gone = [each for each in wording.mentions(raw.message) if self._judge.concerns(each) and not self._is_there(raw.tree, each)]  # fmt: skip
-        if wording.without(raw.message, gone.__contains__, touches=False) != raw.message:
+        gone = [each for each in pages.mentions(raw.message) if self._judge.concerns(each) and not self._is_there(raw.tree, each)]  # fmt: skip
+        if pages.without(raw.message, gone.__contains__, touches=False) != raw.message:
             self._hits.add("a commit message")
 
     def _is_there(self, tree: bytes, memory_id: bytes) -> bool:
@@ -264,7 +260,7 @@ class Scan:
     def _place_all(self) -> None:
         paths = paths_of_history(self._repository)
         self._search = Search(self._texts, self._phrases)
-        for name, kind, data in stream.objects(self._repository):
+        for name, kind, data in files.objects(self._repository):
             if kind == TREE:
                 if self._search.is_in_words(data):
                     self._hits.add("the name of a file of history")
@@ -321,7 +317,7 @@ class Scan:
         for line in message.split(b"\n"):
             if self._search.is_in(line):
                 found = True
-                named = wording.mentions(line)
+                named = pages.mentions(line)
                 if named and not self._judge.concerns(named[0]):
                     self._also.add(named[0].decode())
                 else:

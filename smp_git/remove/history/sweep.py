@@ -19,10 +19,8 @@ from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import Local, Use, use_of
 from smp_git.remove.history import journal, pages
-from smp_git.remove.history.judge import Judge
-from smp_git.remove.history.pages import FOLDER
+from smp_git.remove.history.pages import FOLDER, Judge, mentions
 from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
-from smp_git.remove.history.wording import mentions
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.

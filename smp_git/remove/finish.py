@@ -1,21 +1,132 @@
-"""What a process that died left untold: restorations and dropped branches that came about."""
+"""Removals finished: those that arrive from a replica, and those that were interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from smp_git.format import messages
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import Commit
 from smp_git.model.errors import LockedError
+from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, RESTORE
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import OURS
-from smp_git.remove import audit
+from smp_git.remove import audit, purge
+from smp_git.remove.delete import drop_copies, keep
+from smp_git.remove.history.erase import (
+    Receipt,
+    Replacement,
+    Version,
+    erase_arrived,
+    is_final,
+    resume,
+)
+from smp_git.remove.history.journal import Journal
 from smp_git.remove.record import DROPPED, Item, Record
 from smp_git.remove.site import Site
+from smp_git.remove.trash import new_deletion
+
+REASON = "deleted on another replica"
+
+
+def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bool = False, replacement: Replacement | None = None) -> Receipt | None:  # fmt: skip
+    """Delete here what was deleted elsewhere; return None if nothing of it was here.
+
+    What no remote ever had of a deleted memory can be restored from this replica's own
+    copy; nothing that was purged or redacted can be, and its copies are destroyed. The
+    `replacement` brings what a redaction elsewhere left.
+    """
+    site.sweep()
+    deletion = new_deletion(now)
+    sealed: list[str] = []
+    final = site.tombstones() | arrived
+
+    def seal(versions: Sequence[Version]) -> None:
+        own = [
+            version for version in versions if not is_final(final.lives(version.id), version.life)
+        ]
+        if not own:
+            return
+        site.trash.check()
+        keep(site, deletion, own, now, by=by, reason=REASON)
+        sealed.append(deletion)
+
+    def settle(receipt: Receipt) -> None:
+        if sealed:
+            site.trash.confirm(deletion)
+        if receipt.ids:
+            audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
+            site.note_once("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)  # fmt: skip
+        purge.follow(site)
+
+    receipt = erase_arrived(
+        site.writer,
+        arrived,
+        by=by,
+        seal=seal,
+        now=now,
+        deletion=deletion,
+        again=again,
+        replacement=replacement,
+        settle=settle,
+    )
+    if receipt is None:
+        purge.follow(site)
+    return receipt
+
+
+# A journal keeps no text, so nobody knows after a crash what was to be taken out.
+_UNKNOWN: Final = (
+    "not looked for: the text of a redaction that was interrupted; redact it once more"
+)
+
+
+def finish(site: Site) -> None:
+    """Finish or undo what was interrupted, as if it had come to its end by itself."""
+
+    def recall(deletion: str) -> Iterable[Version]:
+        return _sealed(site, deletion)
+
+    def settle(kept: Journal, receipt: Receipt) -> None:
+        _settle(site, kept, receipt)
+
+    resume(site.writer, recall, settle)
+
+
+def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
+    """Do what was not done of copies, receipt and audit log; all of it may be done again."""
+    if kept.upgrades:
+        return
+    site.trash.settle(kept.deletion)
+    if kept.purge:
+        drop_copies(site, receipt.ids, whatever=True)
+    purge.follow(site)
+    if kept.redacts:
+        receipt = replace(receipt, left=(_UNKNOWN,))
+    if not audit.has_receipt(site.trash.place(receipt.deletion)):
+        audit.keep_receipt(site.trash.place(receipt.deletion), receipt.as_json())
+    site.note_once(
+        "redact" if kept.redacts else "purge" if kept.purge else "delete",
+        at=kept.at,
+        by=kept.by,
+        ids=receipt.ids,
+        deletion=kept.deletion,
+        reason=REASON if kept.arrived else kept.reason,
+        reasons=kept.reasons,
+    )
+
+
+def _sealed(site: Site, deletion: str) -> Iterable[Version]:
+    """Yield the versions that the copy of a deletion holds, as far as it opens."""
+    for each in site.trash.recalled(deletion):
+        path = parse_id(each.id).path
+        yield Version(each.id, path, each.life, each.at, each.agent, each.commit, each.data)
+
 
 _RESTORE: Final = "restore"
 
