@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from smp_git.session import Session as Session
     from smp_git.session import SessionInfo as SessionInfo
     from smp_git.store import Store as Store
+    from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote as Remote
-    from smp_git.sync.result import SyncResult as SyncResult
+    from smp_git.sync.remotes import SyncResult
     from smp_git.sync.sharing import Synced as Synced
-    from smp_git.sync.status import RemoteState as RemoteState
     from smp_git.write.branches import Branch as Branch
     from smp_git.write.branches import Contested as Contested
     from smp_git.write.branches import Tag as Tag
@@ -61,7 +61,7 @@ _HOMES = {
     "Receipt": "remove.history.journal",
     "Redaction": "remove.redact",
     "Remote": "sync.remotes",
-    "RemoteState": "sync.status",
+    "RemoteState": "sync.outbound",
     "Restored": "remove.restore",
     "Session": "session",
     "SessionInfo": "session",
@@ -69,7 +69,7 @@ _HOMES = {
     "SmpError": "model.errors",
     "Store": "store",
     "Switches": "keep.anonymize",
-    "SyncResult": "sync.result",
+    "SyncResult": "sync.remotes",
     "Synced": "sync.sharing",
     "Tag": "write.branches",
     "Version": "read.history",

@@ -50,7 +50,7 @@ from smp_git.write.writer import Change, Transaction, Writer
 
 if TYPE_CHECKING:
     from smp_git.keep.check import Problem
-    from smp_git.sync.status import RemoteState
+    from smp_git.sync.outbound import RemoteState
 from smp_git.remove.deletions import Home
 from smp_git.sync.syncing import Syncing
 

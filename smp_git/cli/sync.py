@@ -14,7 +14,7 @@ from smp_git.cli.terminal import say
 from smp_git.model.errors import InvalidError, SmpError
 
 if TYPE_CHECKING:
-    from smp_git.sync.result import SyncResult
+    from smp_git.sync.remotes import SyncResult
 
 RemoteName = Annotated[str | None, typer.Argument(metavar="[REMOTE]", help="Name of a remote; origin, or the only one, if left out")]  # fmt: skip
 Ask = Annotated[bool, typer.Option("--ask", help="Let Git's credential helpers be asked")]

@@ -20,13 +20,13 @@ from smp_git.model.memory import CommitId
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.read.snapshot import Reader
 from smp_git.sync import remotes, state
-from smp_git.sync.incoming import Arrived, cleaned, needed
-from smp_git.sync.inspect import odd
+from smp_git.sync.bring import Arrived, cleaned, needed
+from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.integrate import mended
-from smp_git.sync.names import ACCESS, HEADS, shown, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
+from smp_git.sync.state import ACCESS, HEADS, shown, tracking
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -74,7 +74,7 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
         held.fetch(address, way, limits, inspection.begin, leave_out)
         return inspection
 
-    with odd.fetched(git, address, way, look) as (held, inspection, left_out):
+    with unfit.fetched(git, address, way, look) as (held, inspection, left_out):
         there = dict(held.refs)
         if MAIN not in there:
             raise RemoteNotFoundError(

@@ -31,10 +31,8 @@ from smp_git.read.snapshot import Reader
 from smp_git.remove.history import journal
 from smp_git.remove.site import Site
 from smp_git.sync import inbound, outbound, state
-from smp_git.sync.names import HEADS, TAGS, shown, tracking
-from smp_git.sync.remotes import Remote
-from smp_git.sync.result import SyncResult
-from smp_git.sync.turns import Turns
+from smp_git.sync.remotes import Remote, SyncResult
+from smp_git.sync.state import HEADS, TAGS, Turns, shown, tracking
 
 # For how long another sync of this session is waited for, and rounds are lost.
 _PATIENCE_SECONDS: Final = 60.0

@@ -17,26 +17,28 @@ from smp_git.remove.history.moves import Move
 from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
-from smp_git.sync import lineage
-from smp_git.sync.apart import apart
-from smp_git.sync.bringing import (
+from smp_git.sync import integrate as lineage
+from smp_git.sync.bring import (
+    Arrived,
     Bringing,
     MovedHeadsError,
+    boundary,
+    cleaned,
+    commits_of,
     heads_of,
+    needed,
     of_this_format,
     returned,
     topped,
 )
 from smp_git.sync.heads import meet
-from smp_git.sync.incoming import Arrived, boundary, cleaned, commits_of, needed
-from smp_git.sync.inspect import odd, unfounded
+from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import Inspected, Inspection
 from smp_git.sync.integrate import integrate
-from smp_git.sync.names import HEADS, REMOTES, SEEN, TAGS, tracking
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
-from smp_git.sync.state import Seen
-from smp_git.sync.twins import part
+from smp_git.sync.state import HEADS, REMOTES, SEEN, TAGS, Seen, tracking
+from smp_git.sync.twins import apart, part
 from smp_git.write.merge.trees import Conflict
 
 # How often a deletion here may come between before what came is given up.
@@ -72,7 +74,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     def look(held: Quarantine, leave_out: Iterable[str]) -> Inspection:
         return _fetched(site, held, address, way, limits, leave_out)
 
-    with odd.fetched(git, address, way, look) as (held, inspection, left_out):
+    with unfit.fetched(git, address, way, look) as (held, inspection, left_out):
         there: Mapping[str, str] = dict(held.refs)
         lineage.check_not_emptied(site.reader, remote.name, there, seen, accept=accept)
         if not there:
@@ -80,7 +82,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
         inspected = inspection.finish(there, held.objects)
         _check_same_session(site, remote, inspected)
         named = there
-        unfounded.check_lives(inspected, inspected.tombstones | effective(site.reader))
+        unfit.check_lives(inspected, inspected.tombstones | effective(site.reader))
         if inspected.is_old:
             there = of_this_format(held, there, inspected.tombstones | effective(site.reader))
         deleted: list[MemoryId] = []
@@ -101,7 +103,7 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
                 site, remote, held, there, cleaning.arrived, inspected, merge=merge, accept=accept
             )
             if came is not None:
-                odd_ones = [odd.said(ref, f"of {remote.name}") for ref in left_out]
+                odd_ones = [unfit.said(ref, f"of {remote.name}") for ref in left_out]
                 return came._replace(
                     named={**named, **left_out},
                     deleted=tuple(dict.fromkeys(deleted)),
@@ -184,7 +186,7 @@ def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapp
     before = effective(site.reader)
     known = before | told
     ours = heads_of(site.reader)
-    unfounded.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
+    unfit.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
     meeting = meet(held.repository, ours, there, known)
     known |= meeting.records
     trusted = frozenset[str]()

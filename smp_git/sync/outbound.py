@@ -1,8 +1,10 @@
-"""What a remote lacks: each reference with the exact value that it may replace there."""
+"""What a remote lacks, and how this replica stands to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from smp_git.git import references
@@ -10,11 +12,14 @@ from smp_git.git.ancestry import is_ancestor
 from smp_git.git.transport import Update
 from smp_git.model.errors import RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
+from smp_git.model.times import format_time
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader
-from smp_git.sync.inspect import odd
+from smp_git.sync import state
+from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import inspect
-from smp_git.sync.names import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
+from smp_git.sync.remotes import Remote
+from smp_git.sync.state import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
 
 
 class Parcel(NamedTuple):
@@ -34,10 +39,10 @@ class Parcel(NamedTuple):
 def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
     """Return what brings the remote, which now names `there`, to what is here."""
     everything = references.read(reader.repository.git)
-    left_out = odd.odd(reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)})  # fmt: skip
+    left_out = unfit.odd(reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)})  # fmt: skip
     refs = {ref: tip for ref, tip in everything.items() if ref not in left_out}
     updates: list[Update] = []
-    notes: list[str] = [odd.said(ref, "here") for ref in sorted(left_out)]
+    notes: list[str] = [unfit.said(ref, "here") for ref in sorted(left_out)]
     unmerged = False
     for ref, tip in sorted(refs.items()):
         if not travels(ref) or there.get(ref) == tip:
@@ -125,3 +130,63 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
             else:
                 moves[name] = CommitId(each.new)
     repository.point(moves)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteState:
+    """How this replica stands to one remote, as far as it knows without asking it.
+
+    `ahead` and `behind` count commits of the main branch; None if the remote was never
+    seen. `withheld` says why it still holds what was deleted here, if it does.
+    """
+
+    name: str
+    address: str
+    ahead: int | None
+    behind: int | None
+    seen_at: datetime | None
+    withheld: str | None
+
+    def __str__(self) -> str:
+        if self.withheld:
+            said = f"deletion not published: {self.withheld}"
+        elif self.ahead is None:
+            said = "never synced"
+        else:
+            said = f"{self.ahead} ahead, {self.behind} behind"
+        return f"{self.name}  {self.address}  {said}"
+
+    def as_json(self) -> Mapping[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "ahead": self.ahead,
+            "behind": self.behind,
+            "seen_at": format_time(self.seen_at) if self.seen_at else None,
+            "withheld": self.withheld,
+        }
+
+
+def standing(reader: Reader, remote: Remote) -> RemoteState:
+    """Return how a session stands to a remote."""
+    seen = state.read(reader.local.folder, remote.name, remote.address.text)
+    counts = _ahead_and_behind(reader, remote.name)
+    return RemoteState(
+        name=remote.name,
+        address=remote.address.text,
+        ahead=counts[0] if counts else None,
+        behind=counts[1] if counts else None,
+        seen_at=seen.at,
+        withheld=seen.withheld,
+    )
+
+
+def _ahead_and_behind(reader: Reader, remote: str) -> tuple[int, int] | None:
+    """Return how many commits of main a remote lacked, and had more, when last seen."""
+    repository = reader.repository
+    own, there = repository.head(MAIN), references.read(repository.git).get(shown(remote, MAIN))
+    if own is None or there is None:
+        return None
+    theirs = CommitId(there)
+    return len(repository.beyond([own], [theirs])), len(repository.beyond([theirs], [own]))

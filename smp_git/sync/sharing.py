@@ -13,8 +13,7 @@ from smp_git.session import Session
 
 # What syncs is loaded by what syncs: most programs only read and write.
 if TYPE_CHECKING:
-    from smp_git.sync.remotes import Remote
-    from smp_git.sync.result import SyncResult
+    from smp_git.sync.remotes import Remote, SyncResult
 
 
 # The session of what holds across sessions.

@@ -12,9 +12,8 @@ from smp_git.write.branches import Branching
 # What syncs is loaded by what syncs: most programs only read and write.
 if TYPE_CHECKING:
     from smp_git.sync.exchange import Exchange
-    from smp_git.sync.remotes import Remote
-    from smp_git.sync.result import SyncResult
-    from smp_git.sync.status import RemoteState
+    from smp_git.sync.outbound import RemoteState
+    from smp_git.sync.remotes import Remote, SyncResult
 
 Progress = Callable[[str], None]
 
@@ -74,7 +73,7 @@ class Syncing(Branching):
 
     def remote_states(self) -> tuple[RemoteState, ...]:
         """Return how this replica stands to each remote, without asking it."""
-        from smp_git.sync.status import standing  # noqa: PLC0415 - few programs sync
+        from smp_git.sync.outbound import standing  # noqa: PLC0415 - few programs sync
 
         return tuple(standing(self._reader, each) for each in self.remotes.values())
 

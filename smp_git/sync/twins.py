@@ -1,4 +1,4 @@
-"""Twins: two memories with one id, which two replicas with one tag gave without knowing of each other.
+"""Twins: two memories with one id, parted before anything is merged.
 
 What must stay true: two additions that nobody derived from each other never become one
 memory, no version of either is lost, and every replica gives the same one the same new id.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.records import Tombstones
-from smp_git.git import command
+from smp_git.git import command, references
 from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN
@@ -24,7 +24,13 @@ from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import Id, parse_path
 from smp_git.model.lives import FIRST
 from smp_git.model.memory import KINDS, CommitId
-from smp_git.remove.history.moves import Move, moved_id
+from smp_git.remove.history.erase import move
+from smp_git.remove.history.moves import Move, moved_id, moves_in
+from smp_git.remove.history.rewrite import History, Rewriter
+from smp_git.remove.history.tombstones import effective
+from smp_git.remove.site import Site
+from smp_git.sync.bring import keep
+from smp_git.sync.quarantine import Quarantine
 
 
 class Parting(NamedTuple):
@@ -194,3 +200,53 @@ def _first(repository: Repository, place: Id, told: _Told) -> _First | None:
         return None
     first = min(found, key=lambda each: (told.roots[each], each.digest))
     return _First(found[first], first.digest)
+
+
+# How often a new id may be another memory's too.
+_MOST_TRIES: Final = 5
+_REASON: Final = "another memory had the same id"
+
+
+class Apart(NamedTuple):
+    """What came in as it is now, which memories took another id, and sentences that say so."""
+
+    there: Mapping[str, str]
+    moved: tuple[Move, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def apart(site: Site, remote: str, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str) -> Apart:  # fmt: skip
+    """Give one of two memories that have one id another, in all of its history."""
+    reader = site.reader
+    moved: list[Move] = []
+    notes: list[str] = []
+    for _ in range(_MOST_TRIES):
+        reader.snapshot()
+        ours = references.read(reader.repository.git)
+        found = part(held.repository, ours, there, effective(reader) | told)
+        if found.ours:
+            now = site.writer.clock()
+            move(site.writer, found.ours, now, by=by)
+            names = [name for each in found.ours for name in (each.old, each.new)]
+            site.note("move", at=now, by=by, ids=names, reason=_REASON)
+        if found.theirs:
+            there = _moved(held, there, found.theirs)
+        notes += [_said(each, "here") for each in found.ours]
+        notes += [_said(each, f"of {remote}") for each in found.theirs]
+        moved += [*found.ours, *found.theirs]
+        if not found:
+            break
+    return Apart(there, tuple(moved), tuple(notes))
+
+
+def _moved(held: Quarantine, there: Mapping[str, str], moves: tuple[Move, ...]) -> dict[str, str]:
+    """Return what came in with some memories under another id."""
+    found = moves_in(held.repository, there.values(), moves)
+    rewriter = Rewriter(held.repository.raw, Tombstones(), moves=found)
+    refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
+    keep(held, rewriter.made)
+    return {ref: tip.hex() for ref, tip in refs.items()}
+
+
+def _said(move: Move, where: str) -> str:
+    return f"{move.old} {where} is {move.new} now: {_REASON}"

@@ -16,7 +16,7 @@ import pytest
 from smp_git.git import transport
 from smp_git.git.repository import Repository
 from smp_git.remove import finish
-from smp_git.sync import inbound, integrate, lineage, outbound, state
+from smp_git.sync import inbound, integrate, outbound, state
 from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write.writer import Writer
@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "clean": (inbound, "cleaned"),
     "follow": (finish, "follow"),
     "adopt": (Quarantine, "adopt"),
-    "lineage": (lineage, "check"),
+    "lineage": (integrate, "check"),
     "integrate": (inbound, "integrate"),
     "join": (integrate, "join"),
     "publish": (Writer, "publish"),

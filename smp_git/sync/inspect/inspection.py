@@ -1,4 +1,4 @@
-"""What a remote sent, looked through before anything of it is used."""
+"""Inspection of what a remote sent, before anything of it is used."""
 
 from __future__ import annotations
 
@@ -16,10 +16,76 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, UntrustedError, shown
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId
 from smp_git.read.counts import FILE as COUNTS
-from smp_git.sync.inspect import headers
 from smp_git.sync.inspect.structure import FILE, Bounds, Structure
 from smp_git.sync.inspect.tips import Tips
-from smp_git.sync.names import is_fit
+from smp_git.sync.state import is_fit
+
+# A commit of a hundred memories has a line and a trailer for each.
+LARGEST: Final = 1 << 20
+_MOST_PARENTS: Final = 64
+
+_OBJECT_ID: Final = rb"[0-9a-f]{40}"
+_PERSON: Final = rb"[^\0-\x1f\x7f<>]*<[^\0-\x1f\x7f<>]*> [0-9]{1,10} [+-][0-9]{4}"
+# A header line that goes on in the next begins that one with a space.
+_MORE: Final = rb"(?:[a-zA-Z][a-zA-Z0-9-]* [^\0\n]*\n(?: [^\0\n]*\n)*)*"
+_COMMIT = re.compile(
+    rb"tree (%b)\n((?:parent %b\n)*)author (%b)\ncommitter (%b)\n(%b)\n" % (_OBJECT_ID, _OBJECT_ID, _PERSON, _PERSON, _MORE)
+)  # fmt: skip
+_TAG_HEADER = re.compile(
+    rb"object (%b)\ntype (commit|tag)\ntag ([^\0-\x1f\x7f]+)\n(?:tagger (%b)\n)?(%b)\n" % (_OBJECT_ID, _PERSON, _MORE)
+)  # fmt: skip
+_REPLICA = re.compile(rb"<([a-z][a-z0-9]{3})@smp>")
+_ENCODING = re.compile(rb"^encoding (?!utf-?8$)", re.MULTILINE | re.IGNORECASE)
+
+
+class Commit(NamedTuple):
+    """What a commit leads to, and the tag of the replica that made it, if one did."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    replica: str = ""
+
+
+class Tag(NamedTuple):
+    """What a tag names."""
+
+    target: bytes
+    type: bytes
+
+
+def commit(data: bytes, where: str) -> Commit:
+    """Return a commit's tree and parents; raise UntrustedError if anything is odd about it."""
+    match = _COMMIT.match(data)
+    if match is None:
+        raise UntrustedError(f"{where}: its author, committer or time cannot be read")
+    _check_text(data, match[5], match.end(), where)
+    parents = tuple(bytes.fromhex(line[7:].decode()) for line in match[2].splitlines())
+    if len(parents) > _MOST_PARENTS:
+        raise UntrustedError(f"{where}: it has {len(parents)} parents")
+    replica = _REPLICA.search(match[4])
+    return Commit(bytes.fromhex(match[1].decode()), parents, replica[1].decode() if replica else "")
+
+
+def tag(data: bytes, where: str) -> Tag:
+    """Return what a tag names; raise UntrustedError if anything is odd about it."""
+    match = _TAG_HEADER.match(data)
+    if match is None:
+        raise UntrustedError(f"{where}: it cannot be read, or names no commit")
+    _check_text(data, match[5], match.end(), where)
+    return Tag(bytes.fromhex(match[1].decode()), match[2])
+
+
+def _check_text(data: bytes, more: bytes, message_at: int, where: str) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise UntrustedError(f"{where}: its message or a name is not UTF-8") from None
+    if more and _ENCODING.search(more):
+        raise UntrustedError(f"{where}: its message is not UTF-8")
+    # Other control characters come from titles: whatever a program printed may be remembered.
+    if data.find(b"\0", message_at) >= 0:
+        raise UntrustedError(f"{where}: its message holds NUL characters")
+
 
 _TAG: Final = b"tag"
 _DEEPEST_TAG: Final = 5
@@ -81,7 +147,7 @@ class Inspection:
         self._bounds = bounds
         self._came: set[CommitId] | None = None
         # Everything that these hold or stand on is checked or known.
-        self._passed: dict[CommitId, headers.Commit] = {}
+        self._passed: dict[CommitId, Commit] = {}
 
     def begin(self, objects: Objects) -> None:
         """Look through the commits that are at hand, whatever names them."""
@@ -136,7 +202,7 @@ class Inspection:
             frozenset(each.replica for each in self._passed.values()),
         )  # fmt: skip
 
-    def _pass(self, new: Mapping[CommitId, headers.Commit]) -> None:
+    def _pass(self, new: Mapping[CommitId, Commit]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
         past = Structure(self._objects, self._bounds, history=True)
         names = {bytes.fromhex(name) for name in new}
@@ -160,16 +226,16 @@ class Inspection:
         if kind != COMMIT:
             raise UntrustedError(f"a branch or tag names a {kind.decode()}, not a commit")
 
-    def _commit(self, name: str) -> headers.Commit:
+    def _commit(self, name: str) -> Commit:
         where = f"commit {name[:12]}"
-        return headers.commit(self._read(bytes.fromhex(name), COMMIT, where), where)
+        return commit(self._read(bytes.fromhex(name), COMMIT, where), where)
 
     def _read(self, name: bytes, wanted: bytes, where: str) -> bytes:
         kind, size = self._objects.header(name)
         if kind != wanted:
             raise UntrustedError(f"{where}: a {kind.decode()}, not a {wanted.decode()}")
-        if size > headers.LARGEST:
-            raise UntrustedError(f"{where}: {size:,} bytes; the limit is {headers.LARGEST:,}")
+        if size > LARGEST:
+            raise UntrustedError(f"{where}: {size:,} bytes; the limit is {LARGEST:,}")
         return self._objects.read(name)[1]
 
     def _root(self, name: bytes) -> bytes:
@@ -183,12 +249,12 @@ class Inspection:
             if kind != _TAG:
                 return CommitId(name.hex())
             where = f"tag {shown(ref.removeprefix(TAGS))}"
-            name = headers.tag(self._read(name, _TAG, where), where).target
+            name = tag(self._read(name, _TAG, where), where).target
         raise UntrustedError(f"{ref}: a tag of a tag, more than {_DEEPEST_TAG} times")
 
     def _check_counts(self, ref: str, tip: bytes) -> None:
         """Check the access counts of a replica: one commit without parents, one file."""
-        found = headers.commit(self._read(tip, COMMIT, ref), ref)
+        found = commit(self._read(tip, COMMIT, ref), ref)
         rows = Structure(self._objects, self._bounds).rows(found.tree, ref)
         if found.parents or [(mode, name) for mode, name, _ in rows] != [(FILE, COUNTS.encode())]:
             raise UntrustedError(f"{ref}: more than the counts of a replica")
@@ -203,7 +269,7 @@ class Inspection:
             raise UntrustedError(f"{ref}: its counts cannot be read")
 
 
-def _reached(tips: Iterable[CommitId], commits: Mapping[CommitId, headers.Commit]) -> tuple[set[CommitId], set[CommitId]]:  # fmt: skip
+def _reached(tips: Iterable[CommitId], commits: Mapping[CommitId, Commit]) -> tuple[set[CommitId], set[CommitId]]:  # fmt: skip
     """Return those of some commits that tips reach, and the others on which these stand."""
     found: set[CommitId] = set()
     edge: set[CommitId] = set()
