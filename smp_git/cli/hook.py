@@ -16,7 +16,7 @@ from smp_git.cli.app import command, emit, folder, note
 from smp_git.format import config
 from smp_git.format.config import Settings
 from smp_git.git.layout import OWN
-from smp_git.keep.hooks.gate import Gate, opened
+from smp_git.keep.hooks.install import Gate, opened
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import CommitId
 
@@ -54,7 +54,7 @@ def _pre_commit(session: Path, _: list[str]) -> None:
 
 
 def _moved(session: Path, *, merged: bool = False, rewritten: bool = False) -> None:
-    from smp_git.keep.hooks.aftermath import bring_up  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.merge import bring_up  # noqa: PLC0415 - a hook starts fast
 
     for text in bring_up(_gate(session), merged=merged, rewritten=rewritten):
         note(text)
@@ -63,7 +63,7 @@ def _moved(session: Path, *, merged: bool = False, rewritten: bool = False) -> N
 def _merge(session: Path, arguments: list[str]) -> None:
     """Bring one file together for Git, in the place that Git gives; leave it to a person else."""
     from smp_git.git.repository import Repository  # noqa: PLC0415 - a hook starts fast
-    from smp_git.keep.hooks.driver import Driver  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.merge import Driver  # noqa: PLC0415 - a hook starts fast
 
     base, ours, theirs, path = arguments
     driver = Driver(Repository(session), _theirs(session / ".git"))
@@ -89,20 +89,20 @@ def _theirs(git: Path) -> CommitId | None:
 
 
 def _pre_push(session: Path, arguments: list[str]) -> None:
-    from smp_git.keep.hooks.outgoing import check, updates  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.push import check, pushed  # noqa: PLC0415 - a hook starts fast
 
-    check(_gate(session), arguments[0] if arguments else "", updates(sys.stdin.read()))
+    check(_gate(session), arguments[0] if arguments else "", pushed(sys.stdin.read()))
 
 
 def _pre_receive(bare: Path, _: list[str]) -> None:
-    from smp_git.keep.hooks.server import receive, updates  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks.push import receive, received  # noqa: PLC0415 - a hook starts fast
 
     # Git keeps what comes in apart until it is taken, and says where.
     new = os.environ.get("GIT_OBJECT_DIRECTORY", "objects")
     old = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
     folders = [new, *old.split(os.pathsep), "objects"]
     receive(
-        bare, [bare / each for each in dict.fromkeys(folders) if each], updates(sys.stdin.read())
+        bare, [bare / each for each in dict.fromkeys(folders) if each], received(sys.stdin.read())
     )
 
 
@@ -129,12 +129,12 @@ def hooks(
     They make plain Git safe: git commit, merge, pull, rebase and push in a session, and
     what a server takes. A new session has them. A hook of your own is left alone.
     """
-    from smp_git.keep.hooks import installation  # noqa: PLC0415 - a hook starts fast
+    from smp_git.keep.hooks import install  # noqa: PLC0415 - a hook starts fast
 
     session, bare = {
-        "list": (installation.standing, installation.standing_on_server),
-        "install": (installation.install, installation.install_on_server),
-        "remove": (installation.remove, installation.remove_from_server),
+        "list": (install.standing, install.standing_on_server),
+        "install": (install.install, install.install_on_server),
+        "remove": (install.remove, install.remove_from_server),
     }.get(action, (None, None))
     if session is None or bare is None:
         raise InvalidError(f"smp hooks does not {action}", hint="smp hooks list, install or remove")

@@ -13,7 +13,7 @@ from smp_git.format.records import FORMAT, Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
-from smp_git.keep.hooks.gate import METADATA, Gate
+from smp_git.keep.hooks.install import METADATA, Gate
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
