@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,75 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from smp_git.cli.terminal import say
-from smp_git.model.errors import SmpError
+from smp_git.model.errors import InvalidError, SmpError
+
+# What was written elsewhere may move the cursor, rename the window or hide what follows.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line; a pipe and a file get it as it is."""
+    stream = sys.stderr if err else sys.stdout
+    # Whatever `color` says of colours: without it what looks like one is left out of a pipe.
+    typer.echo(visible(text) if stream.isatty() else text, err=err, color=True)
+
+
+def visible(text: str) -> str:
+    """Return `text` with control characters written out, as JSON writes them."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
+    """Return the text: an argument, a file, or the standard input for `-`."""
+    if file is not None and given not in (None, "-"):
+        raise InvalidError(f"both {what} and --file are given", hint="leave one out")
+    if file is not None:
+        try:
+            return _decoded(file.read_bytes(), str(file))
+        except OSError as error:
+            raise InvalidError(f"cannot read {file}: {error.strerror}") from None
+    if given == "-":
+        return _decoded(sys.stdin.buffer.read(), "the standard input")
+    if given is None:
+        raise InvalidError(f"no {what}", hint="give it as an argument, with --file, or - for the standard input")  # fmt: skip
+    return given
+
+
+def _decoded(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidError(f"{what} is not UTF-8 at byte {error.start}") from None
+
+
+def fields_from(given: list[str]) -> dict[str, object]:
+    """Return the fields of `name=value` options; a value that is JSON is taken as such."""
+    out: dict[str, object] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InvalidError(f"{item!r} is no field", hint="a field is name=value")
+        out[name] = _value(value)
+    return out
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def links_from(given: list[str]) -> list[tuple[str, str]]:
+    """Return the links of `relation:id` options."""
+    out = []
+    for item in given:
+        relation, colon, target = item.partition(":")
+        if not colon:
+            raise InvalidError(f"{item!r} is no link", hint="a link is resolves:FIND-0001")
+        out.append((relation, target))
+    return out
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

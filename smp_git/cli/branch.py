@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, note
+from smp_git.cli.app import asker, command, emit, fields_from, note
 from smp_git.cli.place import main_of, make_current, session_of, store_of
-from smp_git.cli.values import fields_from
 from smp_git.cli.write import Agent, Id
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import COMMENTS

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import typer
+
+from smp_git.cli.app import command, emit, folder
 from smp_git.model.errors import RefusedError
 from smp_git.session import Session
 from smp_git.store import Store
@@ -118,3 +121,16 @@ def _forget(session: Session) -> list[str]:
         f"  searched {receipt.proof.objects} objects and {receipt.proof.files} files: "
         f"{'nothing found' if receipt.proof.clean else 'FOUND'}; {found} commits of {len(session.log())} mention it",
     ]
+
+
+@command(example="smp demo")
+def demo(ctx: typer.Context, path: Annotated[Path, typer.Argument(help="Folder of the demo's store")] = Path("smp-demo")) -> None:  # fmt: skip
+    """Show a session at work, and leave it on the disk
+
+    Three agents write turns, decisions, findings and preferences; they are read,
+    changed, compared and undone. What they wrote is an ordinary Git repository.
+    """
+    told = run(folder(ctx) / path)
+    emit(
+        ctx, {"store": str(told.store), "session": told.session, "path": str(told.path)}, told.text
+    )

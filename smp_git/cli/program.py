@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from smp_git.cli import ask, bisect, branch, erase, hook, read, sessions, show_demo, sync, write
+from smp_git.cli import ask, branch, demo, erase, hook, read, sessions, sync, write
 from smp_git.cli.app import app
 
 __all__ = [
     "app",
     "ask",
-    "bisect",
     "branch",
+    "demo",
     "erase",
     "hook",
     "read",
     "sessions",
-    "show_demo",
     "sync",
     "write",
 ]

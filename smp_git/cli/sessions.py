@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from smp_git.cli.app import command, emit, folder, setting
+from smp_git.cli.app import command, emit, fields_from, folder, setting
 from smp_git.cli.place import current, make_current, session_of, store_of
-from smp_git.cli.values import fields_from
 from smp_git.format import yamlfile
 from smp_git.model.errors import NotStoreError
 from smp_git.model.times import format_time
