@@ -137,7 +137,15 @@ class Session(Syncing):
     shared by threads; close it, or use it as a context manager.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime], settings: Settings = _DEFAULTS, *, shared: Path | None = None, home: Home | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], datetime],
+        settings: Settings = _DEFAULTS,
+        *,
+        shared: Path | None = None,
+        home: Home | None = None,
+    ) -> None:
         recovery.before_reading(path)
         reader = Reader(path, durable=settings.durable)
         self.metadata = _metadata(reader.snapshot())
@@ -163,7 +171,12 @@ class Session(Syncing):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -192,7 +205,9 @@ class Session(Syncing):
         return tuple(map(str, git_index.news(self._reader)))
 
     def _again(self) -> Self:
-        return type(self)(self.path, self._clock, self._settings, shared=self._shared, home=self._home)  # fmt: skip
+        return type(self)(
+            self.path, self._clock, self._settings, shared=self._shared, home=self._home
+        )
 
     def _look_anew(self) -> None:
         self.metadata = _metadata(self._reader.snapshot())
@@ -228,7 +243,18 @@ class Session(Syncing):
 
     # Writing
 
-    def add(self, kind: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), at: datetime | str | None = None, skip_duplicates: bool = False, **fields: object) -> Memory:  # fmt: skip
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        at: datetime | str | None = None,
+        skip_duplicates: bool = False,
+        **fields: object,
+    ) -> Memory:
         """Add a memory and return it.
 
         `links` are pairs such as `("resolves", "FIND-0001")`; further keywords are
@@ -239,7 +265,16 @@ class Session(Syncing):
         new = self._draft(kind, text, name, tags, links, at, fields)
         return self._one(name, lambda stage: stage.add(new, skip_duplicates=skip_duplicates))
 
-    def edit(self, memory_id: str, *, agent: str | None = None, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        agent: str | None = None,
+        text: str | None = None,
+        tags: Iterable[str] | None = None,
+        links: Iterable[object] | None = None,
+        **fields: object,
+    ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
         new = self._rules.cleaned(text, fields)
         named = self._named(tags, links)
@@ -251,7 +286,14 @@ class Session(Syncing):
             new.redacted,
         )
 
-    def resolve(self, memory_id: str, *, agent: str | None = None, action: str | None = None, by: str | None = None) -> Memory:  # fmt: skip
+    def resolve(
+        self,
+        memory_id: str,
+        *,
+        agent: str | None = None,
+        action: str | None = None,
+        by: str | None = None,
+    ) -> Memory:
         """Mark a finding or a decision as resolved."""
         new = self._rules.cleaned(action, {})
         who = self._resolver(by)
@@ -259,7 +301,16 @@ class Session(Syncing):
             agent, lambda stage: stage.resolve(memory_id, action=new.text, by=who), new.redacted
         )
 
-    def supersede(self, memory_id: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
+    def supersede(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        **fields: object,
+    ) -> Memory:
         """Add a memory that replaces another of the same kind; the other says so."""
         name = self._by(agent)
         old = self._read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
@@ -274,12 +325,16 @@ class Session(Syncing):
         """Let a memory decay again."""
         return self._one(agent, lambda stage: stage.pin(memory_id, pinned=False))
 
-    def link(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
+    def link(
+        self, memory_id: str, relation: str, target: str, *, agent: str | None = None
+    ) -> Memory:
         """Link a memory to another."""
         self._named(None, [(relation, target)])
         return self._one(agent, lambda stage: stage.link(memory_id, relation, target))
 
-    def unlink(self, memory_id: str, relation: str, target: str, *, agent: str | None = None) -> Memory:  # fmt: skip
+    def unlink(
+        self, memory_id: str, relation: str, target: str, *, agent: str | None = None
+    ) -> Memory:
         """Remove a link."""
         return self._one(agent, lambda stage: stage.unlink(memory_id, relation, target))
 
@@ -288,7 +343,9 @@ class Session(Syncing):
         new = self._rules.cleaned(None, fields)
         return self._one(agent, lambda stage: stage.set_state(agent, new.fields), new.redacted)
 
-    def transaction(self, agent: str | None = None, *, reason: str | None = None) -> SessionTransaction:  # fmt: skip
+    def transaction(
+        self, agent: str | None = None, *, reason: str | None = None
+    ) -> SessionTransaction:
         """Return a context in which many edits become one commit, all or nothing."""
         if reason is not None:
             reason, _ = self._rules.text(check_text(reason, "reason"))
@@ -298,11 +355,15 @@ class Session(Syncing):
         """Reverse the latest write that still stands; again, the one before."""
         return self._change(agent, revert.undo, revert.UNDO_BATCH)
 
-    def rollback(self, revision: str | datetime, id: str | None = None, *, agent: str | None = None) -> Change:  # noqa: A002 - the contract's name  # fmt: skip
+    def rollback(
+        self, revision: str | datetime, id: str | None = None, *, agent: str | None = None
+    ) -> Change:
         """Bring the session, or one memory, back to how it was; what was deleted stays away."""
         target = self._at(revision)
         memory_id = self._somewhere(id, target) if id is not None else None
-        return self._change(agent, lambda stage: revert.rollback(stage, target, memory_id), "rollback batch")  # fmt: skip
+        return self._change(
+            agent, lambda stage: revert.rollback(stage, target, memory_id), "rollback batch"
+        )
 
     def commit(self, *, agent: str | None = None) -> Change:
         """Check what a person changed by hand and commit it as it is.
@@ -319,7 +380,9 @@ class Session(Syncing):
             same = list(found.stale_indexes)
             right = hand_edits.put_right(found.files, stage.base, stage.base.tombstones)
             whole = hand_edits.Handmade(right, found.stale_indexes, found.strangers)
-            for path, data in hand_edits.brought_together(whole, stage.base, self._reader.local).items():  # fmt: skip
+            for path, data in hand_edits.brought_together(
+                whole, stage.base, self._reader.local
+            ).items():
                 was = stage.base.repository.find(stage.base.tree, path)
                 verb = "remove" if data is None else "edit" if was else ""
                 stage.put_file(path, data, verb, found.files[path])
@@ -332,7 +395,11 @@ class Session(Syncing):
     def override(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
         """Set settings for this session alone, such as `{"redaction": "off"}`; None removes one."""
         merged_settings = {**self.metadata.overrides, **check_fields(KINDS["state"], settings)}
-        kept = {name: value for name, value in merged_settings.items() if settings.get(name, "") is not None}  # fmt: skip
+        kept = {
+            name: value
+            for name, value in merged_settings.items()
+            if settings.get(name, "") is not None
+        }
         rules = self._redaction.overridden(kept, "overrides")
         kept = check_fields(KINDS["state"], self._rules.settings(kept))
 
@@ -349,7 +416,9 @@ class Session(Syncing):
                 f"the folder shows main, so {why}", hint="smp --branch main, or smp switch main"
             )
 
-    def _one(self, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()) -> Memory:  # fmt: skip
+    def _one(
+        self, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()
+    ) -> Memory:
         memory, change = self._written(agent, work)
         report = redacted or memory.redacted
         return replace(memory, commit=change.commit or self.head, redacted=report)
@@ -357,18 +426,37 @@ class Session(Syncing):
     def _change(self, agent: str | None, work: Callable[[Stage], None], subject: str) -> Change:
         return self._written(agent, work, subject)[1]
 
-    def _written(self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
+    def _written(
+        self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None
+    ) -> tuple[_T, Change]:
         name = self._by(agent)
         return self._writer.run(name, work, subject=subject)
 
     def _default_agent(self) -> str:
         return agent_name(self.metadata.user) if self.metadata.user else "user"
 
-    def _draft(self, kind: str, text: str, agent: str, tags: Iterable[str], links: Iterable[object], at: datetime | str | None, fields: Mapping[str, object]) -> Draft:  # fmt: skip
+    def _draft(
+        self,
+        kind: str,
+        text: str,
+        agent: str,
+        tags: Iterable[str],
+        links: Iterable[object],
+        at: datetime | str | None,
+        fields: Mapping[str, object],
+    ) -> Draft:
         moment = self._moment(at) if at is not None else None
         new = self._rules.cleaned(text, fields)
         named = self._named(tags, links)
-        made = draft(kind, cast("str", new.text), agent=self._by(agent), at=moment, tags=cast("Iterable[str]", named.tags), links=cast("Iterable[object]", named.links), fields=new.fields)  # fmt: skip
+        made = draft(
+            kind,
+            cast("str", new.text),
+            agent=self._by(agent),
+            at=moment,
+            tags=cast("Iterable[str]", named.tags),
+            links=cast("Iterable[object]", named.links),
+            fields=new.fields,
+        )
         return replace(made, redacted=new.redacted)
 
     def _named(self, tags: Iterable[str] | None, links: Iterable[object] | None) -> _Named:
@@ -391,7 +479,9 @@ class Session(Syncing):
             self._accesses.note([found.id], self._clock())
         return found
 
-    def memories(self, kind: str | None = None, *, at: str | datetime | None = None) -> tuple[Memory, ...]:  # fmt: skip
+    def memories(
+        self, kind: str | None = None, *, at: str | datetime | None = None
+    ) -> tuple[Memory, ...]:
         """Return the memories of a kind, or all, sorted by kind and number."""
         return self._read(at, lambda snapshot: tuple(snapshot.memories(kind)))
 
@@ -431,7 +521,11 @@ class Session(Syncing):
         with suppress(MemoryNotFoundError):
             return now.find(memory_id)
         # A deleted memory stands in no revision; whoever asks for it is told so later.
-        return MemoryId(memory_id) if now.tombstones.names_text(memory_id.encode()) else target.find(memory_id)  # fmt: skip
+        return (
+            MemoryId(memory_id)
+            if now.tombstones.names_text(memory_id.encode())
+            else target.find(memory_id)
+        )
 
     # History
 
@@ -447,7 +541,9 @@ class Session(Syncing):
         """Return the commits that changed one memory, newest first."""
         return self._read(None, lambda now: history.history(now, self._full(now, memory_id)))
 
-    def diff(self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD") -> tuple[MemoryDiff, ...]:  # fmt: skip
+    def diff(
+        self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD"
+    ) -> tuple[MemoryDiff, ...]:
         """Return how the memories differ between two revisions, field by field."""
         return self._read(None, lambda _: history.diff(self._at(old), self._at(new)))
 
@@ -518,13 +614,32 @@ class SessionTransaction(Transaction):
         self._session = session
         self._redacted: list[Report] = []
 
-    def add(self, kind: str, text: str, *, agent: str | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), at: datetime | str | None = None, skip_duplicates: bool = False, **fields: object) -> Memory:  # fmt: skip
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        at: datetime | str | None = None,
+        skip_duplicates: bool = False,
+        **fields: object,
+    ) -> Memory:
         """Stage a new memory and return it; its id is final."""
         new = self._session._draft(kind, text, agent or self.agent, tags, links, at, fields)  # noqa: SLF001 - the session's other half
         self._redacted.append(new.redacted)
         return self.add_draft(new, skip_duplicates=skip_duplicates)
 
-    def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, **fields: object) -> Memory:  # fmt: skip
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        tags: Iterable[str] | None = None,
+        links: Iterable[object] | None = None,
+        **fields: object,
+    ) -> Memory:
         """Stage a change of a memory."""
         new = self._cleaned(text, fields)
         named = self._session._named(tags, links)  # noqa: SLF001 - as above
@@ -540,7 +655,15 @@ class SessionTransaction(Transaction):
         who = self._session._resolver(by)  # noqa: SLF001 - as above
         return self.staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=who)
 
-    def supersede(self, memory_id: str, text: str, *, tags: Iterable[str] = (), links: Iterable[object] = (), **fields: object) -> Memory:  # fmt: skip
+    def supersede(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        **fields: object,
+    ) -> Memory:
         """Stage a memory that replaces another."""
         kind = self.get(memory_id).kind
         new = self._session._draft(kind, text, self.agent, tags, links, None, fields)  # noqa: SLF001 - as above

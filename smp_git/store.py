@@ -79,7 +79,9 @@ class Store(Sharing):
         return os.environ  # noqa: TID251 - the one door
 
     @classmethod
-    def init(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
+    def init(
+        cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now
+    ) -> Store:
         """Make a store at `path`, or open the one that is there.
 
         Without a path it is `.bmad/sessions` in the current folder.
@@ -102,7 +104,9 @@ class Store(Sharing):
         return cls(place, clock=clock)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now) -> Store:  # fmt: skip
+    def open(
+        cls, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], datetime] = _now
+    ) -> Store:
         """Open the store at `path`, or in the project at `path`.
 
         Without a path: `SMP_ROOT`, else the nearest one from the current folder up.
@@ -119,7 +123,16 @@ class Store(Sharing):
 
     # Sessions
 
-    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = (), overrides: Mapping[str, object] = _NOTHING) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+    def create_session(
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        agents: Iterable[str] = (),
+        context: Mapping[str, object] | None = None,
+        tags: Iterable[str] = (),
+        overrides: Mapping[str, object] = _NOTHING,
+    ) -> Session:
         """Make a session and return it; without an id it is named by its date.
 
         `overrides` are settings of this session alone, such as `{"redaction": "off"}`.
@@ -137,7 +150,7 @@ class Store(Sharing):
             self._created(place, GLOBAL, self.clock(), None, (), None, ()).close()
         return self._opened(place)
 
-    def session(self, id: str) -> Session:  # noqa: A002 - the contract's name
+    def session(self, id: str) -> Session:
         """Open a session by its id or the beginning of it, if that is unique."""
         if id == GLOBAL:
             return self.global_session()
@@ -150,9 +163,13 @@ class Store(Sharing):
             return text
         found = [name for name in names if name.startswith(str(text))] if text else []
         if len(found) > 1:
-            raise InvalidError(f"{shown(text)} begins several sessions", hint=f"one of {', '.join(found[:10])}")  # fmt: skip
+            raise InvalidError(
+                f"{shown(text)} begins several sessions", hint=f"one of {', '.join(found[:10])}"
+            )
         if not found:
-            raise SessionNotFoundError(f"no session {shown(text)} in {self.path}", hint="smp sessions lists them")  # fmt: skip
+            raise SessionNotFoundError(
+                f"no session {shown(text)} in {self.path}", hint="smp sessions lists them"
+            )
         return found[0]
 
     def sessions(self) -> tuple[str, ...]:
@@ -161,9 +178,22 @@ class Store(Sharing):
             folders = list((self.path / "active").iterdir())
         except FileNotFoundError:
             return ()
-        return tuple(sorted(folder.name for folder in folders if (folder / ".git").is_dir() and not folder.name.startswith(".")))  # fmt: skip
+        return tuple(
+            sorted(
+                folder.name
+                for folder in folders
+                if (folder / ".git").is_dir() and not folder.name.startswith(".")
+            )
+        )
 
-    def query(self, text: str | None = None, *, now: datetime | None = None, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip
+    def query(
+        self,
+        text: str | None = None,
+        *,
+        now: datetime | None = None,
+        spec: Mapping[str, object] | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Answer:
         """Return the memories of all sessions that answer, the best first.
 
         Each hit names its session; a session that rests counts for less. Sessions stay
@@ -234,7 +264,17 @@ class Store(Sharing):
             )
         return given
 
-    def _created(self, place: Path, name: str, now: datetime, user: str | None, agents: Iterable[str], context: Mapping[str, object] | None, tags: Iterable[str], overrides: Mapping[str, object] = _NOTHING) -> Session:  # fmt: skip
+    def _created(
+        self,
+        place: Path,
+        name: str,
+        now: datetime,
+        user: str | None,
+        agents: Iterable[str],
+        context: Mapping[str, object] | None,
+        tags: Iterable[str],
+        overrides: Mapping[str, object] = _NOTHING,
+    ) -> Session:
         identity = Identity(new_tag(), creator=True)
         metadata: dict[str, Value] = {
             "id": name,
@@ -262,11 +302,26 @@ class Store(Sharing):
         if overrides:
             metadata["overrides"] = check_value(rules.settings(overrides), "overrides")
         with reporting(f"session {name}"):
-            _build(place, metadata, identity, agent_name(user or "user"), now, durable=self.settings.durable)  # fmt: skip
+            _build(
+                place,
+                metadata,
+                identity,
+                agent_name(user or "user"),
+                now,
+                durable=self.settings.durable,
+            )
         return self._opened(place)
 
 
-def _build(place: Path, metadata: Mapping[str, Value], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
+def _build(
+    place: Path,
+    metadata: Mapping[str, Value],
+    identity: Identity,
+    author: str,
+    now: datetime,
+    *,
+    durable: bool,
+) -> None:
     """Make a session aside and move it into its place, whole."""
     _sweep(place.parent)
     aside = place.parent / f".new-{secrets.token_hex(8)}"
@@ -303,7 +358,15 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(aside, ignore_errors=True)
 
 
-def _first_commit(folder: Path, files: Mapping[str, bytes], identity: Identity, author: str, now: datetime, *, durable: bool) -> None:  # fmt: skip
+def _first_commit(
+    folder: Path,
+    files: Mapping[str, bytes],
+    identity: Identity,
+    author: str,
+    now: datetime,
+    *,
+    durable: bool,
+) -> None:
     repository = Repository(folder, durable=durable)
     blobs = {path: Object(BLOB, data) for path, data in files.items()}
     edits = {path: blob.id for path, blob in blobs.items()}

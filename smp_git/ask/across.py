@@ -32,12 +32,21 @@ _RESTING: Final = timedelta(days=7)
 _RESTING_FACTOR: Final = 0.8
 
 
-def across(sessions: Iterable[Session], text: str | None, now: datetime, spec: Mapping[str, object] | None, parts: QueryParts) -> Answer:  # fmt: skip
+def across(
+    sessions: Iterable[Session],
+    text: str | None,
+    now: datetime,
+    spec: Mapping[str, object] | None,
+    parts: QueryParts,
+) -> Answer:
     """Return what all sessions answer, the best first; ties in the order of the sessions."""
     given = {**named_parts(spec or {}), **named_parts(parts)}
     query = from_specification(given if text is None else {**given, "text": text}, now)
     if query.sort:
-        raise InvalidQueryError("a query over all sessions is sorted by relevance", hint="leave sort out, or ask one session")  # fmt: skip
+        raise InvalidQueryError(
+            "a query over all sessions is sorted by relevance",
+            hint="leave sort out, or ask one session",
+        )
     listed = list(sessions)
     try:
         return _answer(listed, query, now)
@@ -74,8 +83,12 @@ def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
             hits=tuple(_of(hit, voice) for voice, hit in found),
             total=sum(map(int.bit_count, members)),
             aggregations=_counted(voices, members, query),
-            problems=tuple(f"{voice.session}: {problem}" for voice in voices for problem in voice.side.problems(query)),
-        )  # fmt: skip
+            problems=tuple(
+                f"{voice.session}: {problem}"
+                for voice in voices
+                for problem in voice.side.problems(query)
+            ),
+        )
 
 
 def _listed(voices: Iterable[_Voice], query: Query) -> list[tuple[_Voice, Ranked]]:
@@ -91,7 +104,9 @@ def _place(standing: tuple[_Voice, Ranked]) -> tuple[bool, float]:
     return voice.side.engine.is_behind(item.row), -item.score * voice.factor
 
 
-def _best(voices: Sequence[_Voice], answers: Sequence[list[tuple[Row, Found]]], query: Query) -> list[tuple[_Voice, Ranked]]:  # fmt: skip
+def _best(
+    voices: Sequence[_Voice], answers: Sequence[list[tuple[Row, Found]]], query: Query
+) -> list[tuple[_Voice, Ranked]]:
     """Return the page of a query by text."""
     candidates = [
         Candidate(voice.side.engine, voice.factor, number, row, found)
@@ -111,12 +126,18 @@ def _voice(stack: ExitStack, session: Session, query: Query, now: datetime) -> _
     return _Voice(session.id, side, members, _RESTING_FACTOR if resting else 1.0)
 
 
-def _by_text(voices: Sequence[_Voice], query: Query, now: datetime) -> list[list[tuple[Row, Found]]]:  # fmt: skip
+def _by_text(
+    voices: Sequence[_Voice], query: Query, now: datetime
+) -> list[list[tuple[Row, Found]]]:
     """Return what is found in each session; a score is relative to the best of all."""
     wanted = [
-        Wanted(voice.side.desk.finder, voice.side.snapshot, voice.side.engine.allowed(query, voice.members))
+        Wanted(
+            voice.side.desk.finder,
+            voice.side.snapshot,
+            voice.side.engine.allowed(query, voice.members),
+        )
         for voice in voices
-    ]  # fmt: skip
+    ]
     found = Finder.find(wanted, query.text or "", most_by_text(query), now, explain=query.explain)
     return [
         voice.side.engine.answers(query, voice.members, each)
@@ -124,7 +145,9 @@ def _by_text(voices: Sequence[_Voice], query: Query, now: datetime) -> list[list
     ]
 
 
-def _related(voices: Iterable[_Voice], found: Sequence[tuple[_Voice, Hit]], query: Query) -> list[tuple[_Voice, Hit]]:  # fmt: skip
+def _related(
+    voices: Iterable[_Voice], found: Sequence[tuple[_Voice, Hit]], query: Query
+) -> list[tuple[_Voice, Hit]]:
     """Return what the hits of each session are linked with there."""
     out: list[tuple[_Voice, Hit]] = []
     for voice in voices:

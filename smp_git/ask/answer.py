@@ -75,7 +75,12 @@ class Hit:
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
         out = self.memory.as_json()
-        out |= {"score": round(self.score, 6), "priority": round(self.priority, 6), "snippet": self.snippet, "why": list(self.why)}  # fmt: skip
+        out |= {
+            "score": round(self.score, 6),
+            "priority": round(self.priority, 6),
+            "snippet": self.snippet,
+            "why": list(self.why),
+        }
         if self.session:
             out["session"] = self.session
         return out
@@ -135,7 +140,9 @@ class Ranked(NamedTuple):
 class Engine:
     """Answers queries on one snapshot of a session."""
 
-    def __init__(self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut) -> None:  # fmt: skip
+    def __init__(
+        self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut
+    ) -> None:
         self._catalogue = catalogue
         self._snapshot = snapshot
         self._scale = scale
@@ -207,8 +214,18 @@ class Engine:
 
     def _where(self, condition: Condition, members: int) -> int:
         name, wanted = condition.field, condition.value
-        values = [wanted] if condition.operator == "equals" else wanted if condition.operator == "in" else None  # fmt: skip
-        if values is not None and (name in INDEXED or name == "kind") and all(isinstance(v, str) and len(v) <= _INDEXED_LENGTH for v in values):  # fmt: skip
+        values = (
+            [wanted]
+            if condition.operator == "equals"
+            else wanted
+            if condition.operator == "in"
+            else None
+        )
+        if (
+            values is not None
+            and (name in INDEXED or name == "kind")
+            and all(isinstance(v, str) and len(v) <= _INDEXED_LENGTH for v in values)
+        ):
             members &= _union(self._catalogue.sets.get((name, value)) for value in values)
             if name not in _MERGED:
                 return members
@@ -271,7 +288,9 @@ class Engine:
     def _ranked(self, row: Row, decayed: Decayed, query: Query) -> Ranked:
         return Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
 
-    def _sorted(self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES) -> list[Row]:  # fmt: skip
+    def _sorted(
+        self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES
+    ) -> list[Row]:
         rows.sort(key=place_of)
         for order in reversed(orders):
             known = {row.slot: self._sort_value(row, order.field, scores) for row in rows}
@@ -297,15 +316,25 @@ class Engine:
             return None
         return Allowed((catalogue.version, members), lambda: catalogue.ids(members))
 
-    def answers(self, query: Query, members: int, found: Iterable[Found]) -> list[tuple[Row, Found]]:  # fmt: skip
+    def answers(
+        self, query: Query, members: int, found: Iterable[Found]
+    ) -> list[tuple[Row, Found]]:
         """Return the members that were found by text, in no order that matters."""
         inside = membership(members)
         by_id = self._catalogue.by_id
-        known = {slot: each for each in found if (slot := by_id.get(each.id)) is not None and inside(slot)}  # type: ignore[call-overload]  # fmt: skip
+        known = {
+            slot: each
+            for each in found
+            if (slot := by_id.get(MemoryId(each.id))) is not None and inside(slot)
+        }
         answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
-            answers = [(row, found) for row, found in answers if self.scored(row, found, query).score >= least]  # fmt: skip
+            answers = [
+                (row, found)
+                for row, found in answers
+                if self.scored(row, found, query).score >= least
+            ]
         return answers
 
     def is_behind(self, row: Row) -> bool:
@@ -324,7 +353,10 @@ class Engine:
             return [item for _, item in found][query.offset : end]
         ranked = [self.scored(row, found, query) for row, found in answers]
         scores = {item.row.slot: item.score for item in ranked}
-        place = {row.slot: n for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))}  # fmt: skip
+        place = {
+            row.slot: n
+            for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))
+        }
         ranked.sort(key=lambda item: place[item.row.slot])
         return ranked[query.offset : end]
 
@@ -344,7 +376,11 @@ class Engine:
     ) -> tuple[str, ...]:
         out = [*parts]
         if self._catalogue.is_superseded(row):
-            by = sorted(source for source, relation in self._catalogue.incoming.get(row.entry.id, ()) if relation == "supersedes")  # fmt: skip
+            by = sorted(
+                source
+                for source, relation in self._catalogue.incoming.get(row.entry.id, ())
+                if relation == "supersedes"
+            )
             out.append(f"superseded by {', '.join(by)}" if by else "superseded")
         if query.explain:
             out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
@@ -372,8 +408,15 @@ class Engine:
         for hit in hits:
             row = self._catalogue.row(self._catalogue.by_id[hit.id])
             outward = [(target, f"{hit.id} {relation} it") for relation, target in row.entry.links]
-            inward = [(source, f"{relation} {hit.id}") for source, relation in sorted(self._catalogue.incoming.get(hit.id, ()))]  # fmt: skip
-            fresh = [(name, why) for name, why in outward + inward if name not in known and name in self._catalogue.by_id]  # fmt: skip
+            inward = [
+                (source, f"{relation} {hit.id}")
+                for source, relation in sorted(self._catalogue.incoming.get(hit.id, ()))
+            ]
+            fresh = [
+                (name, why)
+                for name, why in outward + inward
+                if name not in known and name in self._catalogue.by_id
+            ]
             for name, why in fresh[:_RELATED]:
                 known.add(MemoryId(name))
                 other = self._catalogue.row(self._catalogue.by_id[MemoryId(name)])
@@ -413,7 +456,9 @@ class Candidate(NamedTuple):
     found: Found
 
 
-def best_found(candidates: Iterable[Candidate], query: Query, count: int | None) -> list[tuple[Candidate, Ranked]]:  # fmt: skip
+def best_found(
+    candidates: Iterable[Candidate], query: Query, count: int | None
+) -> list[tuple[Candidate, Ranked]]:
     """Return the best `count` by relevance, or all; who cannot come that far is not scored.
 
     What was replaced comes last. Equal ones stand in the order of sessions, the newest first.
@@ -426,9 +471,17 @@ def best_found(candidates: Iterable[Candidate], query: Query, count: int | None)
     return out + _best_alike(replaced, query, None if count is None else count - len(out))
 
 
-def _best_alike(candidates: list[Candidate], query: Query, count: int | None) -> list[tuple[Candidate, Ranked]]:  # fmt: skip
+def _best_alike(
+    candidates: list[Candidate], query: Query, count: int | None
+) -> list[tuple[Candidate, Ranked]]:
     wanted = len(candidates) if count is None else max(0, count)
-    hopeful = sorted(((each.factor * each.engine.most(each.row, each.found), n) for n, each in enumerate(candidates)), reverse=True)  # fmt: skip
+    hopeful = sorted(
+        (
+            (each.factor * each.engine.most(each.row, each.found), n)
+            for n, each in enumerate(candidates)
+        ),
+        reverse=True,
+    )
     ranked: list[tuple[Candidate, Ranked]] = []
     scores: list[float] = []
     for most, number in hopeful:
@@ -438,7 +491,9 @@ def _best_alike(candidates: list[Candidate], query: Query, count: int | None) ->
         item = each.engine.scored(each.row, each.found, query)
         ranked.append((each, item))
         (heappush if len(scores) < wanted else heappushpop)(scores, item.score * each.factor)
-    ranked.sort(key=lambda pair: (-pair[1].score * pair[0].factor, pair[0].session, place_of(pair[0].row)))  # fmt: skip
+    ranked.sort(
+        key=lambda pair: (-pair[1].score * pair[0].factor, pair[0].session, place_of(pair[0].row))
+    )
     return ranked[:wanted]
 
 
@@ -515,4 +570,11 @@ _GETTERS: Final[Mapping[str, Callable[[Row], object]]] = {
 }
 # For a preference the index joins its key and its topic.
 _MERGED: Final = frozenset({"key"})
-_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {"category", "key", "impact", "speaker", "topic", "conversation_id"}  # fmt: skip
+_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {
+    "category",
+    "key",
+    "impact",
+    "speaker",
+    "topic",
+    "conversation_id",
+}

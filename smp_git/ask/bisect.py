@@ -49,12 +49,20 @@ class View:
         """Return the memories of a kind, or all, sorted by kind and number."""
         return tuple(self._snapshot.memories(kind))
 
-    def query(self, text: str | None = None, *, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip
+    def query(
+        self,
+        text: str | None = None,
+        *,
+        spec: Mapping[str, object] | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Answer:
         """Return the memories that answer, as `Session.query` does."""
         asked = self._desk.asked(text, spec, parts, self._now)
         return self._desk.answer(self._snapshot, asked, self._now)
 
-    def aggregate(self, *measures: str, text: str | None = None, **parts: Unpack[QueryParts]) -> Mapping[str, object]:  # fmt: skip
+    def aggregate(
+        self, *measures: str, text: str | None = None, **parts: Unpack[QueryParts]
+    ) -> Mapping[str, object]:
         """Return counts and measures such as `"count:kind"` of what matches."""
         asked: QueryParts = {**parts, "aggregations": measures or ("count:kind",), "limit": 0}
         return self.query(text, **asked).aggregations
@@ -90,7 +98,9 @@ class Culprit:
         }
 
 
-def culprit(good: Snapshot | None, bad: Snapshot, look: Callable[[CommitId], View], condition: Condition) -> Culprit:  # fmt: skip
+def culprit(
+    good: Snapshot | None, bad: Snapshot, look: Callable[[CommitId], View], condition: Condition
+) -> Culprit:
     """Return the first write up to `bad` after which the condition fails.
 
     Looked at are the commits on the first-parent way to `bad`, so that a merge counts
@@ -128,7 +138,11 @@ def _way(bad: Snapshot, good: Snapshot | None) -> Sequence[CommitId]:
         if not parents:
             break
         # The parents of a merge are in no order of their own.
-        leading = [each for each in parents if good and is_ancestor(repository, good.id, each)] if len(parents) > 1 else []  # fmt: skip
+        leading = (
+            [each for each in parents if good and is_ancestor(repository, good.id, each)]
+            if len(parents) > 1
+            else []
+        )
         way.append(leading[0] if leading else parents[0])
     if good is not None and way[-1] != good.id:
         raise InvalidRevisionError(

@@ -124,13 +124,33 @@ class Catalogue:
 
     def state(self) -> Any:  # noqa: ANN401 - plain values for a shelf
         """Return all of it as plain values; `restored` makes a catalogue of them."""
-        return (self._pages, self._free, self._lines, self.sets.state(), self.by_id, self.incoming, self.groups, self.replaced, self._problems)  # fmt: skip
+        return (
+            self._pages,
+            self._free,
+            self._lines,
+            self.sets.state(),
+            self.by_id,
+            self.incoming,
+            self.groups,
+            self.replaced,
+            self._problems,
+        )
 
     @classmethod
     def restored(cls, state: Any) -> Self:  # noqa: ANN401 - plain values from a shelf
         """Return the catalogue whose `state` this was."""
         made = cls()
-        made._pages, made._free, made._lines, bits, made.by_id, made.incoming, made.groups, made.replaced, made._problems = state  # fmt: skip
+        (
+            made._pages,
+            made._free,
+            made._lines,
+            bits,
+            made.by_id,
+            made.incoming,
+            made.groups,
+            made.replaced,
+            made._problems,
+        ) = state
         made.sets = Sets(bits)
         return made
 
@@ -216,7 +236,9 @@ class Catalogue:
         """Return the rows in some slots that are taken, read all at once."""
         listed = list(slots)
         fresh = [slot for slot in listed if slot not in self._rows]
-        for slot, entry in zip(fresh, read_lines(self._lines[slot] or "" for slot in fresh), strict=True):  # fmt: skip
+        for slot, entry in zip(
+            fresh, read_lines(self._lines[slot] or "" for slot in fresh), strict=True
+        ):
             assert entry is not None  # noqa: S101 - only lines that were read are kept
             self._rows[slot] = _row(slot, entry)
         return [self._rows[slot] for slot in listed]
@@ -237,7 +259,12 @@ class Catalogue:
         # Of the two sets that make up the kind, the smaller one is put together.
         if found <= others:
             return bits_of(slot for places, first, last in parts for *_, slot in places[first:last])
-        outside = (slot for places, first, last in parts for part in (places[:first], places[last:]) for *_, slot in part)  # fmt: skip
+        outside = (
+            slot
+            for places, first, last in parts
+            for part in (places[:first], places[last:])
+            for *_, slot in part
+        )
         return self.sets.get(("kind", kind)) & ~bits_of(outside)
 
     def slots(self, names: Iterable[MemoryId]) -> int:
@@ -246,7 +273,9 @@ class Catalogue:
 
     def pinned(self) -> int:
         """Return the set of what is pinned."""
-        return bits_of(slot for group, places in self.groups.items() if group[2] for *_, slot in places)  # fmt: skip
+        return bits_of(
+            slot for group, places in self.groups.items() if group[2] for *_, slot in places
+        )
 
     def ids(self, members: int) -> set[str]:
         """Return the ids of a set."""
@@ -289,7 +318,11 @@ class Catalogue:
 
     def replaced_slots(self) -> list[int]:
         """Return the slots of memories that others replace."""
-        return [self.by_id[MemoryId(name)] for name, count in self.replaced.items() if count and name in self.by_id]  # fmt: skip
+        return [
+            self.by_id[MemoryId(name)]
+            for name, count in self.replaced.items()
+            if count and name in self.by_id
+        ]
 
 
 def _row(slot: int, entry: Entry) -> Row:
@@ -299,7 +332,15 @@ def _row(slot: int, entry: Entry) -> Row:
 def group_of(row: Row) -> Group:
     """Return what, besides its times and uses, decides a memory's priority."""
     entry = row.entry
-    return (row.kind, entry.importance, bool(entry.pinned), entry.severity, entry.impact, entry.basis, entry.status)  # fmt: skip
+    return (
+        row.kind,
+        entry.importance,
+        bool(entry.pinned),
+        entry.severity,
+        entry.impact,
+        entry.basis,
+        entry.status,
+    )
 
 
 def place_of(row: Row) -> Place:

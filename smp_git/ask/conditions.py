@@ -62,7 +62,9 @@ def condition(field: object, operator: object, value: object, now: datetime) -> 
     name = field_name(field)
     verb = _OPERATOR_ALIASES.get(operator, operator) if isinstance(operator, str) else ""
     if verb not in OPERATORS:
-        raise InvalidQueryError(f"no operator {told(operator)} on {name}", hint=f"operators are {', '.join(OPERATORS)}")  # fmt: skip
+        raise InvalidQueryError(
+            f"no operator {told(operator)} on {name}", hint=f"operators are {', '.join(OPERATORS)}"
+        )
     given = _storable(name, value)
     if name == "type" and _names_a_kind(given):
         name = "kind"
@@ -88,7 +90,9 @@ def _storable(name: str, value: object) -> Any:  # noqa: ANN401 - whatever the f
 def field_name(field: object) -> str:
     """Return the name under which a field is known; raise InvalidQueryError."""
     if not isinstance(field, str) or not _FIELD.fullmatch(field):
-        raise InvalidQueryError(f"{told(field)} is no field", hint="such as severity, status or resolution.status")  # fmt: skip
+        raise InvalidQueryError(
+            f"{told(field)} is no field", hint="such as severity, status or resolution.status"
+        )
     return ALIASES.get(field, field)
 
 
@@ -110,7 +114,9 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
     if verb == "between":
         return _range(name, value, now)
     if value is None:
-        raise InvalidQueryError(f"{verb} on {name} asks for a value", hint="use exists to ask for absence")  # fmt: skip
+        raise InvalidQueryError(
+            f"{verb} on {name} asks for a value", hint="use exists to ask for absence"
+        )
     if isinstance(value, (list, dict)) and verb in ("greater_than", "less_than", "contains"):
         raise InvalidQueryError(f"{verb} on {name} asks for one value, not {told(value)}")
     return comparable(name, value, now)
@@ -130,13 +136,17 @@ def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
     if not _ordered(low, high):
         raise InvalidQueryError(f"between on {name} cannot compare {told(value)}")
     if low > high:
-        raise InvalidQueryError(f"between on {name} has its ends reversed: {told(value)}", hint="the lower one first")  # fmt: skip
+        raise InvalidQueryError(
+            f"between on {name} has its ends reversed: {told(value)}", hint="the lower one first"
+        )
     return low, high
 
 
 def _pattern(name: str, value: object) -> Bounded:
     if not isinstance(value, str) or len(value) > _LONGEST_PATTERN:
-        raise InvalidQueryError(f"matches on {name} asks for a pattern of up to {_LONGEST_PATTERN} characters")  # fmt: skip
+        raise InvalidQueryError(
+            f"matches on {name} asks for a pattern of up to {_LONGEST_PATTERN} characters"
+        )
     try:
         return Bounded(value, _MATCH_SECONDS, re.IGNORECASE)
     except ValueError as error:

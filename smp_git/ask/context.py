@@ -119,7 +119,14 @@ class _Candidate(NamedTuple):
     protected: bool = False
 
 
-def compose(material: Material, *, agent: str | None, topic: str | None, budget_tokens: int, count: Callable[[str], int] | None = None) -> Context:  # fmt: skip
+def compose(
+    material: Material,
+    *,
+    agent: str | None,
+    topic: str | None,
+    budget_tokens: int,
+    count: Callable[[str], int] | None = None,
+) -> Context:
     """Return the context that fits the budget; the same material gives the same context.
 
     Room is given in order of importance: what is pinned and the newest turns first, so
@@ -137,9 +144,13 @@ def compose(material: Material, *, agent: str | None, topic: str | None, budget_
             pieces.append(Piece(name, section, candidate.full, shortened=False, session=session))
         elif room.takes(candidate.short, section):
             pieces.append(Piece(name, section, candidate.short, shortened=True, session=session))
-            left.append(LeftOut(name, section, f"only its title: {size} tokens do not fit", session))  # fmt: skip
+            left.append(
+                LeftOut(name, section, f"only its title: {size} tokens do not fit", session)
+            )
         else:
-            left.append(LeftOut(name, section, f"no room: {size} tokens, {room.rest} left", session))  # fmt: skip
+            left.append(
+                LeftOut(name, section, f"no room: {size} tokens, {room.rest} left", session)
+            )
             if candidate.protected:
                 room.close()
     left += material.beyond
@@ -186,12 +197,19 @@ class _Room:
 def _by_importance(material: Material) -> list[_Candidate]:
     turns = list(material.turns)
     out = [_candidate(memory, "pinned", material, protected=True) for memory in material.pinned]
-    out += [_candidate(memory, "conversation", material, protected=True) for memory in turns[:_NEWEST]]  # fmt: skip
+    out += [
+        _candidate(memory, "conversation", material, protected=True) for memory in turns[:_NEWEST]
+    ]
     if material.state is not None:
         out.append(_candidate(material.state, "state", material))
     out += [_candidate(memory, "preferences", material) for memory in material.preferences]
-    out += [_candidate(memory, "preferences", material, session=_SHARED) for memory in material.shared]  # fmt: skip
-    findings = sorted(material.findings, key=lambda memory: _ORDER.get(str(memory.fields.get("severity")), len(_ORDER)))  # fmt: skip
+    out += [
+        _candidate(memory, "preferences", material, session=_SHARED) for memory in material.shared
+    ]
+    findings = sorted(
+        material.findings,
+        key=lambda memory: _ORDER.get(str(memory.fields.get("severity")), len(_ORDER)),
+    )
     out += [_candidate(memory, "findings", material) for memory in findings]
     out += [_candidate(memory, "decisions", material) for memory in material.decisions]
     out += [_candidate(memory, "conversation", material) for memory in turns[_NEWEST:]]
@@ -200,7 +218,9 @@ def _by_importance(material: Material) -> list[_Candidate]:
     return [item for item in out if once[item.session, item.memory.id] is item]
 
 
-def _candidate(memory: Memory, section: str, material: Material, *, session: str = "", protected: bool = False) -> _Candidate:  # fmt: skip
+def _candidate(
+    memory: Memory, section: str, material: Material, *, session: str = "", protected: bool = False
+) -> _Candidate:
     mark = f" ({session})" if session else ""
     full, short = _full(memory, material, mark), f"- **{memory.id}**{mark} {memory.title}"
     return _Candidate(memory, section, full, short, session, protected)
@@ -212,7 +232,18 @@ def _full(memory: Memory, material: Material, mark: str) -> str:
     if memory.kind == "state":
         return dialect.write(dict(memory.fields)).rstrip()
     lines = [f"- **{memory.id}**{mark} {_indented(memory.content.strip() or memory.title)}"]
-    details = [f"{name}: {value}" for name in ("severity", "rationale", "impact", "recommendation", "applies_to", "confidence") if (value := _plain(memory.fields.get(name)))]  # fmt: skip
+    details = [
+        f"{name}: {value}"
+        for name in (
+            "severity",
+            "rationale",
+            "impact",
+            "recommendation",
+            "applies_to",
+            "confidence",
+        )
+        if (value := _plain(memory.fields.get(name)))
+    ]
     details += [f"{link.relation} {link.target}" for link in memory.links]
     if memory.id in material.superseded_by:
         details.append(f"superseded by {material.superseded_by[memory.id]}")
@@ -231,8 +262,16 @@ def _plain(value: Value) -> str:
 
 def _in_reading_order(pieces: Iterable[Piece], material: Material) -> tuple[Piece, ...]:
     """Return the pieces section by section, the conversation from old to new."""
-    age = {memory.id: place for place, memory in enumerate(material.turns)}
-    return tuple(sorted(pieces, key=lambda piece: (_SECTIONS.index(piece.section), -age.get(piece.id, 0) if piece.section == "conversation" else 0)))  # type: ignore[call-overload]  # fmt: skip
+    age: dict[str, int] = {memory.id: place for place, memory in enumerate(material.turns)}
+    return tuple(
+        sorted(
+            pieces,
+            key=lambda piece: (
+                _SECTIONS.index(piece.section),
+                -age.get(piece.id, 0) if piece.section == "conversation" else 0,
+            ),
+        )
+    )
 
 
 def _markdown(pieces: Sequence[Piece]) -> str:
@@ -252,13 +291,29 @@ _FINDINGS: Final = 50
 _CONSIDERED: Final = 200
 
 
-def brief(desk: Desk, snapshot: Snapshot, *, agent: str | None, topic: str | None, turns: int, budget_tokens: int, now: datetime, project: str, shared: Path | None) -> Context:  # fmt: skip
+def brief(
+    desk: Desk,
+    snapshot: Snapshot,
+    *,
+    agent: str | None,
+    topic: str | None,
+    turns: int,
+    budget_tokens: int,
+    now: datetime,
+    project: str,
+    shared: Path | None,
+) -> Context:
     """Return the context of an agent; `shared` is the session of what holds across sessions."""
     asking = _Asking(desk, snapshot, now)
     preferences = [*asking.memories(kinds=["preference"], include_superseded=False, limit=None)]
     known = {_key(memory) for memory in preferences if memory.fields.get("key")}
     apart = [memory for memory in _shared(shared) if _key(memory) not in known]
-    findings = asking.found(kinds=["finding"], where=[("status", "equals", "open")], sort=["-severity", "-priority"], limit=_CONSIDERED)  # fmt: skip
+    findings = asking.found(
+        kinds=["finding"],
+        where=[("status", "equals", "open")],
+        sort=["-severity", "-priority"],
+        limit=_CONSIDERED,
+    )
     decisions = asking.found(topic, kinds=["decision"], limit=_CONSIDERED)
     if topic and not decisions:
         decisions = asking.found(kinds=["decision"], limit=_CONSIDERED)
@@ -330,7 +385,14 @@ def _shared(place: Path | None) -> list[Memory]:
 
 
 def _replacement(hit: Hit) -> str:
-    return next((line.removeprefix("superseded by ") for line in hit.why if line.startswith("superseded by ")), "")  # fmt: skip
+    return next(
+        (
+            line.removeprefix("superseded by ")
+            for line in hit.why
+            if line.startswith("superseded by ")
+        ),
+        "",
+    )
 
 
 def _referenced(snapshot: Snapshot, turns: Sequence[Memory]) -> list[Memory]:

@@ -47,7 +47,9 @@ class Side(NamedTuple):
 class Desk:
     """Keeps what answers need between questions: the catalogue, the text, the accesses."""
 
-    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses) -> None:  # fmt: skip
+    def __init__(
+        self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses
+    ) -> None:
         self._reader = reader
         self._semantic = settings.semantic
         self._scales = scales(settings.decay, settings.relevance, settings.file)
@@ -85,7 +87,9 @@ class Desk:
                 disk_cache.save(self._shelf, self._now, self._reader.local.scratch(SHELF))
                 self._now.read = 0
 
-    def answer(self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None) -> Answer:  # fmt: skip
+    def answer(
+        self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None
+    ) -> Answer:
         """Return the answer to a query on a snapshot."""
         with self.asking(snapshot, now) as side:
             answer = side.engine.answer(query, only)
@@ -98,7 +102,13 @@ class Desk:
             catalogue = self._catalogue(snapshot)
 
             def find(query: Query, allowed: Allowed | None) -> list[Found]:
-                (found,) = Finder.find([Wanted(self.finder, snapshot, allowed)], query.text or "", most_by_text(query), now, explain=query.explain)  # fmt: skip
+                (found,) = Finder.find(
+                    [Wanted(self.finder, snapshot, allowed)],
+                    query.text or "",
+                    most_by_text(query),
+                    now,
+                    explain=query.explain,
+                )
                 return found
 
             def cut(content: str, text: str) -> str:
@@ -107,7 +117,9 @@ class Desk:
             engine = Engine(catalogue, snapshot, self._scale(now), find, cut)
             yield Side(self, snapshot, catalogue, engine)
 
-    def similar(self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime) -> Answer:  # fmt: skip
+    def similar(
+        self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime
+    ) -> Answer:
         """Return the memories most like a text, however old."""
         with self._asking:
             found = self.finder.similar(snapshot, text, limit, exclude)
@@ -117,7 +129,9 @@ class Desk:
             hits = [self._like(snapshot, catalogue, ranking, item, text) for item in found]
         return Answer(hits=tuple(hits), total=len(hits))
 
-    def _like(self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str) -> Hit:  # fmt: skip
+    def _like(
+        self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str
+    ) -> Hit:
         row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
         finder, name = self.finder, row.entry.id
         return Hit(
@@ -135,14 +149,18 @@ class Desk:
         """Return the text of a memory, as it is compared with others."""
         return searched_text(snapshot.get(memory_id))
 
-    def related(self, snapshot: Snapshot, memory_id: MemoryId, depth: int) -> tuple[overviews.Related, ...]:  # fmt: skip
+    def related(
+        self, snapshot: Snapshot, memory_id: MemoryId, depth: int
+    ) -> tuple[overviews.Related, ...]:
         """Return what links lead to from a memory."""
         if not 1 <= depth <= _DEEPEST:
             raise InvalidQueryError(f"depth is a whole number from 1 to {_DEEPEST}, not {depth!r}")
         with self._asking:
             return overviews.related(self.whole(snapshot), memory_id, depth)
 
-    def asked(self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime) -> Query:  # fmt: skip
+    def asked(
+        self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime
+    ) -> Query:
         """Return the checked query that keywords or a specification ask for."""
         given = {} if spec is None else named_parts(spec)
         given |= named_parts(parts)
@@ -184,13 +202,17 @@ class Desk:
             everything |= catalogue.sets.get(("kind", kind))
         return [row for row, _ in Ranking(catalogue, self._scale(now)).by_priority(everything)]
 
-    def explained(self, snapshot: Snapshot, memory_id: MemoryId, now: datetime) -> tuple[float, tuple[str, ...]]:  # fmt: skip
+    def explained(
+        self, snapshot: Snapshot, memory_id: MemoryId, now: datetime
+    ) -> tuple[float, tuple[str, ...]]:
         """Return a memory's priority and the arithmetic of it."""
         with self._asking:
             catalogue = self.whole(snapshot)
             row = catalogue.row(catalogue.by_id[memory_id])
             decayed = Ranking(catalogue, self._scale(now)).decayed(row)
-        return decayed.value, tuple(f"{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps)  # fmt: skip
+        return decayed.value, tuple(
+            f"{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps
+        )
 
     def watch(
         self, query: Query, *, after: CommitId | None, stop: Callable[[], bool]
@@ -205,7 +227,10 @@ class Desk:
             written = _written(snapshot, seen)
             seen = snapshot.id
             if written:
-                yield from sorted(self.answer(snapshot, query, self._clock(), written), key=lambda hit: (hit.memory.created_at, hit.id))  # fmt: skip
+                yield from sorted(
+                    self.answer(snapshot, query, self._clock(), written),
+                    key=lambda hit: (hit.memory.created_at, hit.id),
+                )
 
     def _scale(self, now: datetime) -> Scale:
         preset, weights, product = self._scales

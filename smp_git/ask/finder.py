@@ -45,7 +45,9 @@ class Finder:
         return self._cache.problems
 
     @staticmethod
-    def find(wanted: Sequence[Wanted], text: str, limit: int, now: datetime, *, explain: bool) -> list[list[Found]]:  # fmt: skip
+    def find(
+        wanted: Sequence[Wanted], text: str, limit: int, now: datetime, *, explain: bool
+    ) -> list[list[Found]]:
         """Return the memories whose words answer best in all sessions, session by session.
 
         Scores are relative to the best answer of all that are there.
@@ -56,13 +58,17 @@ class Finder:
                 stack.enter_context(finder._asking)  # noqa: SLF001 - of its own kind
             allowed = [each.finder._places(each) for each in wanted]  # noqa: SLF001 - as above
             caches = [finder._cache for finder in finders]  # noqa: SLF001 - as above
-            hits = SearchCache.search_all(caches, text, limit=limit, allowed=allowed, now=now, explain=explain)  # fmt: skip
+            hits = SearchCache.search_all(
+                caches, text, limit=limit, allowed=allowed, now=now, explain=explain
+            )
         out: list[list[Found]] = [[] for _ in wanted]
         for number, hit in hits:
             out[number].append(Found(*hit))
         return out
 
-    def similar(self, snapshot: Snapshot, text: str, limit: int, exclude: str | None) -> Sequence[Found]:  # fmt: skip
+    def similar(
+        self, snapshot: Snapshot, text: str, limit: int, exclude: str | None
+    ) -> Sequence[Found]:
         """Return the memories most like a text."""
         with self._asking:
             self._follow(snapshot)

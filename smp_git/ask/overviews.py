@@ -194,7 +194,11 @@ def related(catalogue: Catalogue, start: MemoryId, depth: int) -> tuple[Related,
                     seen.add(other)
                     following.append(other)
                     row = catalogue.row(catalogue.by_id[other])
-                    out.append(Related(other, row.kind, row.entry.title, distance, relation, direction, name))  # fmt: skip
+                    out.append(
+                        Related(
+                            other, row.kind, row.entry.title, distance, relation, direction, name
+                        )
+                    )
         edge = following
     return tuple(out)
 
@@ -213,7 +217,13 @@ def summary(catalogue: Catalogue, ordered: Sequence[Row]) -> Summary:
     times = sorted(row.entry.at for row in ordered)
 
     def best(kind: str, *statuses: str) -> tuple[str, ...]:
-        fitting = [row.entry for row in ordered if row.kind == kind and not catalogue.is_superseded(row) and (not statuses or row.entry.status in statuses)]  # fmt: skip
+        fitting = [
+            row.entry
+            for row in ordered
+            if row.kind == kind
+            and not catalogue.is_superseded(row)
+            and (not statuses or row.entry.status in statuses)
+        ]
         return tuple(_line(entry) for entry in fitting[:_SUMMARY_LINES])
 
     return Summary(

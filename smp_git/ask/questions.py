@@ -38,7 +38,15 @@ _T = TypeVar("_T")
 class Questions:
     """The asking half of a session. Reading takes no lock and is never torn."""
 
-    def __init__(self, reader: Reader, settings: Settings, clock: Callable[[], datetime], *, shared: Path | None, project: str) -> None:  # fmt: skip
+    def __init__(
+        self,
+        reader: Reader,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        *,
+        shared: Path | None,
+        project: str,
+    ) -> None:
         self._project = project
         self._reader = reader
         self._clock = clock
@@ -63,7 +71,15 @@ class Questions:
 
     # Queries
 
-    def query(self, text: str | None = None, *, at: str | datetime | None = None, now: datetime | None = None, spec: Mapping[str, object] | None = None, **parts: Unpack[QueryParts]) -> Answer:  # fmt: skip
+    def query(
+        self,
+        text: str | None = None,
+        *,
+        at: str | datetime | None = None,
+        now: datetime | None = None,
+        spec: Mapping[str, object] | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Answer:
         """Return the memories that answer, the best first, with why.
 
         `parts` are those of a query: kinds, tags (all, each with its subtree), any_tags,
@@ -74,7 +90,14 @@ class Questions:
         asked = self._desk.asked(text, spec, parts, moment)
         return self._read(at, lambda snapshot: self._desk.answer(snapshot, asked, moment))
 
-    def similar(self, text_or_id: str, *, limit: int = 10, at: str | datetime | None = None, now: datetime | None = None) -> Answer:  # fmt: skip
+    def similar(
+        self,
+        text_or_id: str,
+        *,
+        limit: int = 10,
+        at: str | datetime | None = None,
+        now: datetime | None = None,
+    ) -> Answer:
         """Return the memories most like a memory, or like a text."""
         if not text_or_id.strip():
             raise InvalidQueryError("similar asks for a text or an id")
@@ -90,15 +113,21 @@ class Questions:
 
         return self._read(at, answer)
 
-    def related(self, memory_id: str, *, depth: int = 2, at: str | datetime | None = None) -> tuple[overviews.Related, ...]:  # fmt: skip
+    def related(
+        self, memory_id: str, *, depth: int = 2, at: str | datetime | None = None
+    ) -> tuple[overviews.Related, ...]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
         return self._read(at, lambda now: self._desk.related(now, now.find(memory_id), depth))
 
-    def topics(self, *, limit: int | None = None, at: str | datetime | None = None) -> tuple[overviews.Topic, ...]:  # fmt: skip
+    def topics(
+        self, *, limit: int | None = None, at: str | datetime | None = None
+    ) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session with their subtrees, the weightiest first."""
         return self._read(at, lambda now: self._desk.topics(now, limit))
 
-    def timeline(self, *, by: str = "hour", at: str | datetime | None = None) -> tuple[overviews.Bucket, ...]:  # fmt: skip
+    def timeline(
+        self, *, by: str = "hour", at: str | datetime | None = None
+    ) -> tuple[overviews.Bucket, ...]:
         """Return what came about, by hour, day or month, oldest first."""
         return self._read(at, lambda now: self._desk.timeline(now, by))
 
@@ -106,11 +135,19 @@ class Questions:
         """Return the agents that wrote, the busiest first."""
         return self._read(at, lambda now: self._desk.agents(now))
 
-    def summary(self, *, at: str | datetime | None = None, now: datetime | None = None) -> overviews.Summary:  # fmt: skip
+    def summary(
+        self, *, at: str | datetime | None = None, now: datetime | None = None
+    ) -> overviews.Summary:
         """Return the session in a few lines of its own words."""
         return self._read(at, lambda then: self._desk.summary(then, now or self._clock()))
 
-    def aggregate(self, *measures: str, text: str | None = None, at: str | datetime | None = None, **parts: Unpack[QueryParts]) -> Mapping[str, object]:  # fmt: skip
+    def aggregate(
+        self,
+        *measures: str,
+        text: str | None = None,
+        at: str | datetime | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Mapping[str, object]:
         """Return counts and measures such as `"count:kind"` or `"avg:size_bytes"` of what matches."""
         wanted = measures or ("count:kind",)
         asked: QueryParts = {**parts, "aggregations": wanted, "limit": 0}
@@ -120,9 +157,19 @@ class Questions:
         self, memory_id: str, *, now: datetime | None = None
     ) -> tuple[float, tuple[str, ...]]:
         """Return a memory's priority and, line by line, its arithmetic."""
-        return self._read(None, lambda then: self._desk.explained(then, then.find(memory_id), now or self._clock()))  # fmt: skip
+        return self._read(
+            None,
+            lambda then: self._desk.explained(then, then.find(memory_id), now or self._clock()),
+        )
 
-    def watch(self, text: str | None = None, *, after: str | None = None, stop: Callable[[], bool] = lambda: False, **parts: Unpack[QueryParts]) -> Iterator[Hit]:  # fmt: skip
+    def watch(
+        self,
+        text: str | None = None,
+        *,
+        after: str | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        **parts: Unpack[QueryParts],
+    ) -> Iterator[Hit]:
         """Yield memories that match, as they are written by anybody; `stop` ends it."""
         asked = self._desk.asked(text, None, {"limit": None, **parts}, self._clock())
         start = self._at(after).id if after else self._reader.snapshot().id
@@ -130,14 +177,25 @@ class Questions:
 
     # Context
 
-    def context(self, agent: str | None = None, *, topic: str | None = None, turns: int = 20, budget: int = 4000, at: str | datetime | None = None, now: datetime | None = None) -> Context:  # fmt: skip
+    def context(
+        self,
+        agent: str | None = None,
+        *,
+        topic: str | None = None,
+        turns: int = 20,
+        budget: int = 4000,
+        at: str | datetime | None = None,
+        now: datetime | None = None,
+    ) -> Context:
         """Return what an agent is told before it goes on, within a budget of tokens.
 
         Pinned memories and the newest turns are the last to be left out; the receipt
         says what was, and why.
         """
         if budget < _LEAST_BUDGET:
-            raise InvalidQueryError(f"budget is a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}")  # fmt: skip
+            raise InvalidQueryError(
+                f"budget is a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}"
+            )
         if not 0 <= turns <= _MANY_TURNS:
             raise InvalidQueryError(
                 f"turns is a whole number from 0 to {_MANY_TURNS}, not {turns!r}"
@@ -149,15 +207,31 @@ class Questions:
         project, shared = self._project, self._shared
         made = self._read(
             at,
-            lambda snapshot: brief(self._desk, snapshot, agent=name, topic=topic, turns=turns, budget_tokens=budget, now=moment, project=project, shared=shared),
-        )  # fmt: skip
+            lambda snapshot: brief(
+                self._desk,
+                snapshot,
+                agent=name,
+                topic=topic,
+                turns=turns,
+                budget_tokens=budget,
+                now=moment,
+                project=project,
+                shared=shared,
+            ),
+        )
         if at is None:
             self._accesses.note([piece.id for piece in made.pieces if not piece.session], moment)
         return made
 
     # Bisection
 
-    def bisect(self, condition: Condition, *, good: str | datetime | None = None, bad: str | datetime = "HEAD") -> Culprit:  # fmt: skip
+    def bisect(
+        self,
+        condition: Condition,
+        *,
+        good: str | datetime | None = None,
+        bad: str | datetime = "HEAD",
+    ) -> Culprit:
         """Return the first write after which `condition`, true before, is no longer true.
 
         The condition is given the session as it was after a commit, with `query`, `get`,
@@ -170,7 +244,12 @@ class Questions:
 
         def answer(_: Snapshot) -> Culprit:
             start = self._at(good) if good is not None else None
-            return culprit(start, self._at(bad), lambda name: View(self._reader.at(name), self._desk, moment), condition)  # fmt: skip
+            return culprit(
+                start,
+                self._at(bad),
+                lambda name: View(self._reader.at(name), self._desk, moment),
+                condition,
+            )
 
         return self._read(None, answer)
 

@@ -90,7 +90,12 @@ class Ranking:
         touched = access.last_at if access else row.at
         weight = importance(self.facts(row))
         if scale.product:
-            return product_relevance(base=weight, decay=decayed.factor, recency=recency_boost(touched, scale.now), match=text)  # fmt: skip
+            return product_relevance(
+                base=weight,
+                decay=decayed.factor,
+                recency=recency_boost(touched, scale.now),
+                match=text,
+            )
         return relevance(
             text=text,
             time=time_score(decayed.factor, row.at, scale.now),
@@ -110,7 +115,12 @@ class Ranking:
             known = self._importance[group] = importance(self.facts(row))
         access = scale.accesses.get(row.entry.id)
         used = access_score(access.last_at, scale.now) if access else self._unused
-        total = weights.text * text + weights.time * time_score(1.0, row.at, scale.now) + weights.importance * known + weights.access * used  # fmt: skip
+        total = (
+            weights.text * text
+            + weights.time * time_score(1.0, row.at, scale.now)
+            + weights.importance * known
+            + weights.access * used
+        )
         return total / self._weights + _ROUNDING
 
     def by_priority(self, members: int) -> Iterator[tuple[Row, Decayed]]:
@@ -121,7 +131,9 @@ class Ranking:
         """
         apart = self._apart()
         inside = membership(members & ~apart)
-        streams = [self._group(places, inside) for places in self._catalogue.groups.values() if places]  # fmt: skip
+        streams = [
+            self._group(places, inside) for places in self._catalogue.groups.values() if places
+        ]
         streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
         for standing in heapq.merge(*streams):
             yield standing.row, standing.decayed
@@ -159,7 +171,7 @@ class Ranking:
     def _rows(self, members: int) -> Iterator[Row]:
         return (self._catalogue.row(slot) for slot in slots_of(members))
 
-    def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Standing]:  # fmt: skip
+    def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Standing]:
         for _, _, slot in places:
             if inside(slot):
                 yield self._standing(self._catalogue.row(slot))

@@ -123,7 +123,9 @@ def query(
     """
     first, last = _moment("since", since, now), _moment("until", until, now)
     if first and last and first > last:
-        raise InvalidQueryError(f"since {since} is after until {until}", hint="the earlier one is since")  # fmt: skip
+        raise InvalidQueryError(
+            f"since {since} is after until {until}", hint="the earlier one is since"
+        )
     return Query(
         text=_text(text),
         kinds=frozenset(_kind(kind) for kind in _items("kinds", kinds)),
@@ -176,7 +178,9 @@ def named_parts(specification: object) -> dict[str, object]:
     for key, value in specification.items():
         name = _SPECIFIED.get(key) if isinstance(key, str) else None
         if name is None:
-            raise InvalidQueryError(f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}")  # fmt: skip
+            raise InvalidQueryError(
+                f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}"
+            )
         if name in parts:
             raise InvalidQueryError(f"{key} says a second time what {name} are")
         parts[name] = value
@@ -189,7 +193,9 @@ def _text(text: object) -> str | None:
     if not isinstance(text, str):
         raise InvalidQueryError(f"the text of a query is text, not {told(text)}")
     if len(text) > LONGEST_TEXT:
-        raise InvalidQueryError(f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}")  # fmt: skip
+        raise InvalidQueryError(
+            f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}"
+        )
     return text if text.strip() else None
 
 
@@ -239,7 +245,9 @@ def _moment(what: str, given: object, now: datetime) -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, (str, datetime)):
-        raise InvalidQueryError(f"{what} is a time, not {told(given)}", hint="such as 2026-01-11 or 2 days ago")  # fmt: skip
+        raise InvalidQueryError(
+            f"{what} is a time, not {told(given)}", hint="such as 2026-01-11 or 2 days ago"
+        )
     try:
         if isinstance(given, datetime):
             return aware(given)
@@ -255,12 +263,19 @@ def _where(item: object, now: datetime) -> Condition:
     if isinstance(item, Mapping):
         unknown = set(item) - {"field", "operator", "value"}
         if unknown:
-            raise InvalidQueryError(f"no part {told(min(unknown, key=str))} of a filter", hint="a filter has field, operator and value")  # fmt: skip
+            raise InvalidQueryError(
+                f"no part {told(min(unknown, key=str))} of a filter",
+                hint="a filter has field, operator and value",
+            )
         verb = item.get("operator", "equals")
-        return condition(item.get("field"), verb, item.get("value", True if verb == "exists" else None), now)  # fmt: skip
+        return condition(
+            item.get("field"), verb, item.get("value", True if verb == "exists" else None), now
+        )
     if isinstance(item, (list, tuple)) and len(item) == 3:  # noqa: PLR2004 - field, operator, value
         return condition(item[0], item[1], item[2], now)
-    raise InvalidQueryError(f"{told(item)} is no condition", hint='a condition is ("severity", "equals", "critical")')  # fmt: skip
+    raise InvalidQueryError(
+        f"{told(item)} is no condition", hint='a condition is ("severity", "equals", "critical")'
+    )
 
 
 def _order(item: object) -> Order:
@@ -291,12 +306,16 @@ def _aggregation(item: object) -> Aggregation:
         measure, _, by = item.partition(":")
         item = (measure, by) if by else ("count", measure)
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - measure and field
-        raise InvalidQueryError(f"{told(item)} is no aggregation", hint='such as "count:kind" or "avg:size_bytes"')  # fmt: skip
+        raise InvalidQueryError(
+            f"{told(item)} is no aggregation", hint='such as "count:kind" or "avg:size_bytes"'
+        )
     measure, by = item
     name = "tag" if by == "tags" else field_name(by)
     allowed = COUNTED if measure == "count" else MEASURED
     if measure != "count" and measure not in MEASURES:
-        raise InvalidQueryError(f"no aggregation {told(measure)}", hint=f"count, {', '.join(MEASURES)}")  # fmt: skip
+        raise InvalidQueryError(
+            f"no aggregation {told(measure)}", hint=f"count, {', '.join(MEASURES)}"
+        )
     if name not in allowed:
         raise InvalidQueryError(
             f"cannot {measure} by {told(by)}", hint=f"{measure} of {', '.join(allowed)}"

@@ -43,7 +43,9 @@ def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
     if given == "-":
         return _decoded(sys.stdin.buffer.read(), "the standard input")
     if given is None:
-        raise InvalidError(f"no {what}", hint="give it as an argument, with --file, or - for the standard input")  # fmt: skip
+        raise InvalidError(
+            f"no {what}", hint="give it as an argument, with --file, or - for the standard input"
+        )
     return given
 
 
@@ -104,12 +106,26 @@ def _option(*names: str, name: str, text: str, **more: Any) -> TyperOption:
 def _common() -> list[TyperOption]:
     """Return the options that every command takes, before or after its name."""
     return [
-        _option("-s", "--session", name="session", text="Session, or the beginning of its id [env: SMP_SESSION]", metavar="ID"),
-        _option("--branch", name="branch", text="Branch to work on [env: SMP_BRANCH]", metavar="NAME"),
+        _option(
+            "-s",
+            "--session",
+            name="session",
+            text="Session, or the beginning of its id [env: SMP_SESSION]",
+            metavar="ID",
+        ),
+        _option(
+            "--branch", name="branch", text="Branch to work on [env: SMP_BRANCH]", metavar="NAME"
+        ),
         _option("--root", name="root", text="Folder of the store [env: SMP_ROOT]", metavar="DIR"),
         _option("-C", name="folder", text="Run as if started in this folder", metavar="DIR"),
-        _option("--json", name="json", text="Print one JSON object instead of text", is_flag=True, default=False),
-    ]  # fmt: skip
+        _option(
+            "--json",
+            name="json",
+            text="Print one JSON object instead of text",
+            is_flag=True,
+            default=False,
+        ),
+    ]
 
 
 _ORDER = (
@@ -139,7 +155,9 @@ class _Program(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order in which a newcomer meets them."""
         known = super().list_commands(ctx)
-        return [name for name in _ORDER if name in known] + [name for name in known if name not in _ORDER]  # fmt: skip
+        return [name for name in _ORDER if name in known] + [
+            name for name in known if name not in _ORDER
+        ]
 
     def invoke(self, ctx: Any) -> Any:
         try:

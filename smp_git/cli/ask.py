@@ -21,14 +21,30 @@ from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.times import format_time
 
-Words = Annotated[str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')]  # fmt: skip
+Words = Annotated[
+    str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')
+]
 Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")]
-TagsAll = Annotated[list[str], typer.Option("-t", "--tag", help="Only with this tag or one below it")]  # fmt: skip
-TagsNot = Annotated[list[str], typer.Option("--not-tag", help="Without this tag and those below it")]  # fmt: skip
+TagsAll = Annotated[
+    list[str], typer.Option("-t", "--tag", help="Only with this tag or one below it")
+]
+TagsNot = Annotated[
+    list[str], typer.Option("--not-tag", help="Without this tag and those below it")
+]
 Agents = Annotated[list[str], typer.Option("-a", "--agent", help="Only of this agent")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Created then or later")]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Created then or before")]  # fmt: skip
-Where = Annotated[list[str], typer.Option("-w", "--where", metavar="CONDITION", help="Such as severity=critical, confidence>0.5, status~^op or 'impact exists'")]  # fmt: skip
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Created then or before")
+]
+Where = Annotated[
+    list[str],
+    typer.Option(
+        "-w",
+        "--where",
+        metavar="CONDITION",
+        help="Such as severity=critical, confidence>0.5, status~^op or 'impact exists'",
+    ),
+]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="At most so many")]
 
 _NAMED = 20
@@ -52,16 +68,25 @@ def _conditions(given: list[str]) -> list[tuple[str, str, object]]:
 
 def _condition(text: str) -> tuple[str, str, object]:
     words = text.split(None, 2)
-    if len(words) == 3 and words[0].replace(".", "_").replace("-", "_").isidentifier() and words[1].isidentifier():  # noqa: PLR2004  # fmt: skip
+    if (
+        len(words) == 3  # noqa: PLR2004 - name, operator, value
+        and words[0].replace(".", "_").replace("-", "_").isidentifier()
+        and words[1].isidentifier()
+    ):
         return words[0], words[1], _value(words[2])
     if len(words) == 2 and words[1] in ("exists", "absent"):  # noqa: PLR2004
         return words[0], "exists", words[1] == "exists"
     found = [(text.find(sign), -len(sign), sign) for sign in _SIGNS if text.find(sign) > 0]
     if not found:
-        raise InvalidQueryError(f"{text!r} is no condition", hint="such as severity=critical, confidence>0.5, or 'tags contains security'")  # fmt: skip
+        raise InvalidQueryError(
+            f"{text!r} is no condition",
+            hint="such as severity=critical, confidence>0.5, or 'tags contains security'",
+        )
     _, _, sign = min(found)
     if not _SIGNS[sign]:
-        raise InvalidQueryError(f"no operator {sign} in {text!r}", hint="such as 'confidence between [0.5, 1]'")  # fmt: skip
+        raise InvalidQueryError(
+            f"no operator {sign} in {text!r}", hint="such as 'confidence between [0.5, 1]'"
+        )
     field, _, value = text.partition(sign)
     return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _value(value.strip())
 
@@ -77,16 +102,38 @@ def specification(file: Path | None) -> dict[str, Any] | None:
     """Return what `--spec` names, or None."""
     if file is None:
         return None
-    return dict(yamlfile.read(text_from("-" if str(file) == "-" else None, None if str(file) == "-" else file), str(file)))  # fmt: skip
+    return dict(
+        yamlfile.read(
+            text_from("-" if str(file) == "-" else None, None if str(file) == "-" else file),
+            str(file),
+        )
+    )
 
 
 def parts_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of a query that the options of `smp query` ask for."""
-    named = {"kinds": "kind", "tags": "tag", "any_tags": "any_tag", "not_tags": "not_tag", "agents": "agent", "since": "since", "until": "until", "min_priority": "min_priority", "sort": "sort", "aggregations": "count"}  # fmt: skip
+    named = {
+        "kinds": "kind",
+        "tags": "tag",
+        "any_tags": "any_tag",
+        "not_tags": "not_tag",
+        "agents": "agent",
+        "since": "since",
+        "until": "until",
+        "min_priority": "min_priority",
+        "sort": "sort",
+        "aggregations": "count",
+    }
     parts = {part: given[option] for part, option in named.items() if given[option]}
     if given["where"]:
         parts["where"] = _conditions(given["where"])
-    flags = {"include_superseded": (not given["no_superseded"], True), "include_related": (given["related"], False), "explain": (given["explain"], False), "limit": (given["limit"], 20), "offset": (given["offset"], 0)}  # fmt: skip
+    flags = {
+        "include_superseded": (not given["no_superseded"], True),
+        "include_related": (given["related"], False),
+        "explain": (given["explain"], False),
+        "limit": (given["limit"], 20),
+        "offset": (given["offset"], 0),
+    }
     return parts | {name: value for name, (value, default) in flags.items() if value != default}
 
 
@@ -102,18 +149,38 @@ def query(
     since: Since = None,
     until: Until = None,
     where: Where = [],  # noqa: B006
-    min_priority: Annotated[float | None, typer.Option("--min-priority", help="Hide what has decayed below this")] = None,
-    no_superseded: Annotated[bool, typer.Option("--no-superseded", help="Leave out what was replaced")] = False,
+    min_priority: Annotated[
+        float | None, typer.Option("--min-priority", help="Hide what has decayed below this")
+    ] = None,
+    no_superseded: Annotated[
+        bool, typer.Option("--no-superseded", help="Leave out what was replaced")
+    ] = False,
     related: Annotated[bool, typer.Option("--related", help="Also what the hits link to")] = False,
-    sort: Annotated[list[str], typer.Option("--sort", metavar="[-]FIELD", help="Sort by this; - for descending")] = [],  # noqa: B006
-    count: Annotated[list[str], typer.Option("--count", metavar="MEASURE:FIELD", help="Such as count:kind or avg:size_bytes")] = [],  # noqa: B006
+    sort: Annotated[
+        list[str], typer.Option("--sort", metavar="[-]FIELD", help="Sort by this; - for descending")
+    ] = [],  # noqa: B006
+    count: Annotated[
+        list[str],
+        typer.Option(
+            "--count", metavar="MEASURE:FIELD", help="Such as count:kind or avg:size_bytes"
+        ),
+    ] = [],  # noqa: B006
     limit: Limit = 20,
     offset: Annotated[int, typer.Option(min=0, help="Leave out so many first")] = 0,
     at: At = None,
-    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Ask every session of the store")] = False,
+    all_sessions: Annotated[
+        bool, typer.Option("--all-sessions", help="Ask every session of the store")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic")] = False,
-    spec: Annotated[Path | None, typer.Option("--spec", metavar="FILE", help="Take the query from this JSON or YAML file; - for the standard input")] = None,
-) -> None:  # fmt: skip
+    spec: Annotated[
+        Path | None,
+        typer.Option(
+            "--spec",
+            metavar="FILE",
+            help="Take the query from this JSON or YAML file; - for the standard input",
+        ),
+    ] = None,
+) -> None:
     """Ask for memories, the best answers first
 
     A --where condition is FIELD=VALUE with =, !=, >, < or ~ (a regular expression), or
@@ -188,10 +255,19 @@ def related(
         found = session.related(memory, depth=depth, at=at)
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
     arrows = {"to": "->", "from": "<-"}
-    emit(ctx, value, lambda: "\n".join(f"{'  ' * (item.depth - 1)}{arrows[item.direction]} {item.relation}  {item.id}  {item.title}" for item in found))  # fmt: skip
+    emit(
+        ctx,
+        value,
+        lambda: "\n".join(
+            f"{'  ' * (item.depth - 1)}{arrows[item.direction]} {item.relation}  {item.id}  {item.title}"
+            for item in found
+        ),
+    )
 
 
-def _listed(ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]) -> None:  # fmt: skip
+def _listed(
+    ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]
+) -> None:
     value: dict[str, object] = {name: [item.as_json() for item in found], "total": len(found)}
     emit(ctx, value, lambda: "\n".join(map(line, found)))
 
@@ -207,7 +283,14 @@ def topics(
     """List the topics of a session, the weightiest first"""
     with session_of(ctx) as session:
         found = session.topics(limit=limit, at=at)
-    _listed(ctx, "topics", found, lambda item: f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}")  # fmt: skip
+    _listed(
+        ctx,
+        "topics",
+        found,
+        lambda item: (
+            f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}"
+        ),
+    )
 
 
 @command(example="smp timeline --by day")
@@ -219,7 +302,14 @@ def timeline(
     """Show what came about when"""
     with session_of(ctx) as session:
         found = session.timeline(by=by, at=at)
-    _listed(ctx, "buckets", found, lambda item: f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}")  # fmt: skip
+    _listed(
+        ctx,
+        "buckets",
+        found,
+        lambda item: (
+            f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
+        ),
+    )
 
 
 @command(example="smp agents")
@@ -227,7 +317,14 @@ def agents(ctx: typer.Context, at: At = None) -> None:
     """List the agents of a session, the busiest first"""
     with session_of(ctx) as session:
         found = session.agents(at=at)
-    _listed(ctx, "agents", found, lambda item: f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}")  # fmt: skip
+    _listed(
+        ctx,
+        "agents",
+        found,
+        lambda item: (
+            f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}"
+        ),
+    )
 
 
 @command(example="smp summary")
@@ -241,7 +338,12 @@ def summary(ctx: typer.Context, at: At = None) -> None:
 @command(example="smp aggregate count:agent --kind decision")
 def aggregate(
     ctx: typer.Context,
-    measure: Annotated[list[str], typer.Argument(metavar="MEASURE:FIELD", help="Such as count:kind, count:tag or avg:size_bytes")] = ["count:kind"],  # noqa: B006
+    measure: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MEASURE:FIELD", help="Such as count:kind, count:tag or avg:size_bytes"
+        ),
+    ] = ["count:kind"],  # noqa: B006
     kind: Kinds = [],  # noqa: B006
     tag: TagsAll = [],  # noqa: B006
     agent: Agents = [],  # noqa: B006
@@ -249,11 +351,26 @@ def aggregate(
     until: Until = None,
     where: Where = [],  # noqa: B006
     at: At = None,
-) -> None:  # fmt: skip
+) -> None:
     """Count and measure memories"""
     with session_of(ctx) as session:
-        found = session.aggregate(*measure, at=at, kinds=kind, tags=tag, agents=agent, since=since, until=until, where=_conditions(where))  # fmt: skip
-    emit(ctx, {"aggregations": dict(found)}, lambda: "\n".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()))  # fmt: skip
+        found = session.aggregate(
+            *measure,
+            at=at,
+            kinds=kind,
+            tags=tag,
+            agents=agent,
+            since=since,
+            until=until,
+            where=_conditions(where),
+        )
+    emit(
+        ctx,
+        {"aggregations": dict(found)},
+        lambda: "\n".join(
+            f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
+        ),
+    )
 
 
 @command(example="smp explain DEC-42")
@@ -269,10 +386,14 @@ def context(
     ctx: typer.Context,
     agent: Annotated[str | None, typer.Option("-a", "--agent", help="Whose context it is")] = None,
     topic: Annotated[str | None, typer.Option(help="What it is about")] = None,
-    turns: Annotated[int, typer.Option(min=0, help="At most so many turns of the conversation")] = 20,
-    budget: Annotated[int, typer.Option(help="At most so many tokens, at about four characters each")] = 4000,
+    turns: Annotated[
+        int, typer.Option(min=0, help="At most so many turns of the conversation")
+    ] = 20,
+    budget: Annotated[
+        int, typer.Option(help="At most so many tokens, at about four characters each")
+    ] = 4000,
     at: At = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print what an agent is told before it goes on
 
     Markdown for a prompt. What found no room is named on stderr, and in the JSON with
@@ -295,13 +416,18 @@ def watch(
     tag: TagsAll = [],  # noqa: B006
     agent: Agents = [],  # noqa: B006
     where: Where = [],  # noqa: B006
-    after: Annotated[str | None, typer.Option("--after", metavar="REV", help="Begin after this revision, not now")] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="REV", help="Begin after this revision, not now"),
+    ] = None,
     count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many")] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Follow new memories that match, as lines of JSON"""
     shown = 0
     with session_of(ctx) as session:
-        for hit in session.watch(text, after=after, kinds=kind, tags=tag, agents=agent, where=_conditions(where)):  # fmt: skip
+        for hit in session.watch(
+            text, after=after, kinds=kind, tags=tag, agents=agent, where=_conditions(where)
+        ):
             say(json.dumps(hit.as_json(), ensure_ascii=False))
             sys.stdout.flush()
             shown += 1
@@ -316,12 +442,39 @@ _ELSEWHERE = ("at", "all_sessions", "explain", "count", "offset")
 @command(example="smp bisect --expect 'query \"session timeout\" --kind decision --tag database'")
 def bisect(
     ctx: typer.Context,
-    expect: Annotated[str | None, typer.Option("--expect", metavar="QUERY", help="It was right while this query had an answer: query [TEXT] and the options of smp query")] = None,
-    expect_none: Annotated[str | None, typer.Option("--expect-none", metavar="QUERY", help="It was right while this query had no answer")] = None,
-    expect_count: Annotated[int | None, typer.Option("--expect-count", metavar="N", min=1, help="With --expect: right while there were at least so many answers")] = None,
-    good: Annotated[str | None, typer.Option("--good", metavar="REV|TIME", help="It was right then; searched backwards if left out")] = None,
-    bad: Annotated[str, typer.Option("--bad", metavar="REV|TIME", help="It was wrong then")] = "HEAD",
-) -> None:  # fmt: skip
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="QUERY",
+            help="It was right while this query had an answer: query [TEXT] and the options of smp query",
+        ),
+    ] = None,
+    expect_none: Annotated[
+        str | None,
+        typer.Option(
+            "--expect-none", metavar="QUERY", help="It was right while this query had no answer"
+        ),
+    ] = None,
+    expect_count: Annotated[
+        int | None,
+        typer.Option(
+            "--expect-count",
+            metavar="N",
+            min=1,
+            help="With --expect: right while there were at least so many answers",
+        ),
+    ] = None,
+    good: Annotated[
+        str | None,
+        typer.Option(
+            "--good", metavar="REV|TIME", help="It was right then; searched backwards if left out"
+        ),
+    ] = None,
+    bad: Annotated[
+        str, typer.Option("--bad", metavar="REV|TIME", help="It was wrong then")
+    ] = "HEAD",
+) -> None:
     """Find the write after which a query was no longer answered as expected
 
     Looks at about log2 of the writes between the two ends. A merge counts as one write.
@@ -334,10 +487,15 @@ def bisect(
 
 def _asked_condition(expect: str | None, expect_none: str | None, count: int | None) -> Condition:
     if (expect is None) == (expect_none is None):
-        raise InvalidQueryError("one of --expect and --expect-none says what was right", hint="such as --expect 'query --kind decision --tag database'")  # fmt: skip
+        raise InvalidQueryError(
+            "one of --expect and --expect-none says what was right",
+            hint="such as --expect 'query --kind decision --tag database'",
+        )
     if expect_none is not None:
         if count is not None:
-            raise InvalidQueryError("--expect-count counts the answers to --expect", hint="leave --expect-none out")  # fmt: skip
+            raise InvalidQueryError(
+                "--expect-count counts the answers to --expect", hint="leave --expect-none out"
+            )
         none = _total(expect_none)
         return lambda view: none(view) == 0
     total, least = _total(expect or ""), count or 1
@@ -349,9 +507,13 @@ def _total(text: str) -> Callable[[View], int]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise InvalidQueryError(f"{text!r} cannot be read: {error}", hint="close the quotation mark") from None  # fmt: skip
+        raise InvalidQueryError(
+            f"{text!r} cannot be read: {error}", hint="close the quotation mark"
+        ) from None
     if words[:1] != ["query"]:
-        raise InvalidQueryError(f"{text!r} is no query", hint="it begins with query, such as 'query --kind decision'")  # fmt: skip
+        raise InvalidQueryError(
+            f"{text!r} is no query", hint="it begins with query, such as 'query --kind decision'"
+        )
     group: Any = typer.main.get_command(app)
     inner = group.commands["query"].make_context("query", words[1:])
     params = inner.params
@@ -363,7 +525,9 @@ def _total(text: str) -> Callable[[View], int]:
 
 def _refuse_options(names: list[str]) -> None:
     for name in names:
-        raise InvalidQueryError(f"--{name.replace('_', '-')} is no part of what is expected", hint="leave it out")  # fmt: skip
+        raise InvalidQueryError(
+            f"--{name.replace('_', '-')} is no part of what is expected", hint="leave it out"
+        )
 
 
 def _culprit_text(found: Culprit) -> str:

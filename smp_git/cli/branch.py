@@ -25,11 +25,15 @@ BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
 @command(example="smp branch try/redis")
 def branch(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The branch to make, or to drop")] = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")] = False,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The branch to make, or to drop")
+    ] = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")
+    ] = False,
     discard: Annotated[bool, typer.Option("--discard", help="With --drop: keep no copy")] = False,
     agent: Agent = None,
-) -> None:  # fmt: skip
+) -> None:
     """List the branches, make one, or drop one
 
     A new branch begins where the current one stands. Work on it with --branch NAME, or
@@ -40,7 +44,10 @@ def branch(
     with session_of(ctx) as session:
         if name is None:
             found = session.branches()
-            value: dict[str, object] = {"branches": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+            value: dict[str, object] = {
+                "branches": [each.as_json() for each in found],
+                "total": len(found),
+            }
             return emit(ctx, value, lambda: "\n".join(map(_branch, found)))
         if drop:
             gone = session.drop_branch(name, discard=discard, by=asker(ctx, agent))
@@ -86,7 +93,9 @@ def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
         folder = session.path
     emit(ctx, result.as_json(), lambda: _merged(result))
     for path in result.left:
-        note(f"{folder / path} has an uncommitted edit and was left as it is; smp commit brings both together")  # fmt: skip
+        note(
+            f"{folder / path} has an uncommitted edit and was left as it is; smp commit brings both together"
+        )
 
 
 def _merged(result: MergeResult) -> str:
@@ -113,8 +122,13 @@ def tag(
     with session_of(ctx) as session:
         if name is None:
             found = session.tags()
-            value: dict[str, object] = {"tags": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
-            return emit(ctx, value, lambda: "\n".join(f"{each.name}  {each.commit[:9]}" for each in found))  # fmt: skip
+            value: dict[str, object] = {
+                "tags": [each.as_json() for each in found],
+                "total": len(found),
+            }
+            return emit(
+                ctx, value, lambda: "\n".join(f"{each.name}  {each.commit[:9]}" for each in found)
+            )
         made = session.tag(name, at)
     return emit(ctx, made.as_json(), made.name)
 
@@ -124,13 +138,16 @@ def conflicts(ctx: typer.Context) -> None:
     """List the values that lost in merges and are not settled yet"""
     with session_of(ctx) as session:
         found = session.conflicts()
-    value: dict[str, object] = {"conflicts": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+    value: dict[str, object] = {
+        "conflicts": [each.as_json() for each in found],
+        "total": len(found),
+    }
     emit(ctx, value, lambda: "\n".join(map(_conflict, found)) or "nothing is contested")
 
 
 def _conflict(found: Contested) -> str:
     lost = "a value in the history" if found.in_history else _value(found.value)
-    return f"{found.id}  {found.field}: {_value(found.kept)} stands, not {lost} of {found.replica or 'a person'}, {found.at}"  # fmt: skip
+    return f"{found.id}  {found.field}: {_value(found.kept)} stands, not {lost} of {found.replica or 'a person'}, {found.at}"
 
 
 def _value(value: object) -> str:
@@ -144,15 +161,21 @@ def resolve_conflict(
     ctx: typer.Context,
     memory: Id,
     field: Annotated[str | None, typer.Option("-f", "--field", help="Only this field")] = None,
-    take: Annotated[str | None, typer.Option(metavar="REPLICA", help="Let the value of this replica stand")] = None,
-    value: Annotated[str | None, typer.Option(help="Let this value stand; one that is JSON is taken as such")] = None,
+    take: Annotated[
+        str | None, typer.Option(metavar="REPLICA", help="Let the value of this replica stand")
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option(help="Let this value stand; one that is JSON is taken as such")
+    ] = None,
     agent: Agent = None,
-) -> None:  # fmt: skip
+) -> None:
     """Settle what is contested in a memory
 
     The value that stands goes on standing, unless another is chosen.
     """
     given = fields_from([f"value={value}"])["value"] if value is not None else None
     with session_of(ctx) as session:
-        made = session.resolve_conflict(memory, field, take=take, value=given, agent=asker(ctx, agent))  # fmt: skip
+        made = session.resolve_conflict(
+            memory, field, take=take, value=given, agent=asker(ctx, agent)
+        )
     emit(ctx, made.as_json(), made.id)

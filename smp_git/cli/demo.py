@@ -25,7 +25,12 @@ class Told(NamedTuple):
 def run(folder: Path) -> Told:
     """Make a session in the store at `folder`, work in it, and tell what happened."""
     store = Store.init(folder)
-    with store.create_session(user="ada", agents=["bmad-master", "veritas", "architect"], context={"project_name": "Shop"}, tags=["demo"]) as session:  # fmt: skip
+    with store.create_session(
+        user="ada",
+        agents=["bmad-master", "veritas", "architect"],
+        context={"project_name": "Shop"},
+        tags=["demo"],
+    ) as session:
         lines = [
             f"store    {store.path}",
             f"session  {session.id}, a Git repository",
@@ -40,7 +45,12 @@ def run(folder: Path) -> Told:
             "",
             *_forget(session),
         ]
-        lines += ["", "See for yourself:", f"  git -C {session.path} log --stat", f"  smp --root {store.path} -s {session.id} list"]  # fmt: skip
+        lines += [
+            "",
+            "See for yourself:",
+            f"  git -C {session.path} log --stat",
+            f"  smp --root {store.path} -s {session.id} list",
+        ]
         return Told(store.path, session.id, session.path, "\n".join(lines))
 
 
@@ -61,11 +71,39 @@ def _talk(session: Session) -> list[str]:
 def _decide(session: Session) -> list[str]:
     lines = ["What they find, learn and decide, some of it in one commit:"]
     with session.transaction(agent="veritas", reason="verification") as tx:
-        mfa = tx.add("finding", "No MFA requirement for administrators", severity="critical", tags=["security.authentication"], turn_ref="turn-0003")  # fmt: skip
-        timeout = tx.add("finding", "Session timeout not defined", severity="important", tags=["security.session"], turn_ref="turn-0003")  # fmt: skip
+        mfa = tx.add(
+            "finding",
+            "No MFA requirement for administrators",
+            severity="critical",
+            tags=["security.authentication"],
+            turn_ref="turn-0003",
+        )
+        timeout = tx.add(
+            "finding",
+            "Session timeout not defined",
+            severity="important",
+            tags=["security.session"],
+            turn_ref="turn-0003",
+        )
         tx.set_state("veritas", {"working_memory": {"open_concerns": [mfa.id, timeout.id]}})
-    wish = session.add("preference", "MFA required for administrators, optional for customers", agent="bmad-master", category="policy", key="mfa", confidence="explicit", turn_ref="turn-0004")  # fmt: skip
-    token = session.add("decision", "Use OAuth 2.0 with JWT tokens", agent="architect", tags=["security.authentication", "architecture"], rationale="Industry standard, and ready for single sign-on", impact="high", links=[("resolves", mfa.id), ("influenced", wish.id)])  # fmt: skip
+    wish = session.add(
+        "preference",
+        "MFA required for administrators, optional for customers",
+        agent="bmad-master",
+        category="policy",
+        key="mfa",
+        confidence="explicit",
+        turn_ref="turn-0004",
+    )
+    token = session.add(
+        "decision",
+        "Use OAuth 2.0 with JWT tokens",
+        agent="architect",
+        tags=["security.authentication", "architecture"],
+        rationale="Industry standard, and ready for single sign-on",
+        impact="high",
+        links=[("resolves", mfa.id), ("influenced", wish.id)],
+    )
     return lines + [f"  {memory.id}  {memory.title}" for memory in (mfa, timeout, wish, token)]
 
 
@@ -73,7 +111,13 @@ def _change(session: Session) -> list[str]:
     session.resolve("FIND-0001", agent="veritas", action="MFA is in the requirements now", by="ada")
     session.edit("DEC-0001", agent="architect", impact="medium")
     session.undo(agent="architect")
-    session.add("decision", "Sessions end after 15 minutes", agent="architect", tags=["security.session"], links=[("resolves", "FIND-0002")])  # fmt: skip
+    session.add(
+        "decision",
+        "Sessions end after 15 minutes",
+        agent="architect",
+        tags=["security.session"],
+        links=[("resolves", "FIND-0002")],
+    )
     return [
         "A finding is resolved; a change of mind is undone; one more decision is made.",
         *(
@@ -106,7 +150,9 @@ def _look(session: Session) -> list[str]:
 
 
 def _forget(session: Session) -> list[str]:
-    private = session.add("learning", "Ada is on sick leave until the third of May", agent="bmad-master")  # fmt: skip
+    private = session.add(
+        "learning", "Ada is on sick leave until the third of May", agent="bmad-master"
+    )
     session.edit(
         private.id, agent="bmad-master", text="Ada is on sick leave until the tenth of May"
     )
@@ -124,7 +170,10 @@ def _forget(session: Session) -> list[str]:
 
 
 @command(example="smp demo")
-def demo(ctx: typer.Context, path: Annotated[Path, typer.Argument(help="Folder of the demo's store")] = Path("smp-demo")) -> None:  # fmt: skip
+def demo(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(help="Folder of the demo's store")] = Path("smp-demo"),
+) -> None:
     """Show a session at work, and leave it on the disk
 
     Three agents write turns, decisions, findings and preferences; they are read,

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
 # The status that says that something of the deleted is left.
 _FOUND: Final = 9
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
-SomeIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")]  # fmt: skip
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042"),
+]
+SomeIds = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")
+]
 SessionId = Annotated[str, typer.Argument(metavar="ID", help="The whole id of a session")]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the record and the audit log")]
 By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
@@ -44,19 +49,28 @@ def _confirm(*, yes: bool) -> None:
 def delete(
     ctx: typer.Context,
     ids: Ids = None,
-    tag: Annotated[list[str], typer.Option("-t", "--tag", help="With this tag, or one below it")] = [],  # noqa: B006 - typer copies it
+    tag: Annotated[
+        list[str], typer.Option("-t", "--tag", help="With this tag, or one below it")
+    ] = [],  # noqa: B006 - typer copies it
     since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
     agent: Annotated[list[str], typer.Option("-a", "--agent", help="Written by this agent")] = [],  # noqa: B006
     kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
-    text: Annotated[str | None, typer.Option(help="That hold this text; - reads it from the standard input")] = None,
+    text: Annotated[
+        str | None, typer.Option(help="That hold this text; - reads it from the standard input")
+    ] = None,
     reason: Reason = None,
-    reason_for: Annotated[list[str], typer.Option("--reason-for", metavar="ID=TEXT", help="Why this one, where that is another reason")] = [],  # noqa: B006
+    reason_for: Annotated[
+        list[str],
+        typer.Option(
+            "--reason-for", metavar="ID=TEXT", help="Why this one, where that is another reason"
+        ),
+    ] = [],  # noqa: B006
     by: By = None,
     purge: Annotated[bool, typer.Option("--purge", help="Keep no copy; cannot be undone")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-) -> None:  # fmt: skip
+) -> None:
     """Delete memories, out of the whole history
 
     They can be restored until the deadline, which the receipt names. All criteria that
@@ -66,9 +80,16 @@ def delete(
     reasons = dict(map(_reason_for, reason_for))
     with session_of(ctx) as session:
         plan = session.delete(
-            ids or (), tags=tag, since=since, until=until, agents=agent, kinds=kind, text=wanted,
-            purge=purge, dry_run=True,
-        )  # fmt: skip
+            ids or (),
+            tags=tag,
+            since=since,
+            until=until,
+            agents=agent,
+            kinds=kind,
+            text=wanted,
+            purge=purge,
+            dry_run=True,
+        )
         if dry_run or (purge and not yes):
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
             return _confirm(yes=dry_run)
@@ -82,13 +103,17 @@ def delete(
 def _reason_for(text: str) -> tuple[str, str]:
     name, equals, reason = text.partition("=")
     if not equals or not reason.strip():
-        raise InvalidError(f"{name} is given no reason", hint='such as --reason-for DEC-0042="holds a name"')  # fmt: skip
+        raise InvalidError(
+            f"{name} is given no reason", hint='such as --reason-for DEC-0042="holds a name"'
+        )
     return name.strip(), reason.strip()
 
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
     titles = {memory.id: memory.title for memory in session.memories() if memory.id in ids}
-    return "\n".join(f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids)  # fmt: skip
+    return "\n".join(
+        f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids
+    )
 
 
 def _receipt(found: Mapping[str, Any]) -> str:
@@ -108,7 +133,7 @@ def _receipt(found: Mapping[str, Any]) -> str:
         *(f"  also stands in {name}" for name in proof["also_in"]),
         *(f"  left: {place}" for place in found.get("left", ())),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
-    ]  # fmt: skip
+    ]
     return "\n".join(lines)
 
 
@@ -146,21 +171,33 @@ def _count(number: int, what: str) -> str:
 @command(example="smp trash")
 def trash(
     ctx: typer.Context,
-    sessions: Annotated[bool, typer.Option("--sessions", help="List deleted sessions instead")] = False,
-) -> None:  # fmt: skip
+    sessions: Annotated[
+        bool, typer.Option("--sessions", help="List deleted sessions instead")
+    ] = False,
+) -> None:
     """List what was deleted and can be restored"""
     if sessions:
         found = store_of(ctx).deleted_sessions()
         rows: list[dict[str, object]] = [
-            {"id": r.session_id, "deleted_at": format_time(r.deleted_at), "deleted_by": r.deleted_by, "reason": r.reason, "deadline": format_time(r.recovery_deadline)}
+            {
+                "id": r.session_id,
+                "deleted_at": format_time(r.deleted_at),
+                "deleted_by": r.deleted_by,
+                "reason": r.reason,
+                "deadline": format_time(r.recovery_deadline),
+            }
             for r in found
-        ]  # fmt: skip
+        ]
         _rows(ctx, "sessions", rows)
         return
     with session_of(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
         damaged = session.damaged_copies()
-    value: dict[str, object] = {"memories": rows, "damaged": [each.as_json() for each in damaged], "total": len(rows)}  # fmt: skip
+    value: dict[str, object] = {
+        "memories": rows,
+        "damaged": [each.as_json() for each in damaged],
+        "total": len(rows),
+    }
     emit(ctx, value, lambda: "\n".join((*map(_row, rows), *map(_damaged, damaged))) or "empty")
 
 
@@ -191,10 +228,13 @@ def _short(time: object) -> str:
 def restore(
     ctx: typer.Context,
     ids: SomeIds,
-    with_history: Annotated[bool, typer.Option("--with-history", help="Bring the earlier versions back too, as new commits")] = False,
+    with_history: Annotated[
+        bool,
+        typer.Option("--with-history", help="Bring the earlier versions back too, as new commits"),
+    ] = False,
     reason: Reason = None,
     by: By = None,
-) -> None:  # fmt: skip
+) -> None:
     """Bring deleted memories back under their ids"""
     with session_of(ctx) as session:
         done = session.restore(ids, with_history=with_history, reason=reason, by=asker(ctx, by))
@@ -207,14 +247,23 @@ def restore(
 def purge(
     ctx: typer.Context,
     ids: Ids = None,
-    now: Annotated[bool, typer.Option("--now", help="Purge these memories before their deadline")] = False,
-    expired: Annotated[bool, typer.Option("--expired", help="Everything past its deadline, in all sessions")] = False,
-    older_than: Annotated[str | None, typer.Option(metavar="TIME|DURATION", help="Everything deleted before, in all sessions, such as 7d")] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Purge these memories before their deadline")
+    ] = False,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="Everything past its deadline, in all sessions")
+    ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|DURATION", help="Everything deleted before, in all sessions, such as 7d"
+        ),
+    ] = None,
     reason: Reason = None,
     by: By = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-) -> None:  # fmt: skip
+) -> None:
     """Make deleted memories unrecoverable
 
     Their sealed copies and the keys of those are destroyed. A purge is final. Exits with 9
@@ -223,21 +272,37 @@ def purge(
     who = asker(ctx, by)
     if ids:
         if not now or expired or older_than:
-            raise InvalidError("memories are purged before their deadline with --now", hint="without ids: --expired or --older-than")  # fmt: skip
+            raise InvalidError(
+                "memories are purged before their deadline with --now",
+                hint="without ids: --expired or --older-than",
+            )
         with session_of(ctx) as session:
             plan = session.purge(ids, dry_run=True)
             if dry_run or not yes:
-                emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.damaged)))  # fmt: skip
+                emit(
+                    ctx,
+                    plan.as_json(),
+                    lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.damaged)),
+                )
                 return _confirm(yes=dry_run)
             done = session.purge(ids, reason=reason, by=who)
             emit(ctx, done.as_json(), lambda: _purged(done))
         return _tell(done.proof)
     if now or expired == bool(older_than):
-        raise InvalidError("nothing says what to purge", hint="ids with --now, --expired, or --older-than")  # fmt: skip
+        raise InvalidError(
+            "nothing says what to purge", hint="ids with --now, --expired, or --older-than"
+        )
     store = store_of(ctx)
     if dry_run or (older_than and not yes):
         plan = store.purge_expired(older_than=older_than, dry_run=True)
-        emit(ctx, plan.as_json(), lambda: "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions)) or "nothing to purge")  # fmt: skip
+        emit(
+            ctx,
+            plan.as_json(),
+            lambda: (
+                "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions))
+                or "nothing to purge"
+            ),
+        )
         return _confirm(yes=dry_run)
     done = store.purge_expired(older_than=older_than, by=who)
     return emit(ctx, done.as_json(), lambda: _purged(done))
@@ -245,7 +310,10 @@ def purge(
 
 def _purged(done: Purged) -> str:
     found = _proof(done.proof.as_json()) if done.proof and not done.proof.clean else []
-    kept = [f"the key stays with the store at {store}, of which this one is a copy" for store in done.kept_keys]  # fmt: skip
+    kept = [
+        f"the key stays with the store at {store}, of which this one is a copy"
+        for store in done.kept_keys
+    ]
     return (
         "\n".join(
             (
@@ -261,14 +329,27 @@ def _purged(done: Purged) -> str:
 @command(example='smp redact "the project name" --dry-run')
 def redact(
     ctx: typer.Context,
-    pattern: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text to take out; - reads it from the standard input, which keeps it out of the shell's history")],
-    regex: Annotated[bool, typer.Option("--regex", help="The text is a regular expression")] = False,
-    replacement: Annotated[str | None, typer.Option(help="What stands in its place; if left out, what the settings say, [REDACTED] by default")] = None,
+    pattern: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|-",
+            help="The text to take out; - reads it from the standard input, which keeps it out of the shell's history",
+        ),
+    ],
+    regex: Annotated[
+        bool, typer.Option("--regex", help="The text is a regular expression")
+    ] = False,
+    replacement: Annotated[
+        str | None,
+        typer.Option(
+            help="What stands in its place; if left out, what the settings say, [REDACTED] by default"
+        ),
+    ] = None,
     reason: Reason = None,
     by: By = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-) -> None:  # fmt: skip
+) -> None:
     """Take a text out of every version of every memory
 
     The earlier versions of each memory that held it go for good; its present version
@@ -312,17 +393,40 @@ def _redaction(done: Redaction, verb: str) -> str:
 @command(example="smp anonymize --copy ../public")
 def anonymize(
     ctx: typer.Context,
-    copy: Annotated[Path | None, typer.Option(metavar="DIR", help="Make the copy in the store at this folder, and leave the session as it is")] = None,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Make the copy in the store at this folder, and leave the session as it is",
+        ),
+    ] = None,
     user: Annotated[list[str], typer.Option(help="A further name of a user")] = [],  # noqa: B006
     project: Annotated[list[str], typer.Option(help="A further name of a project")] = [],  # noqa: B006
-    keep_user_names: Annotated[bool, typer.Option("--keep-user-names", help="Leave the names of users")] = False,
-    keep_project_names: Annotated[bool, typer.Option("--keep-project-names", help="Leave the names of projects")] = False,
-    keep_file_paths: Annotated[bool, typer.Option("--keep-file-paths", help="Leave file paths")] = False,
-    no_placeholders: Annotated[bool, typer.Option("--no-placeholders", help="Write [REMOVED] instead of User-1 and Project-A")] = False,
-    no_structure: Annotated[bool, typer.Option("--no-structure", help="Drop the links between memories")] = False,
-    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Every session of the store; the same name has the same placeholder in all")] = False,
+    keep_user_names: Annotated[
+        bool, typer.Option("--keep-user-names", help="Leave the names of users")
+    ] = False,
+    keep_project_names: Annotated[
+        bool, typer.Option("--keep-project-names", help="Leave the names of projects")
+    ] = False,
+    keep_file_paths: Annotated[
+        bool, typer.Option("--keep-file-paths", help="Leave file paths")
+    ] = False,
+    no_placeholders: Annotated[
+        bool,
+        typer.Option("--no-placeholders", help="Write [REMOVED] instead of User-1 and Project-A"),
+    ] = False,
+    no_structure: Annotated[
+        bool, typer.Option("--no-structure", help="Drop the links between memories")
+    ] = False,
+    all_sessions: Annotated[
+        bool,
+        typer.Option(
+            "--all-sessions",
+            help="Every session of the store; the same name has the same placeholder in all",
+        ),
+    ] = False,
     by: By = None,
-) -> None:  # fmt: skip
+) -> None:
     """Replace a session by a copy without names
 
     The copy has a new id and no history; the old session is deleted and can be brought
@@ -341,7 +445,10 @@ def anonymize(
     )
     if all_sessions:
         found = store_of(ctx).anonymize(switches, copy=copy, by=asker(ctx, by))
-        value: dict[str, object] = {"sessions": [each.as_json() for each in found], "total": len(found)}  # fmt: skip
+        value: dict[str, object] = {
+            "sessions": [each.as_json() for each in found],
+            "total": len(found),
+        }
         emit(ctx, value, "\n".join(each.session for each in found))
         return
     with session_of(ctx) as session:
@@ -352,8 +459,11 @@ def anonymize(
 @command(example="smp receipt DEC-0042")
 def receipt(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest if left out")] = None,
-) -> None:  # fmt: skip
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest if left out"),
+    ] = None,
+) -> None:
     """Show what a deletion removed and proved"""
     with session_of(ctx) as session:
         found = dict(session.receipt(name))
@@ -363,8 +473,10 @@ def receipt(
 @command(example="smp verify --deleted")
 def verify(
     ctx: typer.Context,
-    deleted: Annotated[bool, typer.Option("--deleted", help="What was ever deleted from this session")] = True,
-) -> None:  # fmt: skip
+    deleted: Annotated[
+        bool, typer.Option("--deleted", help="What was ever deleted from this session")
+    ] = True,
+) -> None:
     """Prove again that what was deleted is nowhere in the session
 
     Texts are searched as long as a copy that can be restored tells them; what is not
@@ -380,12 +492,16 @@ def verify(
 @command(example="smp audit --action redact --since 7d")
 def audit(
     ctx: typer.Context,
-    action: Annotated[str | None, typer.Option(help="Only such as delete, restore, purge, redact")] = None,
-    memory: Annotated[str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only such as delete, restore, purge, redact")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")
+    ] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
     by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Show who deleted, restored, redacted or purged what, when and why
 
     All that is given must hold. Without -s it is of every session of the store.
@@ -407,14 +523,20 @@ def _audited(line: Audited) -> str:
 
 
 @command("delete-session", example="smp delete-session shop --reason finished")
-def delete_session(ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None) -> None:  # fmt: skip
+def delete_session(
+    ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None
+) -> None:
     """Delete a whole session
 
     It moves to the trash of the store as it is, and can be brought back until its
     deadline.
     """
     done = store_of(ctx).delete_session(session, reason, by=asker(ctx, by))
-    emit(ctx, done.as_json(), f"deleted {done.session}\n  can be brought back until {format_time(done.deadline)}")  # fmt: skip
+    emit(
+        ctx,
+        done.as_json(),
+        f"deleted {done.session}\n  can be brought back until {format_time(done.deadline)}",
+    )
     for remote in done.remotes:
         note(f"a copy may be left at the remote {remote}")
 
@@ -427,7 +549,9 @@ def undelete_session(ctx: typer.Context, session: SessionId, by: By = None) -> N
 
 
 @command("purge-session", example="smp purge-session shop --yes")
-def purge_session(ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None, yes: Yes = False) -> None:  # fmt: skip
+def purge_session(
+    ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None, yes: Yes = False
+) -> None:
     """Destroy a deleted session
 
     Everything that was deleted from it before goes too. This is final.

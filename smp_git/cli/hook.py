@@ -121,9 +121,16 @@ _HOOKS: Final[dict[str, Callable[[Path, list[str]], None]]] = {
 @command(example="smp hooks install --server /srv/memory/shop.git")
 def hooks(
     ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="[ACTION]", help="list, install or remove")] = "list",
-    server: Annotated[Path | None, typer.Option("--server", metavar="PATH", help="Of the bare repository on a server, not of a session")] = None,
-) -> None:  # fmt: skip
+    action: Annotated[
+        str, typer.Argument(metavar="[ACTION]", help="list, install or remove")
+    ] = "list",
+    server: Annotated[
+        Path | None,
+        typer.Option(
+            "--server", metavar="PATH", help="Of the bare repository on a server, not of a session"
+        ),
+    ] = None,
+) -> None:
     """List the hooks of a session or a server, install or remove them
 
     They make plain Git safe: git commit, merge, pull, rebase and push in a session, and

@@ -15,7 +15,10 @@ from smp_git.model.memory import Memory
 from smp_git.model.times import format_time
 from smp_git.read.history import MemoryDiff, Version
 
-At = Annotated[str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then: HEAD~3, a commit, '2 days ago'")]  # fmt: skip
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="REV|TIME", help="As it was then: HEAD~3, a commit, '2 days ago'"),
+]
 
 
 @command(example="smp show DEC-42 --at '2 days ago'")

@@ -17,7 +17,12 @@ from smp_git.store import PLACE, Store
 
 
 @command(example="smp init")
-def init(ctx: typer.Context, path: Annotated[Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")] = None) -> None:  # fmt: skip
+def init(
+    ctx: typer.Context,
+    path: Annotated[
+        Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")
+    ] = None,
+) -> None:
     """Make a store
 
     The store is a folder of sessions. It keeps itself out of the Git repository of the
@@ -32,12 +37,15 @@ def init(ctx: typer.Context, path: Annotated[Path | None, typer.Argument(help="F
 @command(example="smp new shop --user ada --agent architect --context project_name=Shop")
 def new(
     ctx: typer.Context,
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="Name of the session; by its date if left out")] = None,
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Name of the session; by its date if left out"),
+    ] = None,
     user: Annotated[str | None, typer.Option(help="Who the session is for")] = None,
     agent: Annotated[list[str], typer.Option(help="An agent that takes part")] = [],  # noqa: B006 - typer copies it
     context: Annotated[list[str], typer.Option(help="name=value, such as project_name=Shop")] = [],  # noqa: B006
     tag: Annotated[list[str], typer.Option(help="A tag of the session")] = [],  # noqa: B006
-) -> None:  # fmt: skip
+) -> None:
     """Make a session and use it in this terminal
 
     Prints its id. Makes the store too if there is none here.
@@ -60,7 +68,12 @@ def _store_or_new(ctx: typer.Context) -> Store:
 
 
 @command(example="smp use session-2026")
-def use(ctx: typer.Context, session: Annotated[str, typer.Argument(metavar="ID", help="Session, or the beginning of its id")]) -> None:  # fmt: skip
+def use(
+    ctx: typer.Context,
+    session: Annotated[
+        str, typer.Argument(metavar="ID", help="Session, or the beginning of its id")
+    ],
+) -> None:
     """Choose the session that this terminal's commands mean"""
     store = store_of(ctx)
     name = store.find_session(session)
@@ -93,8 +106,13 @@ def _line(info: SessionInfo, here: str | None) -> str:
 @command(example="smp override redaction=off")
 def override(
     ctx: typer.Context,
-    setting: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="A setting of this session alone; null removes it")],
-) -> None:  # fmt: skip
+    setting: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE...", help="A setting of this session alone; null removes it"
+        ),
+    ],
+) -> None:
     """Set what holds for one session instead of the store's settings"""
     with session_of(ctx) as session:
         change = session.override(fields_from(setting))
@@ -137,6 +155,10 @@ def check(ctx: typer.Context) -> None:
     """
     with session_of(ctx) as session:
         problems = session.check()
-    emit(ctx, {"problems": [problem.as_json() for problem in problems]}, lambda: "\n".join(problem.message for problem in problems) or "sound")  # fmt: skip
+    emit(
+        ctx,
+        {"problems": [problem.as_json() for problem in problems]},
+        lambda: "\n".join(problem.message for problem in problems) or "sound",
+    )
     if problems:
         raise typer.Exit(9)

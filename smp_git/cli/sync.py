@@ -15,9 +15,16 @@ from smp_git.model.errors import InvalidError, SmpError
 if TYPE_CHECKING:
     from smp_git.sync.remotes import SyncResult
 
-RemoteName = Annotated[str | None, typer.Argument(metavar="[REMOTE]", help="Name of a remote; origin, or the only one, if left out")]  # fmt: skip
+RemoteName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[REMOTE]", help="Name of a remote; origin, or the only one, if left out"
+    ),
+]
 Ask = Annotated[bool, typer.Option("--ask", help="Let Git's credential helpers be asked")]
-Accept = Annotated[bool, typer.Option("--accept", help="Take a remote that went back to an earlier state as it is")]  # fmt: skip
+Accept = Annotated[
+    bool, typer.Option("--accept", help="Take a remote that went back to an earlier state as it is")
+]
 By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
 
 
@@ -36,10 +43,18 @@ def _ended(progress: Callable[[str], None] | None) -> None:
 @command(example="smp clone git@host:memory/shop.git")
 def clone(
     ctx: typer.Context,
-    address: Annotated[str, typer.Argument(help="Address of a remote, or a session's id where the store has a remote pattern")],
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="Name of the session here; its own if left out")] = None,
+    address: Annotated[
+        str,
+        typer.Argument(
+            help="Address of a remote, or a session's id where the store has a remote pattern"
+        ),
+    ],
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Name of the session here; its own if left out"),
+    ] = None,
     ask: Ask = False,
-) -> None:  # fmt: skip
+) -> None:
     """Make a session here from a remote and use it in this terminal"""
     store, progress = store_of(ctx), _progress()
     try:
@@ -56,33 +71,53 @@ def remote(
     ctx: typer.Context,
     action: Annotated[str, typer.Argument(metavar="[ACTION]", help="list, add or remove")] = "list",
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the remote")] = None,
-    address: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="A path, or what git clone takes: ssh, https, file")] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make an empty repository at a path that has none")] = False,
-) -> None:  # fmt: skip
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ADDRESS]", help="A path, or what git clone takes: ssh, https, file"
+        ),
+    ] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make an empty repository at a path that has none")
+    ] = False,
+) -> None:
     """List the remotes of a session, add one or remove one"""
     given = (action, name is not None, address is not None)
     with session_of(ctx) as session:
         if given == ("list", False, False):
             states = session.remote_states()
-            return emit(ctx, {"remotes": [each.as_json() for each in states]}, lambda: "\n".join(map(str, states)) or "none")  # fmt: skip
+            return emit(
+                ctx,
+                {"remotes": [each.as_json() for each in states]},
+                lambda: "\n".join(map(str, states)) or "none",
+            )
         if given == ("add", True, True) and name and address:
             made = session.add_remote(name, address, create=create)
-            return emit(ctx, {"name": made.name, "address": made.address.text}, f"{made.name}  {made.address.text}")  # fmt: skip
+            return emit(
+                ctx,
+                {"name": made.name, "address": made.address.text},
+                f"{made.name}  {made.address.text}",
+            )
         if given == ("remove", True, False) and name:
             session.remove_remote(name)
             return emit(ctx, {"name": name}, name)
-    raise InvalidError(f"smp remote {action} takes other arguments", hint="smp remote; smp remote add NAME ADDRESS; smp remote remove NAME")  # fmt: skip
+    raise InvalidError(
+        f"smp remote {action} takes other arguments",
+        hint="smp remote; smp remote add NAME ADDRESS; smp remote remove NAME",
+    )
 
 
 @command(example="smp sync")
 def sync(
     ctx: typer.Context,
     remote: RemoteName = None,
-    all_sessions: Annotated[bool, typer.Option("--all-sessions", help="Every session of the store that has this remote")] = False,
+    all_sessions: Annotated[
+        bool, typer.Option("--all-sessions", help="Every session of the store that has this remote")
+    ] = False,
     accept: Accept = False,
     ask: Ask = False,
     by: By = None,
-) -> None:  # fmt: skip
+) -> None:
     """Bring a session and a remote together: fetch, merge, push
 
     Says so only when the remote itself names what is here. Memories changed on both
@@ -93,7 +128,9 @@ def sync(
     progress = _progress()
     with session_of(ctx) as session:
         try:
-            result = session.sync(remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=progress)  # fmt: skip
+            result = session.sync(
+                remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=progress
+            )
         finally:
             _ended(progress)
     for sentence in result.notes:
@@ -110,8 +147,11 @@ def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bo
             "sessions": {name: result.as_json() for name, result in results.items()},
             "failed": {name: error.as_json() for name, error in failed.items()},
         },
-        lambda: "\n".join(f"{name}: {_said(result)}" for name, result in results.items()) or ("" if failed else "no session has a remote"),
-    )  # fmt: skip
+        lambda: (
+            "\n".join(f"{name}: {_said(result)}" for name, result in results.items())
+            or ("" if failed else "no session has a remote")
+        ),
+    )
     for name, error in failed.items():
         say(f"smp: {name}: {error.message}", err=True)
         if error.hint:
@@ -125,7 +165,13 @@ def _worst(errors: list[SmpError]) -> int:
 
 
 @command(example="smp fetch")
-def fetch(ctx: typer.Context, remote: RemoteName = None, accept: Accept = False, ask: Ask = False, by: By = None) -> None:  # fmt: skip
+def fetch(
+    ctx: typer.Context,
+    remote: RemoteName = None,
+    accept: Accept = False,
+    ask: Ask = False,
+    by: By = None,
+) -> None:
     """Take in what a remote has, without merging it"""
     with session_of(ctx) as session:
         result = session.fetch(remote, agent=asker(ctx, by), accept=accept, ask=ask)
@@ -144,10 +190,12 @@ def _said(result: SyncResult) -> str:
     parts = [
         f"{result.fetched} in, {result.pushed} out",
         f"merged {', '.join(result.merged)}" if result.merged else "",
-        f"{_counted(len(result.contested), 'field')} contested (smp conflicts)" if result.contested else "",
+        f"{_counted(len(result.contested), 'field')} contested (smp conflicts)"
+        if result.contested
+        else "",
         f"deleted here too: {', '.join(result.rewritten)}" if result.rewritten else "",
         "history there replaced" if result.replaced else "",
-    ]  # fmt: skip
+    ]
     head = f" at {result.advertised[:12]}" if result.advertised else ""
     return f"{result.remote}: {'; '.join(part for part in parts if part)}{head}"
 

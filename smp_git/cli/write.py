@@ -20,8 +20,16 @@ from smp_git.write.writer import Change
 Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, such as DEC-0042 or DEC-42")]
 Agent = Annotated[str | None, typer.Option("-a", "--agent", help="Who writes [env: SMP_AGENT]")]
 Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, such as security.login")]
-Links = Annotated[list[str], typer.Option("-l", "--link", metavar="REL:ID", help="A link, such as resolves:FIND-0001")]  # fmt: skip
-Fields = Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="A field; a value that is JSON is taken as such")]  # fmt: skip
+Links = Annotated[
+    list[str],
+    typer.Option("-l", "--link", metavar="REL:ID", help="A link, such as resolves:FIND-0001"),
+]
+Fields = Annotated[
+    list[str],
+    typer.Option(
+        "-f", "--field", metavar="NAME=VALUE", help="A field; a value that is JSON is taken as such"
+    ),
+]
 File = Annotated[Path | None, typer.Option("--file", help="Take the text from this file")]
 
 
@@ -50,16 +58,28 @@ def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
 )
 def add(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="turn, decision, finding, preference, learning or artifact")],
-    text: Annotated[str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads the standard input")] = None,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="turn, decision, finding, preference, learning or artifact"
+        ),
+    ],
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads the standard input")
+    ] = None,
     agent: Agent = None,
     tag: Tags = [],  # noqa: B006 - typer copies it
     link: Links = [],  # noqa: B006
     field: Fields = [],  # noqa: B006
     file: File = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it came about, if not now")] = None,
-    skip_duplicates: Annotated[bool, typer.Option("--skip-duplicates", help="Write nothing if a recent memory says the same")] = False,
-) -> None:  # fmt: skip
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="When it came about, if not now")
+    ] = None,
+    skip_duplicates: Annotated[
+        bool,
+        typer.Option("--skip-duplicates", help="Write nothing if a recent memory says the same"),
+    ] = False,
+) -> None:
     """Add a memory and print its id"""
     content = text_from(text, file)
     with session_of(ctx) as session:
@@ -90,12 +110,19 @@ def _checked(fields: dict[str, object]) -> dict[str, Any]:
 def edit(
     ctx: typer.Context,
     memory: Id,
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT|-]", help="The new text, if it changes")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT|-]", help="The new text, if it changes")
+    ] = None,
     agent: Agent = None,
-    tag: Annotated[list[str], typer.Option("-t", "--tag", help="The tags, instead of those it has")] = [],  # noqa: B006
-    field: Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it")] = [],  # noqa: B006
+    tag: Annotated[
+        list[str], typer.Option("-t", "--tag", help="The tags, instead of those it has")
+    ] = [],  # noqa: B006
+    field: Annotated[
+        list[str],
+        typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it"),
+    ] = [],  # noqa: B006
     file: File = None,
-) -> None:  # fmt: skip
+) -> None:
     """Change a memory and print its id
 
     A turn is not edited: what was said was said.
@@ -138,7 +165,9 @@ def supersede(
     """Add a memory that replaces another, and print its id"""
     content = text_from(text, file)
     with session_of(ctx) as session:
-        made = session.supersede(memory, content, agent=asker(ctx, agent), tags=tag, **_checked(fields_from(field)))  # fmt: skip
+        made = session.supersede(
+            memory, content, agent=asker(ctx, agent), tags=tag, **_checked(fields_from(field))
+        )
         _wrote(ctx, session, made)
 
 
@@ -176,10 +205,20 @@ def link(
 def state(
     ctx: typer.Context,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent whose state it is")],
-    field: Annotated[list[str], typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it")] = [],  # noqa: B006
-    file: Annotated[Path | None, typer.Option("--file", help="Replace the state by this YAML or JSON file; - for the standard input")] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then")] = None,
-) -> None:  # fmt: skip
+    field: Annotated[
+        list[str],
+        typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it"),
+    ] = [],  # noqa: B006
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", help="Replace the state by this YAML or JSON file; - for the standard input"
+        ),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then")
+    ] = None,
+) -> None:
     """Show the state of an agent, or change it"""
     with session_of(ctx) as session:
         if file is not None:
@@ -200,7 +239,9 @@ def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
 
 def _note_left(session: Session, paths: Iterable[str]) -> None:
     for path in paths:
-        note(f"{session.path / path} has an uncommitted edit and was left as it is; smp commit brings both together")  # fmt: skip
+        note(
+            f"{session.path / path} has an uncommitted edit and was left as it is; smp commit brings both together"
+        )
 
 
 @command(example="smp undo")
@@ -216,10 +257,12 @@ def undo(ctx: typer.Context, agent: Agent = None) -> None:
 @command(example="smp rollback HEAD~3 DEC-42")
 def rollback(
     ctx: typer.Context,
-    revision: Annotated[str, typer.Argument(metavar="REV|TIME", help="HEAD~3, a commit, or '2 days ago'")],
+    revision: Annotated[
+        str, typer.Argument(metavar="REV|TIME", help="HEAD~3, a commit, or '2 days ago'")
+    ],
     memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
     agent: Agent = None,
-) -> None:  # fmt: skip
+) -> None:
     """Bring the session, or one memory, back to how it was
 
     A new commit; what was deleted stays away.

@@ -71,7 +71,9 @@ def load(store: Path) -> Settings:
         )
     for name in found:
         if name not in NAMES:
-            raise InvalidError(f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(NAMES)}")  # fmt: skip
+            raise InvalidError(
+                f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(NAMES)}"
+            )
     durability = found.get("durability", "durable")
     if durability not in ("durable", "relaxed"):
         raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
@@ -112,7 +114,9 @@ def _part(found: Mapping[str, Value], name: str, file: Path) -> dict[str, Value]
     return dict(value)
 
 
-def _number(found: Mapping[str, Value], name: str, default: float, most: float, file: Path) -> float:  # fmt: skip
+def _number(
+    found: Mapping[str, Value], name: str, default: float, most: float, file: Path
+) -> float:
     value = found.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         raise InvalidError(

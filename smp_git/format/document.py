@@ -44,7 +44,9 @@ _HEAD: Final = re.compile(
 )
 # A line that begins a key of its own, or nothing that could be one. Any other, or one
 # that names a life, takes the reader of YAML.
-_ODD: Final = re.compile(rb"^(?![A-Za-z_][A-Za-z0-9_.-]*:|[ \n#-]|\Z)|^(?:life|generation):", re.MULTILINE)  # fmt: skip
+_ODD: Final = re.compile(
+    rb"^(?![A-Za-z_][A-Za-z0-9_.-]*:|[ \n#-]|\Z)|^(?:life|generation):", re.MULTILINE
+)
 
 
 def life_of(file: bytes, path: str) -> str | None:
@@ -158,7 +160,13 @@ def edited(old_file: bytes, old: Memory, new: Memory) -> bytes:
     return kept if kept is not None and _says(kept, new) else canonical
 
 
-def spliced(file: bytes, path: str, changes: Mapping[str, Value | None], order: Sequence[str], content: str | None = None) -> bytes | None:  # fmt: skip
+def spliced(
+    file: bytes,
+    path: str,
+    changes: Mapping[str, Value | None],
+    order: Sequence[str],
+    content: str | None = None,
+) -> bytes | None:
     """Return a memory's file with keys set (None: removed) and all else as it stands.
 
     `content` replaces what stands below front matter. Returns None when that cannot be
@@ -173,7 +181,9 @@ def spliced(file: bytes, path: str, changes: Mapping[str, Value | None], order: 
     return f"{_FENCE}{changed}{_FENCE}{below}".encode()
 
 
-def with_comments(file: bytes, path: str, base: bytes | None, sides: Sequence[bytes]) -> bytes | None:  # fmt: skip
+def with_comments(
+    file: bytes, path: str, base: bytes | None, sides: Sequence[bytes]
+) -> bytes | None:
     """Return the file of a merge with the comments that a person wrote on both sides.
 
     Returns None when that cannot be done without changing anything else.

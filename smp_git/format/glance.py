@@ -87,7 +87,7 @@ def _line(file: bytes, place: Id, blob: str) -> str:
         raise _UnusualError
     shown = lines.shown_value(title)
     fields = _fields(kind, said)
-    return f'- {{"id":"{place.text}","blob":"{blob}","at":"{at}"{updated},{agent}{tags},"title":{shown},"size":{len(file)}{links}{fields}}}\n'  # fmt: skip
+    return f'- {{"id":"{place.text}","blob":"{blob}","at":"{at}"{updated},{agent}{tags},"title":{shown},"size":{len(file)}{links}{fields}}}\n'
 
 
 def _entries(front: str) -> dict[str, str]:

@@ -147,7 +147,9 @@ def write_line(entry: Entry) -> str:
     }
     if (life := entry.life) is not None and life == of_generation(number := generation(life)):
         # A session of format 1 numbers its lives.
-        shown = {("gen" if k == "life" else k): (number if k == "life" else v) for k, v in shown.items()}  # fmt: skip
+        shown = {
+            ("gen" if k == "life" else k): (number if k == "life" else v) for k, v in shown.items()
+        }
     return f"{_START}{shown_value(shown)}\n"
 
 

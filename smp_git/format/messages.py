@@ -45,7 +45,13 @@ class Message(NamedTuple):
     reason: str | None
 
 
-def write(touches: Sequence[Touch], agent: str, turn: str | None = None, reason: str | None = None, subject: str | None = None) -> str:  # fmt: skip
+def write(
+    touches: Sequence[Touch],
+    agent: str,
+    turn: str | None = None,
+    reason: str | None = None,
+    subject: str | None = None,
+) -> str:
     """Return the message of a commit that does `touches`."""
     trailers = [f"Agent: {agent}"]
     if turn:

@@ -128,7 +128,11 @@ class Tombstones:
                 for number in range(
                     each.first.number // PAGE_SIZE, each.last.number // PAGE_SIZE + 1
                 ):
-                    place = each.first if each.first.name else each.first._replace(number=number * PAGE_SIZE)  # fmt: skip
+                    place = (
+                        each.first
+                        if each.first.name
+                        else each.first._replace(number=number * PAGE_SIZE)
+                    )
                     self._pages.setdefault(place.page, []).append(each)
         return [name for each in self._pages.get(page, ()) for name in _within(each, page)]
 

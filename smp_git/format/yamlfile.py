@@ -167,13 +167,17 @@ def edit(text: str, changes: Mapping[str, Value | None], order: Sequence[str]) -
         return None
     spans = {key.value: _Span(key.start_mark.line, _end(value), value) for key, value in root.value}
     lines = _split_lines(text)
-    wanted = [key for key in order if key in changes] + [key for key in changes if key in spans and key not in order]  # fmt: skip
+    wanted = [key for key in order if key in changes] + [
+        key for key in changes if key in spans and key not in order
+    ]
     places = {key: _place(key, spans, order) for key in wanted}
     wanted.sort(key=places.__getitem__)
     # From the last line on, so that the places of those before it hold.
     for key in reversed(wanted):
         value = changes[key]
-        _splice(lines, places[key], spans.get(key), "" if value is None else dialect.write({key: value}))  # fmt: skip
+        _splice(
+            lines, places[key], spans.get(key), "" if value is None else dialect.write({key: value})
+        )
     return "".join(lines)
 
 
@@ -212,7 +216,12 @@ def _splice(lines: list[str], place: int, span: _Span | None, new: str) -> None:
         return
     node = span.node
     line = node.start_mark.line
-    if new.count("\n") == 1 and span.end == span.first + 1 and line == span.first and node.start_mark.column:  # fmt: skip
+    if (
+        new.count("\n") == 1
+        and span.end == span.first + 1
+        and line == span.first
+        and node.start_mark.column
+    ):
         # A comment on the same line stays.
         rest = lines[line][node.end_mark.column :]
         new = new.removesuffix("\n") + rest

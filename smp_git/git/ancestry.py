@@ -71,7 +71,9 @@ def _common(repository: Repository, left: CommitId, right: CommitId) -> list[Com
     return [name for name in found if not seen[name] & _BELOW]
 
 
-def newest_first(repository: Repository, tip: CommitId, follow: Callable[[Commit], Iterable[CommitId]]) -> Iterator[Commit]:  # fmt: skip
+def newest_first(
+    repository: Repository, tip: CommitId, follow: Callable[[Commit], Iterable[CommitId]]
+) -> Iterator[Commit]:
     """Yield a commit and what `follow` leads to from each, reading no further than asked."""
     seen = {tip}
     queue = [(-repository.commit(tip).time.timestamp(), tip)]

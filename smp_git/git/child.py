@@ -58,7 +58,12 @@ class Watch:
     more than `file_bytes` may come. `then` is called once, soon after something `is_there`.
     """
 
-    def __init__(self, size: Callable[[], int] = lambda: 0, is_there: Callable[[], bool] = lambda: False, then: Callable[[], None] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        size: Callable[[], int] = lambda: 0,
+        is_there: Callable[[], bool] = lambda: False,
+        then: Callable[[], None] | None = None,
+    ) -> None:
         self.size = size
         self._is_there = is_there
         self._then = then
@@ -78,7 +83,13 @@ class Watch:
         return True
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, said: Callable[[str], None] | None = None, watch: Watch | None = None) -> Done:  # fmt: skip
+def run(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    leash: Leash,
+    said: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
+) -> Done:
     """Run a command to its end and return what it said.
 
     Each line of its standard error goes to `said`.
@@ -95,7 +106,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash, 
     return Done(process.returncode, bytes(listener.reply), listener.complaint(), cut)
 
 
-def _started(arguments: Sequence[str], environment: Mapping[str, str], leash: Leash) -> subprocess.Popen[bytes]:  # fmt: skip
+def _started(
+    arguments: Sequence[str], environment: Mapping[str, str], leash: Leash
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - our own arguments
         [*_limited(leash), *arguments],
         stdin=subprocess.DEVNULL,
@@ -175,7 +188,13 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 class _Listener:
     """Reads both outputs of a process until it ends or has to be ended."""
 
-    def __init__(self, process: subprocess.Popen[bytes], leash: Leash, said: Callable[[str], None] | None, watch: Watch) -> None:  # fmt: skip
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        leash: Leash,
+        said: Callable[[str], None] | None,
+        watch: Watch,
+    ) -> None:
         self._process = process
         self._leash = leash
         self._said = said
@@ -249,7 +268,9 @@ class _Listener:
         if is_reply:
             self.reply += chunk
             return
-        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").splitlines(keepends=True) or [b""]  # fmt: skip
+        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").splitlines(
+            keepends=True
+        ) or [b""]
         if not chunk or self._rest.endswith((b"\n", b"\r")):
             lines, self._rest = [*lines, self._rest], b""
         self._rest = self._rest[-_CHUNK:]

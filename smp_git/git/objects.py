@@ -117,7 +117,13 @@ def read_tree(data: bytes) -> dict[str, Child]:
     return out
 
 
-def write_commit(tree: ObjectId, parents: tuple[CommitId, ...], author: Signature, committer: Signature, message: str) -> bytes:  # fmt: skip
+def write_commit(
+    tree: ObjectId,
+    parents: tuple[CommitId, ...],
+    author: Signature,
+    committer: Signature,
+    message: str,
+) -> bytes:
     """Return the bytes of a commit."""
     head = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
     head += [f"author {author}", f"committer {committer}", "", message]
@@ -144,7 +150,9 @@ def read_commit(commit_id: CommitId, data: bytes) -> Commit:
     except (KeyError, ValueError) as error:
         raise DamagedError(f"commit {commit_id[:12]} cannot be read: {error}") from None
     text = message.decode("utf-8", "replace")
-    return Commit(commit_id, ObjectId(tree), tuple(parents), author, author_email, committer_email, time, text)  # fmt: skip
+    return Commit(
+        commit_id, ObjectId(tree), tuple(parents), author, author_email, committer_email, time, text
+    )
 
 
 def _person(line: bytes) -> tuple[str, str, datetime]:

@@ -306,7 +306,9 @@ class _Entry(NamedTuple):
         return self.told[0] != self.told[1]
 
 
-def survivors(old: Sequence[Path], gone: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]) -> Pack | None:  # fmt: skip
+def survivors(
+    old: Sequence[Path], gone: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]
+) -> Pack | None:
     """Return a pack of everything in `old` packs that is not `gone`, None if that is nothing.
 
     A difference to something gone is made anew: to the object before it in its `series`.
@@ -333,7 +335,10 @@ def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[byte
             continue
         at = dict(zip(offsets, there, strict=True))
         starts = sorted(offset for offset, name in at.items() if name in names)
-        with index.with_suffix(".pack").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:  # fmt: skip
+        with (
+            index.with_suffix(".pack").open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
             for start in starts:
                 _, _, base = _parted(data, start, at)
                 if base in gone or base in found:
@@ -341,7 +346,9 @@ def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[byte
     return found
 
 
-def _parted(data: mmap.mmap, start: int, at: Mapping[int, bytes]) -> tuple[int, tuple[int, int], bytes | None]:  # fmt: skip
+def _parted(
+    data: mmap.mmap, start: int, at: Mapping[int, bytes]
+) -> tuple[int, tuple[int, int], bytes | None]:
     """Return where an entry begins, where the distance to its base stands, and its base."""
     place = start
     kind = data[place] >> 4 & 7
@@ -383,7 +390,9 @@ class _Old:
 class _Copying:
     """A pack on its way, and what stands where in it."""
 
-    def __init__(self, living: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]) -> None:  # fmt: skip
+    def __init__(
+        self, living: Set[bytes], read: ReadMany, series: Callable[[bytes], str | None]
+    ) -> None:
         self.pack = Growing()
         self._living = living
         self._read = read
@@ -409,7 +418,9 @@ class _Copying:
             else:
                 start, end = each.told
                 told = distance(self.pack.offset - self._placed[each.base])
-                self.pack.put(each.name, old.data[each.start : start] + told + old.data[end : each.end])  # fmt: skip
+                self.pack.put(
+                    each.name, old.data[each.start : start] + told + old.data[end : each.end]
+                )
 
     def _is_whole(self, old: _Old, entry: _Entry) -> bool:
         """Whether an entry can be copied: what it differs from lives, and no bit is wrong."""

@@ -187,7 +187,11 @@ class Redo:
         before, self._pack = self._pack, storage.repeat(Path(self._git, "objects"), objects)
         with suppress(FileNotFoundError):
             # Once the line was emptied, that one may be the only place of what it has.
-            if before and {packs.text(name) for name in packs.names(before.with_suffix(".idx"))} <= objects.keys():  # fmt: skip
+            if (
+                before
+                and {packs.text(name) for name in packs.names(before.with_suffix(".idx"))}
+                <= objects.keys()
+            ):
                 for suffix in (".idx", ".pack"):
                     before.with_suffix(suffix).unlink()
 
@@ -336,7 +340,9 @@ def _length(frame: bytes) -> int:
 
 def _body(frame: bytes, data: bytes, before: int) -> bytes:
     """Return the body behind a frame, empty if it is not whole or not the next one."""
-    whole = data and len(data) == _length(frame) and zlib.crc32(data, before) == _FRAME.unpack(frame)[2]  # fmt: skip
+    whole = (
+        data and len(data) == _length(frame) and zlib.crc32(data, before) == _FRAME.unpack(frame)[2]
+    )
     return data if whole else b""
 
 

@@ -166,7 +166,9 @@ def remotes(git: Path) -> dict[str, str]:
 def add(git: Path, name: str, address: str) -> None:
     """Add a remote whose branches are tracked as usual."""
     if name in remotes(git):
-        raise AlreadyExistsError(f"there is a remote {name}", hint="remove it first, or choose another name")  # fmt: skip
+        raise AlreadyExistsError(
+            f"there is a remote {name}", hint="remove it first, or choose another name"
+        )
     _run(git, "remote", "add", "--", name, address)
 
 
@@ -220,7 +222,9 @@ def create_bare(place: Path) -> None:
         if (place / "HEAD").is_file() and (place / "objects").is_dir():
             return
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            raise AlreadyExistsError(f"{place} holds other files", hint="name an empty or a new folder")  # fmt: skip
+            raise AlreadyExistsError(
+                f"{place} holds other files", hint="name an empty or a new folder"
+            )
         for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"):
             disk.make_folders(place / folder)
         (place / "config").write_text(_BARE)
@@ -238,7 +242,9 @@ class _Meaning(NamedTuple):
     hint: str | None = None
 
 
-def _meaning(pattern: str, error: type[SyncError] | type[StorageError], words: str, hint: str | None = None) -> _Meaning:  # fmt: skip
+def _meaning(
+    pattern: str, error: type[SyncError] | type[StorageError], words: str, hint: str | None = None
+) -> _Meaning:
     return _Meaning(re.compile(pattern, re.IGNORECASE | re.MULTILINE), error, words, hint)
 
 

@@ -241,7 +241,9 @@ class Repository:
         for name, child in self.tree(tree_id).items():
             yield prefix + name, child
 
-    def changes(self, old: ObjectId | None, new: ObjectId | None, prefix: str = "") -> Iterator[tuple[str, ObjectId | None, ObjectId | None]]:  # fmt: skip
+    def changes(
+        self, old: ObjectId | None, new: ObjectId | None, prefix: str = ""
+    ) -> Iterator[tuple[str, ObjectId | None, ObjectId | None]]:
         """Yield (path, old blob, new blob) of every file that differs between two trees."""
         stack = [self._differences(old, new, prefix)]
         while stack:
@@ -253,7 +255,9 @@ class Repository:
             else:
                 stack.pop()
 
-    def _differences(self, old: ObjectId | None, new: ObjectId | None, prefix: str) -> Iterator[_Difference]:  # fmt: skip
+    def _differences(
+        self, old: ObjectId | None, new: ObjectId | None, prefix: str
+    ) -> Iterator[_Difference]:
         """Yield what differs right below two folders: folders by `name/`, and files."""
         if old == new:
             return
@@ -347,7 +351,9 @@ class Repository:
                 _remember(self._commits, name, read_commit(name, item.data))
         return written
 
-    def publish(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written) -> None:  # fmt: skip
+    def publish(
+        self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written
+    ) -> None:
         """Move `ref` from `expected` to `new`, after forcing out what was `written`.
 
         The caller holds the session's lock. Raises MovedError, with nothing changed,
@@ -396,14 +402,23 @@ class Repository:
                     disk.rename_into(lock, f"{self._git}/{ref}")
                 os.unlink(own)  # noqa: PTH108 - a Path costs more than the call
 
-    def _publish_ahead(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written, line: Line) -> None:  # fmt: skip
+    def _publish_ahead(
+        self,
+        ref: str,
+        expected: CommitId | None,
+        new: CommitId,
+        written: storage.Written,
+        line: Line,
+    ) -> None:
         """Move `ref` after putting the whole write on the medium as one record."""
         scratch = f"{self._git}/smp/ref"
         os.close(self._scratch(scratch, new))
         try:
             with self._locked_ref(ref, scratch) as lock:
                 stood = self._expected(ref, expected)
-                record = Record(ref, stood, new, disk.boot(), written.counters, tuple(written.objects))  # fmt: skip
+                record = Record(
+                    ref, stood, new, disk.boot(), written.counters, tuple(written.objects)
+                )
                 self._put_and_move(line, record, scratch, lock)
         finally:
             with suppress(FileNotFoundError):
@@ -421,7 +436,9 @@ class Repository:
                 line.take_back()
             raise
 
-    def _publish_forced(self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written) -> None:  # fmt: skip
+    def _publish_forced(
+        self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written
+    ) -> None:
         scratch = f"{self._git}/smp/ref"
         fd = self._scratch(scratch, new)
         try:

@@ -88,7 +88,7 @@ def obstacle(git: Path) -> str:
         return "its index has conflicts" if index.conflicts is not None else ""
 
 
-def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:  # fmt: skip
+def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:
     """Bring the index to `head` and drop what is gone, staged by a person or not.
 
     Returns False if another Git process holds the index, or it is of another form.
@@ -100,7 +100,9 @@ def expel(repository: Repository, head: ObjectId, is_gone: Callable[[str, Object
         return mine and _expelled(repository, head, is_gone)
 
 
-def _expelled(repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]) -> bool:  # fmt: skip
+def _expelled(
+    repository: Repository, head: ObjectId, is_gone: Callable[[str, ObjectId], bool]
+) -> bool:
     git = repository.git
     scratch = git / "smp" / "index.tmp"
     index = _copied(git / "index", scratch)
@@ -135,7 +137,10 @@ def staged(file: Path) -> dict[str, Child]:
         index = pygit2.Index(str(file))
         return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
     except pygit2.GitError as error:
-        raise FormatError(f"Git's index {file} cannot be read: {error}", hint="git update-index --index-version 2 writes it in a plain form") from error  # fmt: skip
+        raise FormatError(
+            f"Git's index {file} cannot be read: {error}",
+            hint="git update-index --index-version 2 writes it in a plain form",
+        ) from error
 
 
 class Named(NamedTuple):
@@ -159,7 +164,9 @@ def held(git: Path) -> AbstractContextManager[bool]:
     return _locked(git)
 
 
-def put(repository: Repository, entries: Mapping[str, ObjectId | None], index_file: Path | None = None) -> bool:  # fmt: skip
+def put(
+    repository: Repository, entries: Mapping[str, ObjectId | None], index_file: Path | None = None
+) -> bool:
     """Set entries of an index (None: taken out); return whether nobody else holds it."""
     if index_file is not None:
         return _put(repository, entries, index_file)
@@ -245,7 +252,13 @@ def _stamp(file: Path) -> str:
 # The index itself
 
 
-def _rewrite(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path, latest: list[ObjectId]) -> bool:  # fmt: skip
+def _rewrite(
+    repository: Repository,
+    bases: list[ObjectId],
+    head: ObjectId,
+    file: Path,
+    latest: list[ObjectId],
+) -> bool:
     scratch = repository.git / "smp" / "index.tmp"
     index = plain(_read(file))
     try:
@@ -258,7 +271,13 @@ def _rewrite(repository: Repository, bases: list[ObjectId], head: ObjectId, file
     return True
 
 
-def _rewrite_any(repository: Repository, bases: list[ObjectId], head: ObjectId, file: Path, latest: list[ObjectId]) -> bool:  # fmt: skip
+def _rewrite_any(
+    repository: Repository,
+    bases: list[ObjectId],
+    head: ObjectId,
+    file: Path,
+    latest: list[ObjectId],
+) -> bool:
     """Rewrite an index of any form that libgit2 knows."""
     scratch = repository.git / "smp" / "index.tmp"
     index = _copied(file, scratch)
@@ -317,7 +336,13 @@ def _copied(file: Path, scratch: Path) -> pygit2.Index | None:
         return None
 
 
-def _bring(repository: Repository, index: PlainIndex | _AnyIndex, bases: list[ObjectId], head: ObjectId, latest: list[ObjectId]) -> None:  # fmt: skip
+def _bring(
+    repository: Repository,
+    index: PlainIndex | _AnyIndex,
+    bases: list[ObjectId],
+    head: ObjectId,
+    latest: list[ObjectId],
+) -> None:
     """Bring the entries to `head`; `latest` are trees that Git may have brought back."""
     known = [base for base in bases if repository.has(base)]
     before = _changed_since(repository, known, head) if known else _unlike(repository, index, head)
@@ -405,5 +430,14 @@ def _times(path: Path, blob: ObjectId) -> tuple[int, ...] | None:
     if _standing(path) != blob:
         return None
     changed, modified = divmod(seen.st_ctime_ns, 10**9), divmod(seen.st_mtime_ns, 10**9)
-    numbers = (*changed, *modified, seen.st_dev, seen.st_ino, FileMode.BLOB, seen.st_uid, seen.st_gid, seen.st_size)  # fmt: skip
+    numbers = (
+        *changed,
+        *modified,
+        seen.st_dev,
+        seen.st_ino,
+        FileMode.BLOB,
+        seen.st_uid,
+        seen.st_gid,
+        seen.st_size,
+    )
     return tuple(number & 0xFFFFFFFF for number in numbers)

@@ -130,7 +130,9 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
-def advertised(address: str, access: Access, limits: Limits = Limits(), prefixes: tuple[str, ...] = TRAVELLING) -> dict[str, str]:  # fmt: skip
+def advertised(
+    address: str, access: Access, limits: Limits = Limits(), prefixes: tuple[str, ...] = TRAVELLING
+) -> dict[str, str]:
     """Return the references of a remote that travel; empty for an empty repository."""
     place = _place(address)
     if place.kind == "path" and (standing := _standing(Path(place.path), prefixes)) is not None:
@@ -150,7 +152,11 @@ def _standing(place: Path, prefixes: tuple[str, ...]) -> dict[str, str] | None:
     """Return what the files of a repository at a path say; None if Git itself has to read them."""
     try:
         git = place / ".git" if (place / ".git").is_dir() else place
-        if not (git / "refs").is_dir() or not (git / "objects").is_dir() or (git / "reftable").exists():  # fmt: skip
+        if (
+            not (git / "refs").is_dir()
+            or not (git / "objects").is_dir()
+            or (git / "reftable").exists()
+        ):
             return None
         found = references.read(git)
     except (SmpError, OSError, ValueError):
@@ -174,7 +180,14 @@ def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, 
     return found
 
 
-def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits(), arrived: Callable[[], None] | None = None) -> None:  # fmt: skip
+def fetch(
+    into: Path,
+    address: str,
+    refspecs: Sequence[str],
+    access: Access,
+    limits: Limits = Limits(),
+    arrived: Callable[[], None] | None = None,
+) -> None:
     """Fetch into the Git folder `into`, checking every object as it comes.
 
     `arrived` is called once everything stands there, if that is noticed before Git ends;
@@ -184,9 +197,18 @@ def fetch(into: Path, address: str, refspecs: Sequence[str], access: Access, lim
     # From far away progress is also what tells a slow server from one that is gone.
     is_heard = access.progress is not None or place.kind != "path"
     arguments = (
-        "fetch", "--progress" if is_heard else "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-        "--no-recurse-submodules", "--refmap=", "--upload-pack=git-upload-pack", "--", place.text,
-    )  # fmt: skip
+        "fetch",
+        "--progress" if is_heard else "--quiet",
+        "--atomic",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-auto-maintenance",
+        "--no-recurse-submodules",
+        "--refmap=",
+        "--upload-pack=git-upload-pack",
+        "--",
+        place.text,
+    )
     objects = into / "objects"
     if not is_heard:
         # Then nothing tells how long it counts, and it is given the time.
@@ -228,13 +250,24 @@ def push(git: Path, address: str, updates: Sequence[Update], access: Access) -> 
     if not updates:
         return {}
     place = _place(address)
-    arguments = ["push", "--porcelain", "--progress", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--receive-pack=git-receive-pack"]  # fmt: skip
+    arguments = [
+        "push",
+        "--porcelain",
+        "--progress",
+        "--no-verify",
+        "--no-signed",
+        "--no-follow-tags",
+        "--recurse-submodules=no",
+        "--receive-pack=git-receive-pack",
+    ]
     if len(updates) > 1:
         arguments.append("--atomic")
     leases = [each for each in updates if each.force or each.new is None]
     arguments += [f"--force-with-lease={each.ref}:{each.expected or ''}" for each in leases]
     specs = [f"{each.new or ''}:{each.ref}" for each in updates]
-    done = _run(git, place, access, _leash(access, None), _PUSHING, (*arguments, "--", place.text, *specs))  # fmt: skip
+    done = _run(
+        git, place, access, _leash(access, None), _PUSHING, (*arguments, "--", place.text, *specs)
+    )
     outcomes = _outcomes(done, access.token)
     lost = {each.ref for each in updates} - outcomes.keys()
     failed = [each for each in outcomes.values() if each.fate is Fate.FAILED]
@@ -259,7 +292,11 @@ def _outcome(flag: str, summary: str, said: str, secret: str | None) -> Outcome:
         return Outcome(Fate.CURRENT if flag == "=" else Fate.DONE)
     match = _REASON.match(summary)
     who, reason = (match[1], match[2] or match[1]) if match else ("", summary)
-    told = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]  # fmt: skip
+    told = [
+        line.removeprefix("remote:").strip()
+        for line in said.splitlines()
+        if line.startswith("remote:")
+    ]
     full = remotes.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
     if _HELD.search(reason):
         return Outcome(Fate.HELD, full)
@@ -267,7 +304,9 @@ def _outcome(flag: str, summary: str, said: str, secret: str | None) -> Outcome:
         return Outcome(Fate.MOVED, full)
     if reason == "atomic transaction failed" and _MOVED.search(said):
         return Outcome(Fate.MOVED, full)
-    if who == "remote rejected" and not re.search("unpacker error|atomic transaction|quarantine|missing necessary", reason):  # fmt: skip
+    if who == "remote rejected" and not re.search(
+        "unpacker error|atomic transaction|quarantine|missing necessary", reason
+    ):
         return Outcome(Fate.REFUSED, full)
     return Outcome(Fate.FAILED, full)
 
@@ -293,7 +332,15 @@ def _leash(access: Access, limits: Limits | None, file_bytes: int | None = None)
     )
 
 
-def _run(git: Path, place: Address, access: Access, leash: Leash, settings: Sequence[str], rest: Sequence[str], watch: Watch | None = None) -> Done:  # fmt: skip
+def _run(
+    git: Path,
+    place: Address,
+    access: Access,
+    leash: Leash,
+    settings: Sequence[str],
+    rest: Sequence[str],
+    watch: Watch | None = None,
+) -> Done:
     if command.program() is None:
         raise SyncError("remotes need the git command, which is not installed", hint="install git")
     # The newer protocol asks once more, to be told fewer references: a question that costs
@@ -333,8 +380,16 @@ def _environment(place: Address, access: Access) -> dict[str, str]:
     found = access.surroundings
     own = command.environment()
     if access.ask:
-        kept = {name: value for name, value in found.items() if not name.startswith(("GIT_", "SMP_", "SSH_ASKPASS"))}  # fmt: skip
-        own = {name: value for name, value in own.items() if name not in ("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL")}  # fmt: skip
+        kept = {
+            name: value
+            for name, value in found.items()
+            if not name.startswith(("GIT_", "SMP_", "SSH_ASKPASS"))
+        }
+        own = {
+            name: value
+            for name, value in own.items()
+            if name not in ("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL")
+        }
     else:
         kept = {name: found[name] for name in _PASSED if name in found}
     own |= kept | {
@@ -358,7 +413,13 @@ def _protocols(place: Address, access: Access) -> str:
 
 
 def _ssh(access: Access) -> str:
-    words = ["ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(access.timeout_seconds))}"]  # fmt: skip
+    words = [
+        "ssh",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        f"ConnectTimeout={max(1, int(access.timeout_seconds))}",
+    ]
     if access.ssh_key is not None:
         words += ["-i", str(access.ssh_key), "-o", "IdentitiesOnly=yes"]
     return " ".join(map(quote, words))

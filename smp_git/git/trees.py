@@ -17,7 +17,9 @@ from smp_git.git.objects import (
 from smp_git.git.repository import Repository
 
 
-def with_files(repository: Repository, root: ObjectId, edits: Mapping[str, ObjectId | None]) -> tuple[ObjectId, list[Object]]:  # fmt: skip
+def with_files(
+    repository: Repository, root: ObjectId, edits: Mapping[str, ObjectId | None]
+) -> tuple[ObjectId, list[Object]]:
     """Return the tree `root` with files set (None: removed), and the new tree objects.
 
     A folder without files vanishes, as in Git.
@@ -30,7 +32,12 @@ def with_files(repository: Repository, root: ObjectId, edits: Mapping[str, Objec
     return new_root, made
 
 
-def _edit(repository: Repository, tree_id: ObjectId | None, edits: Mapping[str, ObjectId | None], made: list[Object]) -> ObjectId | None:  # fmt: skip
+def _edit(
+    repository: Repository,
+    tree_id: ObjectId | None,
+    edits: Mapping[str, ObjectId | None],
+    made: list[Object],
+) -> ObjectId | None:
     children = dict(repository.tree(tree_id)) if tree_id not in (None, EMPTY_TREE) else {}
     below: dict[str, dict[str, ObjectId | None]] = {}
     for path, blob in edits.items():

@@ -115,7 +115,9 @@ def mask_of(sessions: Iterable[tuple[Origin, Sequence[Memory]]], switches: Switc
     )
 
 
-def nameless(origin: Origin, memories: Sequence[Memory], mask: Mask, switches: Switches) -> Nameless:  # fmt: skip
+def nameless(
+    origin: Origin, memories: Sequence[Memory], mask: Mask, switches: Switches
+) -> Nameless:
     """Return the session without names; the same name has the same placeholder everywhere."""
     clean = [_memory(memory, mask, switches) for memory in memories]
     return Nameless(
@@ -138,7 +140,11 @@ class Mask:
         self._paths: dict[str, str] | None = {} if switches.file_paths else None
         self._placeholders = {name: f"User-{n}" for n, name in enumerate(users, 1)}
         self._placeholders |= {name: f"Project-{_letters(n)}" for n, name in enumerate(projects)}
-        variants = {form.casefold(): self._placeholders[name] for name in self._placeholders for form in _forms(name)}  # fmt: skip
+        variants = {
+            form.casefold(): self._placeholders[name]
+            for name in self._placeholders
+            for form in _forms(name)
+        }
         self._variants = variants
         longest = sorted(variants, key=len, reverse=True)
         self._regex = (

@@ -44,7 +44,9 @@ def check(reader: Reader) -> tuple[Problem, ...]:
 def _references(reader: Reader) -> list[Problem]:
     """Check that everything that has a name is there."""
     found = references.read(reader.repository.git)
-    missing = {ref: name[:12] for ref, name in found.items() if not reader.repository.has(ObjectId(name))}  # fmt: skip
+    missing = {
+        ref: name[:12] for ref, name in found.items() if not reader.repository.has(ObjectId(name))
+    }
     return [
         Problem(code="damaged_object", path="", message=f"{ref} names {name}, which is missing")
         for ref, name in missing.items()

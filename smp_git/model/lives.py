@@ -103,7 +103,12 @@ class Edge:
 class Lives:
     """Everything that is known of the lives of one memory; equal knowledge is equal."""
 
-    def __init__(self, flags: Mapping[str, Iterable[str]] | None = None, edges: Mapping[str, Edge] | None = None, generation: int = 0) -> None:  # fmt: skip
+    def __init__(
+        self,
+        flags: Mapping[str, Iterable[str]] | None = None,
+        edges: Mapping[str, Edge] | None = None,
+        generation: int = 0,
+    ) -> None:
         self.flags: Mapping[str, frozenset[str]] = {
             life: frozenset(found) for life, found in sorted((flags or {}).items()) if found
         }

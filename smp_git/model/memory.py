@@ -86,7 +86,12 @@ CONFIDENCE_RANKS: Final[Mapping[str, float]] = {
     "low": 0.3, "uncertain": 0.2,
 }  # fmt: skip
 SEVERITIES: Final = ("critical", "high", "important", "medium", "minor", "low", "info")
-_DEFAULT_STATUS: Final = {"decision": "active", "finding": "open", "preference": "active", "learning": "active"}  # fmt: skip
+_DEFAULT_STATUS: Final = {
+    "decision": "active",
+    "finding": "open",
+    "preference": "active",
+    "learning": "active",
+}
 
 _LINE_END = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")

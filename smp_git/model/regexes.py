@@ -22,7 +22,9 @@ class Bounded:
     what is wrong with a pattern.
     """
 
-    def __init__(self, source: str, seconds: float, flags: int = 0, per_million: float = 0.0) -> None:  # fmt: skip
+    def __init__(
+        self, source: str, seconds: float, flags: int = 0, per_million: float = 0.0
+    ) -> None:
         self.source = source
         self._pattern = _compiled(source, flags)
         self._left = seconds
@@ -31,12 +33,19 @@ class Bounded:
     def again(self, seconds: float) -> Bounded:
         """Return the same pattern with a limit of its own."""
         fresh = object.__new__(Bounded)
-        fresh.source, fresh._pattern, fresh._left, fresh._each = self.source, self._pattern, seconds, self._each  # fmt: skip
+        fresh.source, fresh._pattern, fresh._left, fresh._each = (
+            self.source,
+            self._pattern,
+            seconds,
+            self._each,
+        )
         return fresh
 
     def search(self, text: str) -> bool:
         """Whether the pattern fits anywhere in a text."""
-        return self._timed(text, lambda limit: self._pattern.search(text, timeout=limit)) is not None  # fmt: skip
+        return (
+            self._timed(text, lambda limit: self._pattern.search(text, timeout=limit)) is not None
+        )
 
     def count(self, text: str) -> int:
         """Return how often the pattern fits in a text."""
@@ -44,7 +53,11 @@ class Bounded:
 
     def replace(self, text: str, replacement: str) -> str:
         """Return a text with everything that fits replaced."""
-        return str(self._timed(text, lambda limit: self._pattern.sub(lambda _: replacement, text, timeout=limit)))  # fmt: skip
+        return str(
+            self._timed(
+                text, lambda limit: self._pattern.sub(lambda _: replacement, text, timeout=limit)
+            )
+        )
 
     def _timed(self, text: str, call: Callable[[float], Any]) -> Any:  # noqa: ANN401 - what `regex` returns
         self._left += len(text) * self._each

@@ -30,9 +30,13 @@ def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str
     rates, weights = dict(decay), dict(relevance)
     preset, formula = rates.pop("preset", "default"), weights.pop("preset", "weighted")
     if preset not in PRESETS:
-        raise InvalidError(f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}")  # fmt: skip
+        raise InvalidError(
+            f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}"
+        )
     if formula not in ("weighted", "product"):
-        raise InvalidError(f"{file}: no relevance preset {shown(formula)}", hint="weighted or product")  # fmt: skip
+        raise InvalidError(
+            f"{file}: no relevance preset {shown(formula)}", hint="weighted or product"
+        )
     try:
         return Scales(
             PRESETS[str(preset)].override(rates), Weights().override(weights), formula == "product"

@@ -97,7 +97,10 @@ class Accesses:
             pending = dict(self._pending)
         if not pending:
             return self._totals
-        return {**self._totals, **{name: _sum(self._totals.get(name), value) for name, value in pending.items()}}  # fmt: skip
+        return {
+            **self._totals,
+            **{name: _sum(self._totals.get(name), value) for name, value in pending.items()},
+        }
 
     def fold(self, writer: Writer, *, everything: bool = False) -> None:
         """Note what was counted, and move a long journal into this replica's reference.
@@ -137,7 +140,11 @@ class Accesses:
 
     def _state(self) -> object:
         folder = self._reader.repository.git / ACCESS
-        heads = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in folder.glob("*"))) if folder.is_dir() else ()  # fmt: skip
+        heads = (
+            tuple(sorted((path.name, path.stat().st_mtime_ns) for path in folder.glob("*")))
+            if folder.is_dir()
+            else ()
+        )
         try:
             stat = self._journal.stat()
         except OSError:

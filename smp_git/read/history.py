@@ -54,7 +54,9 @@ def replica_of(commit: Commit) -> str:
     return match[1] if match else ""
 
 
-def origins(repository: Repository, asked: Mapping[CommitId, Asked]) -> dict[tuple[str, str], Origin]:  # fmt: skip
+def origins(
+    repository: Repository, asked: Mapping[CommitId, Asked]
+) -> dict[tuple[str, str], Origin]:
     """Return where fields come from, by path and field; asked of the commits that have them.
 
     A merge gives no value: of its parents, the one with the same value is followed, and
@@ -109,7 +111,9 @@ class _Search:
         for path, fields in left.items():
             self._note(commit, path, fields)
 
-    def _changed(self, old: ObjectId, new: ObjectId, paths: Iterable[str]) -> dict[str, tuple[ObjectId | None, ObjectId | None]]:  # fmt: skip
+    def _changed(
+        self, old: ObjectId, new: ObjectId, paths: Iterable[str]
+    ) -> dict[str, tuple[ObjectId | None, ObjectId | None]]:
         """Return those of the paths that differ between two trees, with both versions."""
         if old == new:
             return {}
@@ -121,7 +125,9 @@ class _Search:
         pairs = {path: (find(old, path), find(new, path)) for path in wanted}
         return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 
-    def _same(self, path: str, fields: set[str], blobs: tuple[ObjectId | None, ObjectId | None]) -> set[str]:  # fmt: skip
+    def _same(
+        self, path: str, fields: set[str], blobs: tuple[ObjectId | None, ObjectId | None]
+    ) -> set[str]:
         """Return those of the fields that a file has alike in two versions."""
         before, after = (self._version(path, blob) for blob in blobs)
         if before.at is None or after.at is None:
@@ -295,7 +301,12 @@ def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:
     return tuple(item for _, item in sorted(found, key=lambda pair: pair[0]))
 
 
-def _compared(memory_id: MemoryId, kind: str, left: Mapping[str, Value] | None, right: Mapping[str, Value] | None) -> MemoryDiff:  # fmt: skip
+def _compared(
+    memory_id: MemoryId,
+    kind: str,
+    left: Mapping[str, Value] | None,
+    right: Mapping[str, Value] | None,
+) -> MemoryDiff:
     before, after = left or {}, right or {}
     names = dict.fromkeys((*before, *after))
     changed = [

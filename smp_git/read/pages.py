@@ -47,7 +47,11 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         # The usual case: the line fits the file whose name it implies.
         file = f"{known_id.removeprefix('state-')}.{suffix}"
         child = files.get(file)
-        if child is not None and child.id == row[1].blob and _stands_at(child, f"{path}/{file}", known_id):  # fmt: skip
+        if (
+            child is not None
+            and child.id == row[1].blob
+            and _stands_at(child, f"{path}/{file}", known_id)
+        ):
             found[known_id] = known.pop(known_id)
             trusted.add(file)
     others = {name: child for name, child in files.items() if name not in trusted}
@@ -61,7 +65,13 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
     )
 
 
-def _read_anew(repository: Repository, path: str, files: Mapping[str, Child], known: dict[MemoryId, tuple[str, Entry]], problems: list[str]) -> dict[MemoryId, tuple[str, Entry]]:  # fmt: skip
+def _read_anew(
+    repository: Repository,
+    path: str,
+    files: Mapping[str, Child],
+    known: dict[MemoryId, tuple[str, Entry]],
+    problems: list[str],
+) -> dict[MemoryId, tuple[str, Entry]]:
     """Return the rows of files whose lines cannot be trusted, and say so."""
     made: list[str] = []
     for name, child in files.items():

@@ -171,7 +171,10 @@ class Snapshot:
         pages = self.page_ids(kind)
         if not self.tombstones:
             return dict(pages)
-        return {path: _key(tree, self._cache.dead(path, tree, self.tombstones)) for path, tree in pages.items()}  # fmt: skip
+        return {
+            path: _key(tree, self._cache.dead(path, tree, self.tombstones))
+            for path, tree in pages.items()
+        }
 
     def shown_page(self, path: str) -> Page | None:
         """Return the page at `path` without what was deleted, or None."""
@@ -381,7 +384,9 @@ class Reader:
         if head is None:
             branch = ref.removeprefix("refs/heads/")
             missing = DamagedError if ref == MAIN else NotFoundError
-            raise missing(f"session {self.path.name} has no branch {branch}", hint="smp branch lists them")  # fmt: skip
+            raise missing(
+                f"session {self.path.name} has no branch {branch}", hint="smp branch lists them"
+            )
         return head
 
     def know_pages(self, tree_id: ObjectId, pages: Mapping[str, Page]) -> None:

@@ -45,7 +45,18 @@ class Audited:
         }
 
 
-def note(store: Path, action: str, session: str, *, at: datetime, by: str, ids: Iterable[str] = (), deletion: str | None = None, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
+def note(
+    store: Path,
+    action: str,
+    session: str,
+    *,
+    at: datetime,
+    by: str,
+    ids: Iterable[str] = (),
+    deletion: str | None = None,
+    reason: str | None = None,
+    reasons: Mapping[str, str] | None = None,
+) -> None:
     """Add a line, durable before this returns; the caller has redacted the reason."""
     line = Audited(
         at=format_time(at),

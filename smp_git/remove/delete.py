@@ -40,7 +40,16 @@ class Selection:
         return bool(self.tags or self.since or self.until or self.agents or self.kinds or self.text)
 
 
-def selection(ids: str | Iterable[str] = (), *, tags: Iterable[str] = (), since: datetime | None = None, until: datetime | None = None, agents: Iterable[str] = (), kinds: Iterable[str] = (), text: str | None = None) -> Selection:  # fmt: skip
+def selection(
+    ids: str | Iterable[str] = (),
+    *,
+    tags: Iterable[str] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+    agents: Iterable[str] = (),
+    kinds: Iterable[str] = (),
+    text: str | None = None,
+) -> Selection:
     """Return a checked selection; raise InvalidError if it would take everything."""
     named = (ids,) if isinstance(ids, str) else tuple(ids)
     made = Selection(
@@ -139,7 +148,16 @@ def plan(site: Site, ids: Sequence[MemoryId], now: datetime, *, purge: bool) -> 
     return Plan(ids=tuple(ids), purge=purge, deadline=None if purge else now + site.trash.retention)
 
 
-def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, reasons: Mapping[str, str] | None = None, purge: bool = False) -> Receipt:  # fmt: skip
+def delete(
+    site: Site,
+    ids: Sequence[MemoryId],
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None = None,
+    reasons: Mapping[str, str] | None = None,
+    purge: bool = False,
+) -> Receipt:
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
@@ -154,14 +172,24 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
 
     def settle(receipt: Receipt) -> None:
         if told is not None and not receipt.counts.versions:
-            receipt = replace(receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown))  # fmt: skip
+            receipt = replace(
+                receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown)
+            )
         if purge:
             drop_copies(site, receipt.ids)
         else:
             site.trash.confirm(deletion)
         done.append(receipt)
         audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
-        site.note_once("purge" if purge else "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why, reasons=each)  # fmt: skip
+        site.note_once(
+            "purge" if purge else "delete",
+            at=now,
+            by=by,
+            ids=receipt.ids,
+            deletion=deletion,
+            reason=why,
+            reasons=each,
+        )
 
     def seal(versions: Sequence[Version]) -> None:
         keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
@@ -186,7 +214,17 @@ def delete(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reaso
     return done[0]
 
 
-def keep(site: Site, deletion: str, versions: Sequence[Version], now: datetime, *, by: str, reason: str | None, reasons: Mapping[str, str] | None = None, more: Sequence[Kept] = ()) -> None:  # fmt: skip
+def keep(
+    site: Site,
+    deletion: str,
+    versions: Sequence[Version],
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None,
+    reasons: Mapping[str, str] | None = None,
+    more: Sequence[Kept] = (),
+) -> None:
     """Seal versions with their record; both are durable when this returns."""
     record = Record(
         deletion=deletion,
@@ -259,7 +297,9 @@ def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
     ]
 
 
-def items_of(versions: Sequence[Version], reasons: Mapping[str, str] | None = None) -> Iterable[Item]:  # fmt: skip
+def items_of(
+    versions: Sequence[Version], reasons: Mapping[str, str] | None = None
+) -> Iterable[Item]:
     """Yield one item for each memory of `versions`, in their order."""
     by_id: dict[MemoryId, list[Version]] = {}
     for version in versions:

@@ -75,7 +75,17 @@ class Deletions(Questions):
     @overload
     def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str | None = None, purge: bool = False, dry_run: Literal[True], **criteria: Unpack[Criteria]) -> Plan: ...
     # fmt: on
-    def delete(self, ids: str | Iterable[str] = (), *, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str | None = None, purge: bool = False, dry_run: bool = False, **criteria: Unpack[Criteria]) -> Receipt | Plan:  # fmt: skip
+    def delete(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+        by: str | None = None,
+        purge: bool = False,
+        dry_run: bool = False,
+        **criteria: Unpack[Criteria],
+    ) -> Receipt | Plan:
         """Delete memories from the session and all of its history, in one rewrite.
 
         They can be restored until the deadline; with `purge` they cannot. `reasons` are those
@@ -99,7 +109,9 @@ class Deletions(Questions):
         found = self._read(None, lambda snapshot: select(snapshot, wanted))
         if dry_run:
             return deletion.plan(site, found, now, purge=purge)
-        return deletion.delete(site, found, now, by=self._by(by), reason=reason, reasons=reasons, purge=purge)  # fmt: skip
+        return deletion.delete(
+            site, found, now, by=self._by(by), reason=reason, reasons=reasons, purge=purge
+        )
 
     def trash(self) -> tuple[Deleted, ...]:
         """Return what can be restored, oldest deletion first."""
@@ -121,7 +133,14 @@ class Deletions(Questions):
         """Return the copies whose records cannot be read; a purge by their ids destroys them."""
         return self._site().trash.damaged()
 
-    def restore(self, ids: str | Iterable[str], *, with_history: bool = False, reason: str | None = None, by: str | None = None) -> Restored:  # fmt: skip
+    def restore(
+        self,
+        ids: str | Iterable[str],
+        *,
+        with_history: bool = False,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> Restored:
         """Bring deleted memories back under their ids; their earlier versions too if asked.
 
         Raises RefusedError after the deadline or a purge, and DamagedError if the key of
@@ -131,10 +150,24 @@ class Deletions(Questions):
 
         names = (ids,) if isinstance(ids, str) else tuple(ids)
         return restore.restore(
-            self._site(), names, self._clock(), by=self._by(by), reason=reason, with_history=with_history,
-        )  # fmt: skip
+            self._site(),
+            names,
+            self._clock(),
+            by=self._by(by),
+            reason=reason,
+            with_history=with_history,
+        )
 
-    def purge(self, ids: str | Iterable[str] | None = None, *, expired: bool = False, older_than: datetime | str | timedelta | None = None, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
+    def purge(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        expired: bool = False,
+        older_than: datetime | str | timedelta | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> Purged:
         """Make deleted memories unrecoverable: some, those past their deadline, or older ones.
 
         A copy whose record is damaged is named by the id of its deletion.
@@ -143,7 +176,9 @@ class Deletions(Questions):
         from smp_git.remove import purge as purging  # noqa: PLC0415
 
         if sum((ids is not None, expired, older_than is not None)) != 1:
-            raise InvalidError("a purge is of ids, of what is expired, or of what is older than a time")  # fmt: skip
+            raise InvalidError(
+                "a purge is of ids, of what is expired, or of what is older than a time"
+            )
         site, now = self._site(), self._clock()
         if ids is not None:
             given = (ids,) if isinstance(ids, str) else tuple(ids)
@@ -151,7 +186,9 @@ class Deletions(Questions):
             left = [each for each in given if each not in broken]
             names = purging.named(site, left)
             if dry_run:
-                return purging.Purged(ids=names, copies=len(broken), dry_run=True, damaged=tuple(sorted(broken)))  # fmt: skip
+                return purging.Purged(
+                    ids=names, copies=len(broken), dry_run=True, damaged=tuple(sorted(broken))
+                )
             return purging.purge(site, names, now, by=self._by(by), reason=reason, damaged=broken)
         records = purging.due(site, now, purging.moment_before(older_than, now))
         if dry_run:
@@ -159,7 +196,15 @@ class Deletions(Questions):
         copies.follow(site)
         return purging.purge_due(site, records, now, by=self._by(by))
 
-    def redact(self, pattern: str | re.Pattern[str], replacement: str | None = None, *, reason: str | None = None, by: str | None = None, dry_run: bool = False) -> Redaction:  # fmt: skip
+    def redact(
+        self,
+        pattern: str | re.Pattern[str],
+        replacement: str | None = None,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> Redaction:
         """Take a text, or what a compiled pattern fits, out of every version of every memory.
 
         The earlier versions of each memory that held it go, and cannot be restored.
@@ -170,7 +215,14 @@ class Deletions(Questions):
         site = self._site()
         if dry_run:
             return redaction.find(site, pattern)
-        return redaction.redact(site, pattern, self._replacement(replacement), self._clock(), by=self._by(by), reason=reason)  # fmt: skip
+        return redaction.redact(
+            site,
+            pattern,
+            self._replacement(replacement),
+            self._clock(),
+            by=self._by(by),
+            reason=reason,
+        )
 
     def _replacement(self, given: str | None) -> str:
         """Return what stands in the place of a text, itself without secrets."""
@@ -187,7 +239,12 @@ class Deletions(Questions):
             from smp_git.remove.history.prove import verify  # noqa: PLC0415
             from smp_git.remove.history.tombstones import effective  # noqa: PLC0415 - few programs delete
 
-            return verify(self._reader, effective(self._reader), (), ("any text: this session stands in no store",))  # fmt: skip
+            return verify(
+                self._reader,
+                effective(self._reader),
+                (),
+                ("any text: this session stands in no store",),
+            )
         from smp_git.remove import site as verification  # noqa: PLC0415 - few programs delete
 
         return verification.verify(self._site())
@@ -232,7 +289,13 @@ class Deletions(Questions):
 
         return takeover.take_over(self._writer, tuple(memories))
 
-    def anonymize(self, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # fmt: skip
+    def anonymize(
+        self,
+        switches: Switches | None = None,
+        *,
+        copy: str | PathLike[str] | None = None,
+        by: str | None = None,
+    ) -> Anonymized:
         """Replace the session by a copy without names, or make such a copy in the store at `copy`.
 
         In place, this session is closed and deleted; it can be brought back until its

@@ -64,7 +64,9 @@ def drop(site: Site, ref: str, now: datetime, *, by: str, discard: bool) -> Drop
     return Dropped(name=name, commit=tip, ids=ids, deletion=deletion)
 
 
-def _kept(site: Site, name: str, versions: list[Version], tip: CommitId, now: datetime, by: str) -> str:  # fmt: skip
+def _kept(
+    site: Site, name: str, versions: list[Version], tip: CommitId, now: datetime, by: str
+) -> str:
     """Seal versions, and return the id under which the trash has them."""
     try:
         site.trash.check()
@@ -110,7 +112,11 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[Version]:
     """Yield the versions of memories that no other branch or tag has, oldest first."""
     repository, known = site.reader.repository, site.tombstones()
     refs = repository.references()
-    others = {repository.resolve(each) for each in refs if each != ref and each.startswith(("refs/heads/", "refs/tags/"))}  # fmt: skip
+    others = {
+        repository.resolve(each)
+        for each in refs
+        if each != ref and each.startswith(("refs/heads/", "refs/tags/"))
+    }
     trees = [repository.commit(other).tree for other in others]
     seen: set[tuple[str, str]] = set()
     for commit in reversed(only_in(repository, tip, others)):
@@ -122,5 +128,15 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[Version]:
             seen.add((path, blob))
             data = repository.blob(blob)
             life = life_of(data, path)
-            if not known.is_dead(place.text, life) and all(repository.find(tree, path) != blob for tree in trees):  # fmt: skip
-                yield Version(id=place.text, path=path, life=life, at=commit.time, agent=commit.author, commit=commit.id, data=data)  # fmt: skip
+            if not known.is_dead(place.text, life) and all(
+                repository.find(tree, path) != blob for tree in trees
+            ):
+                yield Version(
+                    id=place.text,
+                    path=path,
+                    life=life,
+                    at=commit.time,
+                    agent=commit.author,
+                    commit=commit.id,
+                    data=data,
+                )

@@ -34,7 +34,15 @@ from smp_git.remove.trash import new_deletion
 REASON = "deleted on another replica"
 
 
-def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bool = False, replacement: Replacement | None = None) -> Receipt | None:  # fmt: skip
+def follow(
+    site: Site,
+    arrived: Tombstones,
+    now: datetime,
+    *,
+    by: str,
+    again: bool = False,
+    replacement: Replacement | None = None,
+) -> Receipt | None:
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
@@ -61,7 +69,9 @@ def follow(site: Site, arrived: Tombstones, now: datetime, *, by: str, again: bo
             site.trash.confirm(deletion)
         if receipt.ids:
             audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
-            site.note_once("delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON)  # fmt: skip
+            site.note_once(
+                "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON
+            )
         purge.follow(site)
 
     receipt = erase_arrived(
@@ -149,7 +159,14 @@ def settle(site: Site, clock: Callable[[], datetime]) -> None:
             site.trash.update(record.restored(ids, clock()))
         for record in list(_dropped(site)):
             ids = tuple(item.id for item in record.items)
-            site.note_once(DROPPED, at=record.deleted_at, by=record.deleted_by, ids=ids, deletion=record.deletion, reason=record.reason)  # fmt: skip
+            site.note_once(
+                DROPPED,
+                at=record.deleted_at,
+                by=record.deleted_by,
+                ids=ids,
+                deletion=record.deletion,
+                reason=record.reason,
+            )
 
 
 def _restored(site: Site) -> Iterator[tuple[Record, list[Item]]]:
@@ -174,7 +191,9 @@ def _restored(site: Site) -> Iterator[tuple[Record, list[Item]]]:
 
 
 def _is_told(site: Site, record: Record, name: MemoryId) -> bool:
-    wanted = audit.Filter(session=site.trash.session_id, action=_RESTORE, id=name, since=record.deleted_at)  # fmt: skip
+    wanted = audit.Filter(
+        session=site.trash.session_id, action=_RESTORE, id=name, since=record.deleted_at
+    )
     return bool(audit.read(site.trash.store, wanted))
 
 
@@ -197,7 +216,10 @@ def _dropped(site: Site) -> Iterator[Record]:
     if not records:
         return
     told = {line.deletion for line in audit.read(site.trash.store, wanted)}
-    branches = {f"branch {ref.removeprefix('refs/heads/')} was dropped" for ref in site.reader.repository.references()}  # fmt: skip
+    branches = {
+        f"branch {ref.removeprefix('refs/heads/')} was dropped"
+        for ref in site.reader.repository.references()
+    }
     # A drop that died may have left a copy; the one that came about told of the branch.
     reasons = {each.reason for each in records if each.deletion in told}
     for record in records:

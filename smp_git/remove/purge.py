@@ -108,7 +108,9 @@ class Due(NamedTuple):
     @property
     def ids(self) -> tuple[MemoryId, ...]:
         """The memories of these copies, as far as anything tells."""
-        return tuple(item.id for record in self.records for item in record.items) + tuple(name for each in self.damaged for name in each.ids)  # fmt: skip
+        return tuple(item.id for record in self.records for item in record.items) + tuple(
+            name for each in self.damaged for name in each.ids
+        )
 
     def __len__(self) -> int:
         return len(self.records) + len(self.damaged)
@@ -123,13 +125,17 @@ def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
     )
 
 
-def drop_damaged(site: Site, names: Iterable[str], now: datetime, *, by: str, reason: str | None) -> tuple[str, ...]:  # fmt: skip
+def drop_damaged(
+    site: Site, names: Iterable[str], now: datetime, *, by: str, reason: str | None
+) -> tuple[str, ...]:
     """Destroy the copies of these deletions, whose records cannot be read; return their ids."""
     wanted = set(names)
     found = [each for each in site.trash.damaged() if each.deletion in wanted]
     for each in found:
         site.trash.drop_damaged(each.deletion)
-        site.note("purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=site.reason(reason))  # fmt: skip
+        site.note(
+            "purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=site.reason(reason)
+        )
     return tuple(each.deletion for each in found)
 
 
@@ -163,7 +169,15 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
     return names
 
 
-def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason: str | None = None, damaged: Iterable[str] = ()) -> Purged:  # fmt: skip
+def purge(
+    site: Site,
+    ids: Sequence[MemoryId],
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None = None,
+    damaged: Iterable[str] = (),
+) -> Purged:
     """Make deleted memories unrecoverable, here and wherever this session is synced to."""
     why = site.reason(reason)
     dropped = drop_damaged(site, damaged, now, by=by, reason=reason)
@@ -181,7 +195,13 @@ def purge(site: Site, ids: Sequence[MemoryId], now: datetime, *, by: str, reason
 
     _publish(site, ids, now, by, deletion, settle, why)
     found = prove.verify(site.reader, site.tombstones(), told.versions, told.unknown)
-    return Purged(ids=tuple(ids), copies=len(held) + len(dropped), proof=found, kept_keys=kept, damaged=dropped)  # fmt: skip
+    return Purged(
+        ids=tuple(ids),
+        copies=len(held) + len(dropped),
+        proof=found,
+        kept_keys=kept,
+        damaged=dropped,
+    )
 
 
 def _kept_keys(site: Site, records: Iterable[Record]) -> tuple[str, ...]:
@@ -214,11 +234,28 @@ def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
     return Purged(ids=ids, copies=len(found), kept_keys=kept)
 
 
-def _publish(site: Site, ids: Sequence[MemoryId], now: datetime, by: str, deletion: str, settle: Callable[[], None], reason: str | None) -> None:  # fmt: skip
+def _publish(
+    site: Site,
+    ids: Sequence[MemoryId],
+    now: datetime,
+    by: str,
+    deletion: str,
+    settle: Callable[[], None],
+    reason: str | None,
+) -> None:
     """Publish what was purged, then let the copies go; the next open finishes it."""
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
-        erase(site.writer, left, purge=True, by=by, now=now, deletion=deletion, reason=reason, settle=lambda _: settle())  # fmt: skip
+        erase(
+            site.writer,
+            left,
+            purge=True,
+            by=by,
+            now=now,
+            deletion=deletion,
+            reason=reason,
+            settle=lambda _: settle(),
+        )
     else:
         settle()

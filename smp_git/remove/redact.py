@@ -64,7 +64,15 @@ def find(site: Site, pattern: str | re.Pattern[str]) -> Redaction:
     return _with_left(site, plan, wanted, ids)
 
 
-def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: datetime, *, by: str, reason: str | None = None) -> Redaction:  # fmt: skip
+def redact(
+    site: Site,
+    pattern: str | re.Pattern[str],
+    replacement: str,
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None = None,
+) -> Redaction:
     """Take a text out of every version, sealed copies included; it cannot be restored.
 
     The earlier history of each memory that held it goes, and the memory goes on as a
@@ -91,7 +99,17 @@ def redact(site: Site, pattern: str | re.Pattern[str], replacement: str, now: da
     return _erased(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
 
 
-def _erased(site: Site, plan: Redaction, wanted: Wanted, again: Wanted, replacement: str, now: datetime, *, by: str, why: str | None) -> Redaction:  # fmt: skip
+def _erased(
+    site: Site,
+    plan: Redaction,
+    wanted: Wanted,
+    again: Wanted,
+    replacement: str,
+    now: datetime,
+    *,
+    by: str,
+    why: str | None,
+) -> Redaction:
     """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
     ids, deletion = (*plan.ids, *plan.gone), new_deletion(now)
     work = Rewording(site, ids, wanted, replacement, now)
@@ -138,13 +156,15 @@ def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
         )
 
 
-def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:  # fmt: skip
+def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:
     """Say where the text is left; with ids, where it will be once those are redacted."""
     closed = [record.deletion for record in site.trash.records() if not purge.opens(site, record)]
     found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
     sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
     ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
-    return replace(plan, left=(*found.left(), *sealed), ways_out=ways_out, not_looked_into=found.unread)  # fmt: skip
+    return replace(
+        plan, left=(*found.left(), *sealed), ways_out=ways_out, not_looked_into=found.unread
+    )
 
 
 def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.Found:

@@ -35,19 +35,31 @@ class Removals:
     clock: Callable[[], datetime]
     settings: Settings
 
-    def delete_session(self, id: str, reason: str | None = None, *, by: str | None = None) -> SessionReceipt:  # noqa: A002 - the contract's name  # fmt: skip
+    def delete_session(
+        self, id: str, reason: str | None = None, *, by: str | None = None
+    ) -> SessionReceipt:
         """Delete a session: it moves to `deleted/` as it is, until its deadline."""
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
         if id not in self.sessions():
-            raise SessionNotFoundError(f"no session {id!r}", hint="smp sessions lists them; give the whole id")  # fmt: skip
+            raise SessionNotFoundError(
+                f"no session {id!r}", hint="smp sessions lists them; give the whole id"
+            )
         why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
         place = self.path / "active" / id
         who = self._actor(by)
         uid, user = whole.identity_of(place)
-        return whole.delete(self.path, place, uid, self.settings, self.clock(), by=who or agent_name(user), reason=why or None)  # fmt: skip
+        return whole.delete(
+            self.path,
+            place,
+            uid,
+            self.settings,
+            self.clock(),
+            by=who or agent_name(user),
+            reason=why or None,
+        )
 
-    def undelete_session(self, id: str, *, by: str | None = None) -> Session:  # noqa: A002 - the contract's name
+    def undelete_session(self, id: str, *, by: str | None = None) -> Session:
         """Bring a deleted session back and open it; raise RefusedError after its deadline."""
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
@@ -55,7 +67,7 @@ class Removals:
         whole.undelete(self.path, record, self.settings, self.clock(), by=who)
         return self.session(id)
 
-    def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:  # noqa: A002 - the contract's name  # fmt: skip
+    def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:
         """Destroy a deleted session, with the copies of what was deleted from it before."""
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
@@ -71,14 +83,24 @@ class Removals:
         whole.sweep(self.path, self.settings)
         return whole.deleted(self.path)
 
-    def purge_expired(self, *, older_than: datetime | str | timedelta | None = None, by: str | None = None, dry_run: bool = False) -> Purged:  # fmt: skip
+    def purge_expired(
+        self,
+        *,
+        older_than: datetime | str | timedelta | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> Purged:
         """Destroy every copy and every deleted session past its deadline, or older than a time."""
         from smp_git.remove.purge import Purged, moment_before  # noqa: PLC0415 - few programs delete
 
         found = []
         for name in self.sessions():
             with self.session(name) as session:
-                found.append(session.purge(expired=older_than is None, older_than=older_than, by=by, dry_run=dry_run))  # fmt: skip
+                found.append(
+                    session.purge(
+                        expired=older_than is None, older_than=older_than, by=by, dry_run=dry_run
+                    )
+                )
         now = self.clock()
         moment = moment_before(older_than, now)
         due = [record for record in self.deleted_sessions() if record.is_due(now, moment)]
@@ -91,7 +113,16 @@ class Removals:
             dry_run=dry_run,
         )
 
-    def audit(self, session: str | None = None, *, action: str | None = None, id: str | None = None, by: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None) -> tuple[Audited, ...]:  # noqa: A002 - the contract's name  # fmt: skip
+    def audit(
+        self,
+        session: str | None = None,
+        *,
+        action: str | None = None,
+        id: str | None = None,
+        by: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, in all sessions or one.
 
         `id` is of a memory or a deletion; a session that is gone has its lines still.
@@ -99,10 +130,24 @@ class Removals:
         from smp_git.remove import audit  # noqa: PLC0415 - few programs delete
 
         now = self.clock()
-        wanted = audit.Filter(session=session, action=action, id=id, by=by, since=_moment(since, now), until=_moment(until, now))  # fmt: skip
+        wanted = audit.Filter(
+            session=session,
+            action=action,
+            id=id,
+            by=by,
+            since=_moment(since, now),
+            until=_moment(until, now),
+        )
         return audit.read(self.path, wanted)
 
-    def anonymize_session(self, id: str, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> Anonymized:  # noqa: A002 - the contract's name  # fmt: skip
+    def anonymize_session(
+        self,
+        id: str,
+        switches: Switches | None = None,
+        *,
+        copy: str | PathLike[str] | None = None,
+        by: str | None = None,
+    ) -> Anonymized:
         """Make a copy of a session without names, with a new identity and without its history.
 
         In place, the old session is deleted; with `copy` the anonymized session is made
@@ -110,11 +155,23 @@ class Removals:
         """
         return self._anonymized((id,), switches, copy, by)[0]
 
-    def anonymize(self, switches: Switches | None = None, *, copy: str | PathLike[str] | None = None, by: str | None = None) -> tuple[Anonymized, ...]:  # fmt: skip
+    def anonymize(
+        self,
+        switches: Switches | None = None,
+        *,
+        copy: str | PathLike[str] | None = None,
+        by: str | None = None,
+    ) -> tuple[Anonymized, ...]:
         """Do so with every session; a name has the same placeholder in all of them."""
         return self._anonymized(self.sessions(), switches, copy, by)
 
-    def _anonymized(self, ids: Sequence[str], given: Switches | None, copy: str | PathLike[str] | None, by: str | None) -> tuple[Anonymized, ...]:  # fmt: skip
+    def _anonymized(
+        self,
+        ids: Sequence[str],
+        given: Switches | None,
+        copy: str | PathLike[str] | None,
+        by: str | None,
+    ) -> tuple[Anonymized, ...]:
         from smp_git.keep import anonymize  # noqa: PLC0415 - few programs delete
 
         switches, told = given or anonymize.Switches(), {}
@@ -135,9 +192,16 @@ class Removals:
         from smp_git.keep.anonymize import Anonymized  # noqa: PLC0415 - few programs delete
 
         origin, name = new.origin, f"anonymous-{secrets.token_hex(4)}"
-        with self.create_session(name, user=origin.user, agents=origin.agents, context=origin.context, tags=origin.tags) as fresh:  # fmt: skip
+        with self.create_session(
+            name, user=origin.user, agents=origin.agents, context=origin.context, tags=origin.tags
+        ) as fresh:
             fresh._take_over(new.memories)  # noqa: SLF001 - the other half of a store
-            return Anonymized(session=name, path=str(fresh.path), memories=len(new.memories), placeholders=new.placeholders)  # fmt: skip
+            return Anonymized(
+                session=name,
+                path=str(fresh.path),
+                memories=len(new.memories),
+                placeholders=new.placeholders,
+            )
 
     def _replaced(self, name: str, by: str | None) -> SessionReceipt:
         from smp_git.remove import audit  # noqa: PLC0415 - few programs delete
@@ -149,7 +213,15 @@ class Removals:
     def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
-        whole.purge(self.path, record, self.settings, self.key_folder, now, by=self._actor(by) or "user", reason=reason)  # fmt: skip
+        whole.purge(
+            self.path,
+            record,
+            self.settings,
+            self.key_folder,
+            now,
+            by=self._actor(by) or "user",
+            reason=reason,
+        )
 
     def _actor(self, by: str | None) -> str | None:
         """Return the name of who acts, None if nobody is named."""
@@ -164,7 +236,7 @@ class Removals:
         """Where the keys of sealed copies stand."""
         raise NotImplementedError
 
-    def session(self, id: str) -> Session:  # noqa: A002 - the contract's name
+    def session(self, id: str) -> Session:
         """Open a session."""
         raise NotImplementedError
 
@@ -172,7 +244,16 @@ class Removals:
         """Return the ids of the sessions."""
         raise NotImplementedError
 
-    def create_session(self, id: str | None = None, *, user: str | None = None, agents: Iterable[str] = (), context: Mapping[str, object] | None = None, tags: Iterable[str] = (), overrides: Mapping[str, object] = _NOTHING) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+    def create_session(
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        agents: Iterable[str] = (),
+        context: Mapping[str, object] | None = None,
+        tags: Iterable[str] = (),
+        overrides: Mapping[str, object] = _NOTHING,
+    ) -> Session:
         """Make a session."""
         raise NotImplementedError
 

@@ -76,7 +76,15 @@ class _Return:
         return _current(self).life or lives.FIRST
 
 
-def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: str | None = None, with_history: bool = False) -> Restored:  # fmt: skip
+def restore(
+    site: Site,
+    ids: Sequence[str],
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None = None,
+    with_history: bool = False,
+) -> Restored:
     """Bring memories back; with `with_history` their earlier versions as new commits first.
 
     All or none, in one step. Raises AlreadyExistsError for a memory that lives,
@@ -100,7 +108,9 @@ def restore(site: Site, ids: Sequence[str], now: datetime, *, by: str, reason: s
         site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
         _mark(site, returns, now)
     merged = tuple(item.id for item in returns if item.lives_on)
-    return Restored(ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged)  # fmt: skip
+    return Restored(
+        ids=names, commit=change.commit, versions=versions, unreadable=unreadable, merged=merged
+    )
 
 
 def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return]:
@@ -144,7 +154,9 @@ class _Copies:
         return self._opened[record.deletion].get(name, ())
 
 
-def _record_of(site: Site, name: MemoryId, now: datetime, known: Tombstones, held: Sequence[Record]) -> Record:  # fmt: skip
+def _record_of(
+    site: Site, name: MemoryId, now: datetime, known: Tombstones, held: Sequence[Record]
+) -> Record:
     """Return the record of a memory's latest deletion; raise the error that says why it is none."""
     if known.is_purged(name):
         raise RefusedError(f"{name} was purged, which is final")
@@ -199,7 +211,10 @@ def _merged(item: _Return, head: bytes, data: bytes) -> bytes:
     path = parse_id(item.id).path
     left, right = memories.version(head, path), memories.version(data, path)
     if left is None or right is None:
-        raise DamagedError(f"{path} cannot be read, so nothing is merged into it", hint="mend it by hand, then smp commit")  # fmt: skip
+        raise DamagedError(
+            f"{path} cannot be read, so nothing is merged into it",
+            hint="mend it by hand, then smp commit",
+        )
     at = Stamp(stamp(left.memory), ""), Stamp(stamp(right.memory), "")
     return memories.joined(None, left, right, lambda _: at).file
 
@@ -278,7 +293,9 @@ def renewed(memory_id: MemoryId, data: bytes, life: str) -> bytes | None:
     return document.edited(data, memory, replace(memory, life=life))
 
 
-def _staging(site: Site, returns: Sequence[_Return], files: dict[MemoryId, bytes]) -> Callable[[Stage], None]:  # fmt: skip
+def _staging(
+    site: Site, returns: Sequence[_Return], files: dict[MemoryId, bytes]
+) -> Callable[[Stage], None]:
     def work(stage: Stage) -> None:
         for name, data in files.items():
             stage.put_file(parse_id(name).path, data, "restore")

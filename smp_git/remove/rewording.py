@@ -35,7 +35,9 @@ _TICK: Final = timedelta(microseconds=1)
 class Rewording:
     """The texts, records and copies of one redaction, as the session is under the lock."""
 
-    def __init__(self, site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime) -> None:  # fmt: skip
+    def __init__(
+        self, site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime
+    ) -> None:
         self._site = site
         self._ids = ids
         self._wanted = wanted
@@ -66,7 +68,9 @@ class Rewording:
     def _reworded(self, data: bytes, path: str) -> bytes:
         place = parse_path(path)
         assert place is not None  # noqa: S101 - only memories are reworded
-        return reworded(data, path, self._wanted, self._replacement, self._lives[place.text], self._now)  # fmt: skip
+        return reworded(
+            data, path, self._wanted, self._replacement, self._lives[place.text], self._now
+        )
 
     def _standing(self, plan: Plan) -> dict[str, dict[str, bytes]]:
         """Return the files of the memories by branch, as they are before the redaction."""
@@ -78,14 +82,22 @@ class Rewording:
             for name in self._ids:
                 path = parse_id(name).path
                 blob = repository.find(tree, path)
-                if blob is not None and not plan.known.is_dead(name, life_of(repository.blob(blob), path)):  # fmt: skip
+                if blob is not None and not plan.known.is_dead(
+                    name, life_of(repository.blob(blob), path)
+                ):
                     found.setdefault(ref, {})[path] = repository.blob(blob)
         self._stand_in_history(plan, tips.get(own, ""), found)
         here = found.get(own, {})
         past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
         for ref, files in found.items():
             if ref != own:
-                files.update({p: here[p] for p, data in files.items() if p in here and _name(data) in past[p]})  # fmt: skip
+                files.update(
+                    {
+                        p: here[p]
+                        for p, data in files.items()
+                        if p in here and _name(data) in past[p]
+                    }
+                )
         return found
 
     def _stand_in_history(self, plan: Plan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
@@ -114,7 +126,11 @@ class Rewording:
         _check_staged(plan, self._ids)
         # Whatever cannot be reworded is known before anything is done.
         self.files(plan)
-        tips = [CommitId(tip.hex()) for tip in plan.history.refs.values() if plan.repository.raw(tip)[0] == b"commit"]  # fmt: skip
+        tips = [
+            CommitId(tip.hex())
+            for tip in plan.history.refs.values()
+            if plan.repository.raw(tip)[0] == b"commit"
+        ]
         history = History(plan.repository, tips, [parse_id(name).path for name in self._ids])
         standing = self._standing(plan)
         gone: dict[MemoryId, list[Version]] = {}
@@ -127,7 +143,14 @@ class Rewording:
             }
         )
 
-    def _record(self, name: MemoryId, plan: Plan, history: History, standing: Mapping[str, Mapping[str, bytes]], versions: Sequence[Version]) -> Lives:  # fmt: skip
+    def _record(
+        self,
+        name: MemoryId,
+        plan: Plan,
+        history: History,
+        standing: Mapping[str, Mapping[str, bytes]],
+        versions: Sequence[Version],
+    ) -> Lives:
         path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
         heads = [found[path] for found in standing.values() if path in found]
         sealed = self._sealed_versions.get(name, [])
@@ -161,11 +184,28 @@ class Rewording:
         last = current[-1] if current else None
         if last is None and versions:
             each = versions[-1]
-            last = Kept(id=name, life=each.life, at=each.at, agent=each.agent, commit=each.commit, current=True, data=each.data)  # fmt: skip
+            last = Kept(
+                id=name,
+                life=each.life,
+                at=each.at,
+                agent=each.agent,
+                commit=each.commit,
+                current=True,
+                data=each.data,
+            )
         if last is not None:
-            data = reworded(last.data, parse_id(name).path, self._wanted, self._replacement, self._lives[name], self._now)  # fmt: skip
+            data = reworded(
+                last.data,
+                parse_id(name).path,
+                self._wanted,
+                self._replacement,
+                self._lives[name],
+                self._now,
+            )
             agent = agent_without(self._wanted, last.agent)
-            self.sealed.append(replace(last, life=self._lives[name], agent=agent, current=True, data=data))  # fmt: skip
+            self.sealed.append(
+                replace(last, life=self._lives[name], agent=agent, current=True, data=data)
+            )
 
 
 def check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
@@ -209,7 +249,9 @@ def _name(data: bytes) -> str:
     return object_id(BLOB, data)
 
 
-def reworded(data: bytes, path: str, wanted: Wanted, replacement: str, life: str, now: datetime) -> bytes:  # fmt: skip
+def reworded(
+    data: bytes, path: str, wanted: Wanted, replacement: str, life: str, now: datetime
+) -> bytes:
     """Return a memory's file without a text; raise RefusedError if it does not parse."""
     try:
         old = document.decode(data, path)

@@ -78,20 +78,33 @@ def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
     except LockedError as error:
         if store.name not in error.message:
             raise
-        raise LockedError(f"the store at {store} stayed locked for {limit:g} s", hint="try again") from error  # fmt: skip
+        raise LockedError(
+            f"the store at {store} stayed locked for {limit:g} s", hint="try again"
+        ) from error
 
 
 def identity_of(place: Path) -> tuple[str, str]:
     """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
     try:
-        found = yamlfile.read((place / "metadata.yaml").read_text("utf-8", "replace"), "metadata.yaml")  # fmt: skip
+        found = yamlfile.read(
+            (place / "metadata.yaml").read_text("utf-8", "replace"), "metadata.yaml"
+        )
     except (OSError, SmpError):
         return "", "user"
     user = found.get("user")
     return str(found.get("uid", "")), user if isinstance(user, str) else "user"
 
 
-def delete(store: Path, place: Path, uid: str, settings: Settings, now: datetime, *, by: str, reason: str | None) -> SessionReceipt:  # fmt: skip
+def delete(
+    store: Path,
+    place: Path,
+    uid: str,
+    settings: Settings,
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None,
+) -> SessionReceipt:
     """Move the session at `place` to `deleted/`; nothing in it changes."""
     started = time.monotonic()
     name = place.name
@@ -178,11 +191,22 @@ def undelete(store: Path, record: Record, settings: Settings, now: datetime, *, 
             (place / FOLDER).rename(home)
             disk.force_folder(home.parent)
             shutil.rmtree(place)
-        audit.note(store, "undelete_session", record.session_id, at=now, by=by, deletion=record.deletion)  # fmt: skip
+        audit.note(
+            store, "undelete_session", record.session_id, at=now, by=by, deletion=record.deletion
+        )
     return home
 
 
-def purge(store: Path, record: Record, settings: Settings, key_folder: Path | None, now: datetime, *, by: str, reason: str | None) -> None:  # fmt: skip
+def purge(
+    store: Path,
+    record: Record,
+    settings: Settings,
+    key_folder: Path | None,
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None,
+) -> None:
     """Destroy a deleted session, with everything that was deleted from it before."""
     with holding(store, settings, "purging a session"):
         _destroy_keys(store, record, key_folder)
@@ -190,7 +214,15 @@ def purge(store: Path, record: Record, settings: Settings, key_folder: Path | No
             if records.read(path.read_bytes(), str(path)).session_uid == record.session_uid:
                 _destroy(path.parent)
         _destroy_receipts(store / DELETED / record.session_id)
-        audit.note(store, "purge_session", record.session_id, at=now, by=by, deletion=record.deletion, reason=reason)  # fmt: skip
+        audit.note(
+            store,
+            "purge_session",
+            record.session_id,
+            at=now,
+            by=by,
+            deletion=record.deletion,
+            reason=reason,
+        )
 
 
 def _destroy_keys(store: Path, record: Record, key_folder: Path | None) -> None:

@@ -70,16 +70,48 @@ class Site:
             "restoring",
         )
 
-    def note(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str | None = None, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
+    def note(
+        self,
+        action: str,
+        *,
+        at: datetime,
+        by: str,
+        ids: Iterable[str],
+        deletion: str | None = None,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
         """Write a line of the audit log."""
         trash = self.trash
-        audit.note(trash.store, action, trash.session_id, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
+        audit.note(
+            trash.store,
+            action,
+            trash.session_id,
+            at=at,
+            by=by,
+            ids=ids,
+            deletion=deletion,
+            reason=reason,
+            reasons=reasons,
+        )
 
-    def note_once(self, action: str, *, at: datetime, by: str, ids: Iterable[str], deletion: str, reason: str | None = None, reasons: Mapping[str, str] | None = None) -> None:  # fmt: skip
+    def note_once(
+        self,
+        action: str,
+        *,
+        at: datetime,
+        by: str,
+        ids: Iterable[str],
+        deletion: str,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
         """Write a line of the audit log unless this deletion has it."""
         wanted = audit.Filter(session=self.trash.session_id, action=action, id=deletion)
         if not audit.read(self.trash.store, wanted):
-            self.note(action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons)  # fmt: skip
+            self.note(
+                action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons
+            )
 
     def sweep(self) -> None:
         """Settle what interrupted deletions left, unless one is under way."""
@@ -124,9 +156,13 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Tol
             # Its key is lost, or nothing here can decrypt.
             closed |= names
             continue
-        versions += (_version(each) for each in kept if each.id in names and judge.is_dead_file(each.data))  # fmt: skip
+        versions += (
+            _version(each) for each in kept if each.id in names and judge.is_dead_file(each.data)
+        )
     found = {each.id for each in versions}
-    unknown = [f"the text of {name}: its sealed copy does not open here" for name in sorted(closed - found)]  # fmt: skip
+    unknown = [
+        f"the text of {name}: its sealed copy does not open here" for name in sorted(closed - found)
+    ]
     if wanted is None:
         back = {item.id for record in records for item in record.items if item.restored_at}
         unknown += _untold(how_many(known) - len(found | closed | back))
@@ -140,7 +176,11 @@ def _names(record: Record, wanted: set[str] | None) -> set[str]:
 
 
 def _untold(number: int) -> list[str]:
-    whose = "a deleted or redacted memory" if number == 1 else f"{number:,} deleted or redacted memories"  # fmt: skip
+    whose = (
+        "a deleted or redacted memory"
+        if number == 1
+        else f"{number:,} deleted or redacted memories"
+    )
     return [f"the text of {whose}, which no copy here tells"] if number > 0 else []
 
 

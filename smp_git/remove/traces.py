@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import IO, Final, NamedTuple
 
 from smp_git.format import messages, records, yamlfile
@@ -68,7 +69,9 @@ _PACKED: Final = re.compile(r"\.git/objects/pack/[^/]+\.(?:pack|idx|rev|bitmap)"
 _NOTE: Final = re.compile("[0-9a-f/]{40,80}")
 _WHEN: Final = re.compile(rb" -?\d+ [+-]\d{4}$", re.MULTILINE)
 _FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values())
-_OURS: Final = re.compile(rf"(?:{_FOLDERS})(?:/\d+)?|replicas(?:/.*)?|metadata\.yaml|tombstones\.yaml|\.git(?:attributes|ignore)")  # fmt: skip
+_OURS: Final = re.compile(
+    rf"(?:{_FOLDERS})(?:/\d+)?|replicas(?:/.*)?|metadata\.yaml|tombstones\.yaml|\.git(?:attributes|ignore)"
+)
 _TRAILER: Final = re.compile(r"(?:Memory|Turn): ")
 _TOLD_ELSEWHERE: Final = frozenset((".git/HEAD", ".git/packed-refs", ".git/index"))
 _NOT_TEXT: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "ids", "deletion"))
@@ -129,7 +132,14 @@ def _tips(repository: Repository) -> dict[str, bytes]:
 class _Traces:
     """One search, and what it has found so far."""
 
-    def __init__(self, repository: Repository, wanted: Wanted, read: Callable[[bytes], tuple[bytes, bytes]], *, is_plan: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        repository: Repository,
+        wanted: Wanted,
+        read: Callable[[bytes], tuple[bytes, bytes]],
+        *,
+        is_plan: bool = False,
+    ) -> None:
         self._repository = repository
         self._wanted = wanted
         self._read = read
@@ -160,7 +170,7 @@ class _Traces:
                 is_in = self._wanted.is_in(data)
             if is_in:
                 matched.add(last)
-            if kind == BLOB and name and self._is_inside("", data, lambda data=data: io.BytesIO(data)):  # type: ignore[misc]  # fmt: skip
+            if kind == BLOB and name and self._is_inside("", data, partial(io.BytesIO, data)):
                 matched.add(last)
                 packed.add(last)
         return matched, packed
@@ -184,7 +194,9 @@ class _Traces:
                     self._commit(data)
                 self._tree(raw.tree, trees, is_wanted)
 
-    def _tree(self, root: bytes, seen: set[tuple[str, bytes]], is_wanted: Callable[[bytes], bool]) -> None:  # fmt: skip
+    def _tree(
+        self, root: bytes, seen: set[tuple[str, bytes]], is_wanted: Callable[[bytes], bool]
+    ) -> None:
         stack = [("", root)]
         while stack:
             prefix, tree = stack.pop()
@@ -272,7 +284,13 @@ class _Traces:
         """Look at the names of branches, tags and other references."""
         for name in tips:
             if name.startswith("refs/") and self._wanted.fits(name.partition("/")[2]):
-                kind = "branches" if name.startswith((HEADS, "refs/remotes/")) else "tags" if name.startswith(TAGS) else "references"  # fmt: skip
+                kind = (
+                    "branches"
+                    if name.startswith((HEADS, "refs/remotes/"))
+                    else "tags"
+                    if name.startswith(TAGS)
+                    else "references"
+                )
                 self._counts[kind] += 1
         head = self._repository.checked_out()
         if head.startswith(HEADS) and head not in tips and self._wanted.fits(head):
@@ -311,7 +329,9 @@ class _Traces:
             return
         if self._is_inside(path, data[0] if data else b"", lambda: files.opened(at)):
             self._counts["archives"] += 1
-        if kind == "uncommitted" and self._is_name(path.rpartition("/")[2].encode("utf-8", "surrogateescape")):  # fmt: skip
+        if kind == "uncommitted" and self._is_name(
+            path.rpartition("/")[2].encode("utf-8", "surrogateescape")
+        ):
             self._note_name(path)
         if any(map(self._wanted.is_in, data)):
             self._counts[kind] += 1

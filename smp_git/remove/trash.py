@@ -122,7 +122,9 @@ class Trash:
     and count from `confirm` on, after the memories have gone.
     """
 
-    def __init__(self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str) -> None:  # fmt: skip
+    def __init__(
+        self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str
+    ) -> None:
         self.store = store
         self.retention = retention
         self.session_id = session_id

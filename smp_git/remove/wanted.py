@@ -22,7 +22,9 @@ _PER_MILLION: Final = 2.0
 # A replacement beside what stays may give the text again, as "ab" taken out of "aabb" does.
 _MOST_ROUNDS: Final = 64
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)  # fmt: skip
+_ESCAPE: Final = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
+)
 _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "0": "\0"}
 _INDENT: Final = re.compile(r"[ \t]*\r?\n[ \t]*(?:[#>*|+-][ \t]+)*")
 _WIDE: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -40,7 +42,12 @@ class Wanted:
         self._loose = _loose(pattern) or self._bounded
         plain = self._plain or ""
         # Only where nothing in the text is ever written in another way.
-        self._is_simple = bool(plain) and plain.isascii() and plain.isprintable() and not set(plain) & set("\"'\\")  # fmt: skip
+        self._is_simple = (
+            bool(plain)
+            and plain.isascii()
+            and plain.isprintable()
+            and not set(plain) & set("\"'\\")
+        )
         if self._plain == "" or self.fits(""):
             raise InvalidError("what is to be redacted is empty, or fits an empty text")
 
@@ -184,9 +191,11 @@ def in_values(wanted: Wanted, memory: Memory) -> bool:
     said = [memory.content, memory.agent, *memory.tags, *(" ".join(link) for link in memory.links)]
     own = _own(memory)
     return any(map(wanted.fits, said)) or any(
-        _is_lost_text(wanted, value, own) if name == CONTESTED else wanted.holds(value) or (name not in own and wanted.fits(name))
+        _is_lost_text(wanted, value, own)
+        if name == CONTESTED
+        else wanted.holds(value) or (name not in own and wanted.fits(name))
         for name, value in memory.fields.items()
-    )  # fmt: skip
+    )
 
 
 def in_comments(wanted: Wanted, data: bytes, memory: Memory) -> bool:
@@ -201,7 +210,9 @@ def cleared(wanted: Wanted, memory: Memory, replacement: str) -> Memory:
     fields: dict[str, Value] = {}
     for name, value in memory.fields.items():
         if name == CONTESTED:
-            fields[name] = _lost(wanted, value, {each: each for each in _own(memory)} | names, replacement)  # fmt: skip
+            fields[name] = _lost(
+                wanted, value, {each: each for each in _own(memory)} | names, replacement
+            )
         else:
             fields[names[name]] = _value(wanted, value, replacement)
     content = document.check_content(place.kind, wanted.replace(memory.content, replacement))

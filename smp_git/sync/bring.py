@@ -38,7 +38,9 @@ class Arrived(NamedTuple):
         return self.named != self.clean
 
 
-def cleaned(repository: Repository, named: Mapping[str, str], known: Tombstones, trusted: frozenset[str]) -> Arrived:  # fmt: skip
+def cleaned(
+    repository: Repository, named: Mapping[str, str], known: Tombstones, trusted: frozenset[str]
+) -> Arrived:
     """Return what `named` references come to without what is `known` to be deleted.
 
     What the `trusted` commits reach holds nothing deleted.
@@ -58,7 +60,9 @@ def commits_of(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
     return [CommitId(t) for t in set(tips) if repository.raw(bytes.fromhex(t))[0] == COMMIT]
 
 
-def boundary(repository: Repository, tips: Iterable[str], known: Iterable[CommitId]) -> frozenset[str]:  # fmt: skip
+def boundary(
+    repository: Repository, tips: Iterable[str], known: Iterable[CommitId]
+) -> frozenset[str]:
     """Return the commits on which what `tips` have more than `known` ones stands."""
     commits = commits_of(repository, tips)
     new = repository.beyond(commits, known)
@@ -103,7 +107,9 @@ def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
             yield Packed(name, kind, data, made.like if made else None)
 
 
-def _files(rewriter: Rewriter, session: Repository, seen: set[bytes], children: Iterable[Child]) -> Iterator[Packed]:  # fmt: skip
+def _files(
+    rewriter: Rewriter, session: Repository, seen: set[bytes], children: Iterable[Child]
+) -> Iterator[Packed]:
     for each in children:
         name = bytes.fromhex(each.id)
         if each.mode == FOLDER_MODE or name in seen:
@@ -126,7 +132,14 @@ def heads_of(reader: Reader) -> dict[str, str]:
 class Bringing:
     """Gives a rewrite what each branch here gets, as the branches are under the lock."""
 
-    def __init__(self, repository: Repository, there: Mapping[str, str], known: Tombstones, ours: Mapping[str, str], meeting: Meeting) -> None:  # fmt: skip
+    def __init__(
+        self,
+        repository: Repository,
+        there: Mapping[str, str],
+        known: Tombstones,
+        ours: Mapping[str, str],
+        meeting: Meeting,
+    ) -> None:
         self._repository = repository
         self._there = there
         self._known = known
@@ -186,7 +199,9 @@ def topped(reader: Reader, held: Quarantine, arrived: Arrived, files: Files) -> 
     return arrived._replace(clean=clean)
 
 
-def returned(before: Tombstones, known: Tombstones, there: Mapping[str, str], repository: Repository) -> Iterator[str]:  # fmt: skip
+def returned(
+    before: Tombstones, known: Tombstones, there: Mapping[str, str], repository: Repository
+) -> Iterator[str]:
     """Say which memories that were deleted here live again, restored elsewhere."""
     tip = there.get(MAIN)
     if tip is None:

@@ -38,7 +38,9 @@ def addressed(text: str, pattern: str | None, base: Path) -> Remote:
     return Remote(ORIGIN, parse(text, Path().absolute()))
 
 
-def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]) -> Path:  # fmt: skip
+def clone(
+    folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]
+) -> Path:
     """Make a session from a remote and return its path; until it is whole it stands in `folder`.
 
     `choose` returns the place of the new session, given the name that the remote says; it
@@ -56,7 +58,9 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
             local.note_boot()
             if remote.is_own:
                 remotes.add(aside, remote.name, remote.address)
-            state.keep(local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there))  # fmt: skip
+            state.keep(
+                local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there)
+            )
             # Everything at once: one by one, ten thousand files would take a minute.
             os.sync()
             _move(aside, place)
@@ -65,7 +69,7 @@ def clone(folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callab
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:  # fmt: skip
+def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
     """Bring everything in; return what the remote named, and the id of its session."""
     git, address = aside / ".git", remote.address.text
 
@@ -94,7 +98,13 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
     return {**there, **left_out}, inspected.session
 
 
-def _placed(aside: Path, remote: str, arrived: Arrived, told: Tombstones, lying: Mapping[str, Collection[str]]) -> None:  # fmt: skip
+def _placed(
+    aside: Path,
+    remote: str,
+    arrived: Arrived,
+    told: Tombstones,
+    lying: Mapping[str, Collection[str]],
+) -> None:
     """Point the references at what came, its indexes mended, and write the files of main."""
     reader = Reader(aside)
     repository = reader.repository

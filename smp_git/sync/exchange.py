@@ -42,7 +42,9 @@ _LOCK: Final = "syncing/lock"
 class Exchange:
     """Speaks with one remote for one session; one exchange at a time in a session."""
 
-    def __init__(self, site: Site, remote: Remote, way: Way, limits: Limits, by: str, *, accept: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self, site: Site, remote: Remote, way: Way, limits: Limits, by: str, *, accept: bool = False
+    ) -> None:
         self._site = site
         self._remote = remote
         self._way = way
@@ -221,8 +223,12 @@ class Exchange:
         outbound.check(reader, self._remote.name, parcel.updates)
         if self._turns.give_way():
             return False
-        told = transport.push(reader.repository.git, self._remote.address.text, parcel.updates, self._way)  # fmt: skip
-        refused = [each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)]  # fmt: skip
+        told = transport.push(
+            reader.repository.git, self._remote.address.text, parcel.updates, self._way
+        )
+        refused = [
+            each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)
+        ]
         if refused:
             self._refused(parcel.updates, refused[0])
         if any(each.fate not in (Fate.DONE, Fate.CURRENT) for each in told.values()):
@@ -232,7 +238,9 @@ class Exchange:
             return False
         # What else moved there meanwhile was not seen: it may not be replaced.
         new = {each.ref: each.new for each in parcel.updates}
-        return self._note_sent(parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip}, epoch)  # fmt: skip
+        return self._note_sent(
+            parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip}, epoch
+        )
 
     def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str], epoch: bytes) -> bool:
         """Note what the remote has now; return False if a deletion here came between."""
@@ -275,7 +283,16 @@ class Exchange:
     def _took_in(self, *, merge: bool) -> inbound.Came:
         """Take in what the remote has; with `accept`, what no replica can is replaced."""
         try:
-            return inbound.take_in(self._site, self._remote, self._way, self._limits, self._seen, by=self._by, merge=merge, accept=self._accept)  # fmt: skip
+            return inbound.take_in(
+                self._site,
+                self._remote,
+                self._way,
+                self._limits,
+                self._seen,
+                by=self._by,
+                merge=merge,
+                accept=self._accept,
+            )
         except UnfoundedError as error:
             if not self._accept:
                 raise
@@ -283,7 +300,9 @@ class Exchange:
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()
-        self._seen = state.Seen(address=self._remote.address.text, refs=dict(refs), at=now, waiting=self._turns.waiting)  # fmt: skip
+        self._seen = state.Seen(
+            address=self._remote.address.text, refs=dict(refs), at=now, waiting=self._turns.waiting
+        )
         state.keep(self._smp, self._remote.name, self._seen)
         self._noted = refs
 

@@ -49,7 +49,9 @@ class Meeting(NamedTuple):
 _NOBODY: Final = Meeting(Tombstones(), {}, {})
 
 
-def meet(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Meeting:  # fmt: skip
+def meet(
+    repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones
+) -> Meeting:
     """Return what the branches of two sides come to under the records of both.
 
     Both sides are as they were before any rewrite; `repository` has the objects of both.
@@ -89,7 +91,9 @@ def _is_overtaken(known: Lives, life: str) -> bool:
 class _Look:
     """Reads heads and histories of both sides."""
 
-    def __init__(self, repository: Repository, tips: Mapping[Head, str], names: list[MemoryId]) -> None:  # fmt: skip
+    def __init__(
+        self, repository: Repository, tips: Mapping[Head, str], names: list[MemoryId]
+    ) -> None:
         self._repository = repository
         self._names = names
         self.tips = tips

@@ -62,7 +62,17 @@ class Came(NamedTuple):
     moved: tuple[Move, ...] = ()
 
 
-def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *, by: str, merge: bool, accept: bool) -> Came:  # fmt: skip
+def take_in(
+    site: Site,
+    remote: Remote,
+    way: Way,
+    limits: Limits,
+    seen: Seen,
+    *,
+    by: str,
+    merge: bool,
+    accept: bool,
+) -> Came:
     """Fetch everything, and bring in what is sound; what is here is never replaced by less.
 
     With `accept` a remote that went back to an earlier state is taken as it is. Raises
@@ -113,7 +123,9 @@ def take_in(site: Site, remote: Remote, way: Way, limits: Limits, seen: Seen, *,
     raise rewritten(site)
 
 
-def _fetched(site: Site, held: Quarantine, address: str, way: Way, limits: Limits, leave_out: Iterable[str]) -> Inspection:  # fmt: skip
+def _fetched(
+    site: Site, held: Quarantine, address: str, way: Way, limits: Limits, leave_out: Iterable[str]
+) -> Inspection:
     """Fetch everything; return the inspection, which may have begun."""
     local = site.reader.local
     before = local.epoch()
@@ -175,7 +187,14 @@ class _Cleaning(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _cleaned(site: Site, held: Quarantine, named: Mapping[str, str], there: Mapping[str, str], told: Tombstones, by: str) -> _Cleaning:  # fmt: skip
+def _cleaned(
+    site: Site,
+    held: Quarantine,
+    named: Mapping[str, str],
+    there: Mapping[str, str],
+    told: Tombstones,
+    by: str,
+) -> _Cleaning:
     """Take what was deleted there, as `told`, or here out of both sides.
 
     What a redaction left, and edits that met one, are brought to the branches that need
@@ -238,7 +257,17 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     return receipt.ids if receipt else ()
 
 
-def _taken(site: Site, remote: Remote, held: Quarantine, there: Mapping[str, str], arrived: Arrived, inspected: Inspected, *, merge: bool, accept: bool) -> Came | None:  # fmt: skip
+def _taken(
+    site: Site,
+    remote: Remote,
+    held: Quarantine,
+    there: Mapping[str, str],
+    arrived: Arrived,
+    inspected: Inspected,
+    *,
+    merge: bool,
+    accept: bool,
+) -> Came | None:
     """Take over what is clean; None if a deletion came between."""
     reader, writer = site.reader, site.writer
     with writer.holding(f"syncing with {remote.name}"):

@@ -37,7 +37,13 @@ def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool
     own = repository.head(MAIN)
     main = clean.get(MAIN)
     if main and own and not merge_bases(repository, own, CommitId(main)):
-        raise _refused(reader, remote, MAIN, "has a history that shares nothing with this one", "compare them with git log; a new clone is smp clone")  # fmt: skip
+        raise _refused(
+            reader,
+            remote,
+            MAIN,
+            "has a history that shares nothing with this one",
+            "compare them with git log; a new clone is smp clone",
+        )
     notes = []
     for ref, tip in clean.items():
         if not ref.startswith(HEADS) or accept:
@@ -46,11 +52,15 @@ def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool
         if before is not None and not is_ancestor(repository, before, CommitId(tip)):
             if ref == MAIN:
                 raise _refused(reader, remote, ref, _lost(reader, before, tip), _WAY_OUT)
-            notes.append(f"branch {branch_of(ref)} was made anew on {remote}; what is here is joined with it")  # fmt: skip
+            notes.append(
+                f"branch {branch_of(ref)} was made anew on {remote}; what is here is joined with it"
+            )
     return notes
 
 
-def check_not_emptied(reader: Reader, remote: str, there: Mapping[str, str], seen: Seen, *, accept: bool) -> None:  # fmt: skip
+def check_not_emptied(
+    reader: Reader, remote: str, there: Mapping[str, str], seen: Seen, *, accept: bool
+) -> None:
     """Raise RefusedError if a remote that held this session has no main branch now."""
     if MAIN not in there and seen.refs.get(MAIN) and not accept:
         what = "has no main branch" if there else "is empty"
@@ -82,7 +92,9 @@ class Integrated(NamedTuple):
     left: tuple[str, ...]
 
 
-def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, merge: bool) -> Integrated:  # fmt: skip
+def integrate(
+    writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, merge: bool
+) -> Integrated:
     """Note where a remote's references stand and, with `merge`, join them with ours.
 
     The caller holds the lock, and every object is here.
@@ -102,13 +114,30 @@ def integrate(writer: Writer, remote: str, clean: Mapping[str, str], inspected: 
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
         # Not a branch that was dropped here and got nothing more there.
-        if merge and ref.startswith(HEADS) and (ref in before or _is_left(remote, ref, tip, before)):  # fmt: skip
+        if (
+            merge
+            and ref.startswith(HEADS)
+            and (ref in before or _is_left(remote, ref, tip, before))
+        ):
             whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
-            joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}", at_hand=inspected.objects.at_hand)  # fmt: skip
+            joined = join(
+                writer,
+                ref,
+                whole,
+                source=f"{branch_of(ref)} of {remote}",
+                at_hand=inspected.objects.at_hand,
+            )
             contested += [each for each in joined.contested if each.field != COMMENTS]
-            notes += [f"comments of one side are not in {each.id} now: the history has them" for each in joined.contested if each.field == COMMENTS]  # fmt: skip
+            notes += [
+                f"comments of one side are not in {each.id} now: the history has them"
+                for each in joined.contested
+                if each.field == COMMENTS
+            ]
             merged += [branch_of(ref)] if joined.is_merge else []
-            notes += [f"{path} is left as you changed it; smp commit brings both together" for path in joined.left]  # fmt: skip
+            notes += [
+                f"{path} is left as you changed it; smp commit brings both together"
+                for path in joined.left
+            ]
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
     repository.point({name: tip for name, (tip, _) in noted.items()})
     return Integrated(tuple(merged), tuple(contested), tuple(notes), left)
@@ -130,7 +159,9 @@ def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool
     return ref.startswith(HEADS) and ref not in before and before.get(tracking(remote, ref)) != tip
 
 
-def _noted(writer: Writer, remote: str, clean: Mapping[str, str], left: Collection[str]) -> dict[str, tuple[CommitId, str]]:  # fmt: skip
+def _noted(
+    writer: Writer, remote: str, clean: Mapping[str, str], left: Collection[str]
+) -> dict[str, tuple[CommitId, str]]:
     """Return where references go that only remember, and tags and counts that are taken.
 
     With each is the reference here that it is about. A branch that is `left` is shown to
@@ -165,7 +196,9 @@ def mended(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
     files: dict[str, bytes | None] = {}
     for page in pages:
         tree = trees.get(page)
-        files[f"{page}/{INDEX}"] = (rebuilt(repository, page, tree).encode() or None) if tree else None  # fmt: skip
+        files[f"{page}/{INDEX}"] = (
+            (rebuilt(repository, page, tree).encode() or None) if tree else None
+        )
     made = assemble(base, files)
     author, committer = product_signs(repository.commit(tip).time)
     told = messages.write((), author.name, subject=MEND)
@@ -184,7 +217,14 @@ def _is_newer(writer: Writer, ref: str, theirs: CommitId) -> bool:
     return ours is None or repository.commit(ours).time <= repository.commit(theirs).time
 
 
-def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before: Mapping[str, str], *, merge: bool) -> list[str]:  # fmt: skip
+def _gone(
+    repository: Repository,
+    remote: str,
+    clean: Mapping[str, str],
+    before: Mapping[str, str],
+    *,
+    merge: bool,
+) -> list[str]:
     """Follow the branches that were dropped on the remote, where nothing was added here."""
     notes = []
     prefix = tracking(remote, HEADS)
@@ -198,8 +238,12 @@ def _gone(repository: Repository, remote: str, clean: Mapping[str, str], before:
         if before.get(ref) == known and ref != repository.checked_out():
             repository.point({rescue(remote, ref): CommitId(known)})
             references.drop(repository.git, ref)
-            notes.append(f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}")  # fmt: skip
+            notes.append(
+                f"branch {branch_of(ref)} was dropped on {remote}; it is kept as {rescue(remote, ref)}"
+            )
         elif ref in before:
-            notes.append(f"branch {branch_of(ref)} was dropped on {remote}, but has more here; it stays")  # fmt: skip
+            notes.append(
+                f"branch {branch_of(ref)} was dropped on {remote}, but has more here; it stays"
+            )
         references.drop(repository.git, name)
     return notes

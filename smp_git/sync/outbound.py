@@ -39,7 +39,9 @@ class Parcel(NamedTuple):
 def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
     """Return what brings the remote, which now names `there`, to what is here."""
     everything = references.read(reader.repository.git)
-    left_out = unfit.odd(reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)})  # fmt: skip
+    left_out = unfit.odd(
+        reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)}
+    )
     refs = {ref: tip for ref, tip in everything.items() if ref not in left_out}
     updates: list[Update] = []
     notes: list[str] = [unfit.said(ref, "here") for ref in sorted(left_out)]
@@ -56,7 +58,9 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
         elif ref.startswith(ACCESS):
             updates.append(Update(ref, tip, old, force=True))
         elif ref.startswith(TAGS) and known != tip:
-            notes.append(f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay")  # fmt: skip
+            notes.append(
+                f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay"
+            )
         elif ref.startswith(HEADS) and _descends(reader, old, tip):
             updates.append(Update(ref, tip, old))
         elif known is not None and (known == tip or _descends(reader, known, tip)):
@@ -72,7 +76,11 @@ def _descends(reader: Reader, old: str, new: str) -> bool:
     repository = reader.repository
     if not repository.has(old):
         return False
-    return _commit(reader, old) and _commit(reader, new) and is_ancestor(repository, CommitId(old), CommitId(new))  # fmt: skip
+    return (
+        _commit(reader, old)
+        and _commit(reader, new)
+        and is_ancestor(repository, CommitId(old), CommitId(new))
+    )
 
 
 def _commit(reader: Reader, name: str) -> bool:

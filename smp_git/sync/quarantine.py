@@ -61,7 +61,12 @@ class Quarantine:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if "repository" in self.__dict__:
             self.repository.close()
         self._open.__exit__(kind, error, trace)
@@ -77,7 +82,14 @@ class Quarantine:
         indexes = packs.indexes(self.git / "objects")
         return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
 
-    def fetch(self, address: str, access: Access, limits: Limits, arrived: Callable[[Objects], None] = lambda _: None, leave_out: Iterable[str] = ()) -> None:  # fmt: skip
+    def fetch(
+        self,
+        address: str,
+        access: Access,
+        limits: Limits,
+        arrived: Callable[[Objects], None] = lambda _: None,
+        leave_out: Iterable[str] = (),
+    ) -> None:
         """Fetch everything that travels from a remote, but for the references to be left out.
 
         `arrived` may be told what came as soon as it is whole, while Git still looks at
@@ -141,12 +153,14 @@ class Quarantine:
         """Make one pack in the session of some objects."""
         target = self._session / "objects" / "pack"
         done = subprocess.run(  # noqa: S603 - our own arguments
-            command.arguments(self.git, "pack-objects", "-q", "--delta-base-offset", str(target / "pack")),
+            command.arguments(
+                self.git, "pack-objects", "-q", "--delta-base-offset", str(target / "pack")
+            ),
             input=b"".join(name.hex().encode() + b"\n" for name in sorted(wanted)),
             env=command.environment(),
             capture_output=True,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
             raise StorageError(f"cannot pack what came in: {said}")

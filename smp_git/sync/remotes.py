@@ -60,7 +60,10 @@ def chosen(found: Mapping[str, Remote], name: str | None) -> Remote:
     """Return the remote called `name`; without a name the origin, or the only one."""
     if name is not None:
         if name not in found:
-            raise NotFoundError(f"no remote {shown(name)}", hint=f"remotes are {', '.join(found)}" if found else _ADD)  # fmt: skip
+            raise NotFoundError(
+                f"no remote {shown(name)}",
+                hint=f"remotes are {', '.join(found)}" if found else _ADD,
+            )
         return found[name]
     if ORIGIN in found:
         return found[ORIGIN]
@@ -106,7 +109,13 @@ def _checked(name: str) -> str:
     return name
 
 
-def access(settings: Settings, environment: Mapping[str, str], progress: Callable[[str], None] | None = None, *, ask: bool = False) -> Access:  # fmt: skip
+def access(
+    settings: Settings,
+    environment: Mapping[str, str],
+    progress: Callable[[str], None] | None = None,
+    *,
+    ask: bool = False,
+) -> Access:
     """Return how remotes are reached with these settings, from this environment."""
     return Access(
         surroundings=environment,

@@ -30,7 +30,14 @@ class Synced(NamedTuple):
 class Sharing(Removals):
     """The sharing half of a store."""
 
-    def clone(self, address: str, id: str | None = None, *, ask: bool = False, progress: Callable[[str], None] | None = None) -> Session:  # noqa: A002 - the contract's name  # fmt: skip
+    def clone(
+        self,
+        address: str,
+        id: str | None = None,
+        *,
+        ask: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> Session:
         """Make a session from a remote and open it; it keeps its own id unless another is given.
 
         Where the store has a remote pattern, `address` may be the id of a session. Raises
@@ -48,10 +55,14 @@ class Sharing(Removals):
             return self._free_place(id or said, given=id is not None)
 
         (self.path / "active").mkdir(mode=0o700, exist_ok=True)
-        place = cloning.clone(self.path / "active", remote, way, remotes.limits(self.settings), choose)  # fmt: skip
+        place = cloning.clone(
+            self.path / "active", remote, way, remotes.limits(self.settings), choose
+        )
         return self.session(place.name)
 
-    def sync(self, remote: str | None = None, *, agent: str | None = None, ask: bool = False) -> Synced:  # fmt: skip
+    def sync(
+        self, remote: str | None = None, *, agent: str | None = None, ask: bool = False
+    ) -> Synced:
         """Sync every session that has the remote, the global one too.
 
         One that fails does not keep the others back.
@@ -74,7 +85,11 @@ class Sharing(Removals):
         try:
             return self.path / "active" / self._new_id(name, self.clock())
         except AlreadyExistsError as error:
-            hint = "choose another id" if given else "smp sync brings it up to date; smp clone ADDRESS ID makes another"  # fmt: skip
+            hint = (
+                "choose another id"
+                if given
+                else "smp sync brings it up to date; smp clone ADDRESS ID makes another"
+            )
             raise AlreadyExistsError(error.message, hint=hint) from error
 
     # What the other half of a store does

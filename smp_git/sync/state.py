@@ -169,7 +169,9 @@ class Turns:
         """Move a mark; a remote that has no room for marks goes without."""
         with suppress(SmpError):
             told = transport.push(self._git, self._remote.address.text, [update], self._way)
-            return all(each.fate in (transport.Fate.DONE, transport.Fate.CURRENT) for each in told.values())  # fmt: skip
+            return all(
+                each.fate in (transport.Fate.DONE, transport.Fate.CURRENT) for each in told.values()
+            )
         return False
 
 

@@ -29,7 +29,9 @@ class Syncing(Branching):
         home = self._at_home()
         return remotes.remotes(self._reader.path, home.settings.remote, home.store)
 
-    def add_remote(self, name: str, address: str | PathLike[str], *, create: bool = False) -> Remote:  # fmt: skip
+    def add_remote(
+        self, name: str, address: str | PathLike[str], *, create: bool = False
+    ) -> Remote:
         """Add a remote; with `create` an empty repository is made at a path that has none."""
         from smp_git.git import remotes as addresses  # noqa: PLC0415 - few programs sync
         from smp_git.sync import remotes  # noqa: PLC0415
@@ -54,7 +56,15 @@ class Syncing(Branching):
             remotes.remove(self._reader.path, name)
             exchange.forget(self._reader, name)
 
-    def sync(self, remote: str | None = None, *, agent: str | None = None, accept: bool = False, ask: bool = False, progress: Progress | None = None) -> SyncResult:  # fmt: skip
+    def sync(
+        self,
+        remote: str | None = None,
+        *,
+        agent: str | None = None,
+        accept: bool = False,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
         """Take in what a remote has, merge it, and push; on return the remote holds what is here.
 
         With `accept` a remote that went back to an earlier state is brought up again; with
@@ -63,11 +73,26 @@ class Syncing(Branching):
         """
         return self._exchange(remote, agent, accept=accept, ask=ask, progress=progress).sync()
 
-    def fetch(self, remote: str | None = None, *, agent: str | None = None, accept: bool = False, ask: bool = False, progress: Progress | None = None) -> SyncResult:  # fmt: skip
+    def fetch(
+        self,
+        remote: str | None = None,
+        *,
+        agent: str | None = None,
+        accept: bool = False,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
         """Take in what a remote has, without merging it."""
         return self._exchange(remote, agent, accept=accept, ask=ask, progress=progress).fetch()
 
-    def push(self, remote: str | None = None, *, agent: str | None = None, ask: bool = False, progress: Progress | None = None) -> SyncResult:  # fmt: skip
+    def push(
+        self,
+        remote: str | None = None,
+        *,
+        agent: str | None = None,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
         """Bring a remote to what is here; raise ConflictError if it has more."""
         return self._exchange(remote, agent, accept=False, ask=ask, progress=progress).push()
 
@@ -77,7 +102,15 @@ class Syncing(Branching):
 
         return tuple(standing(self._reader, each) for each in self.remotes.values())
 
-    def _exchange(self, name: str | None, agent: str | None, *, accept: bool, ask: bool, progress: Progress | None) -> Exchange:  # fmt: skip
+    def _exchange(
+        self,
+        name: str | None,
+        agent: str | None,
+        *,
+        accept: bool,
+        ask: bool,
+        progress: Progress | None,
+    ) -> Exchange:
         from smp_git.sync import remotes  # noqa: PLC0415 - few programs sync
         from smp_git.sync.exchange import Exchange  # noqa: PLC0415
 
@@ -88,4 +121,6 @@ class Syncing(Branching):
         # What came in may hide which commits a person made past the hooks.
         self._keeper.note_write()
         self._keeper.flush()
-        return Exchange(self._site(), remote, way, remotes.limits(home.settings), self._by(agent), accept=accept)  # fmt: skip
+        return Exchange(
+            self._site(), remote, way, remotes.limits(home.settings), self._by(agent), accept=accept
+        )

@@ -52,7 +52,9 @@ _TAGGED: Final = re.compile(
 )
 
 
-def part(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Parting:  # fmt: skip
+def part(
+    repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones
+) -> Parting:
     """Return which memories take another id before two sides may meet.
 
     `ours` are all references here; `repository` has the objects of both sides. What no
@@ -99,7 +101,9 @@ class _Suspect(NamedTuple):
     right: str
 
 
-def _suspects(repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones) -> Iterator[_Suspect]:  # fmt: skip
+def _suspects(
+    repository: Repository, ours: Mapping[str, str], theirs: Mapping[str, str], known: Tombstones
+) -> Iterator[_Suspect]:
     """Yield the memories that may be twins, by pairs of branches."""
     if MAIN in ours and MAIN in theirs and not _bases(repository, ours[MAIN], theirs[MAIN]):
         return
@@ -109,7 +113,9 @@ def _suspects(repository: Repository, ours: Mapping[str, str], theirs: Mapping[s
             continue
         trees = [_tree(repository, base) for base in bases]
         for place in _unlike(repository, left, right):
-            if not known.names(place.text) and not any(repository.find(tree, place.path) for tree in trees):  # fmt: skip
+            if not known.names(place.text) and not any(
+                repository.find(tree, place.path) for tree in trees
+            ):
                 yield _Suspect(place, left, right)
 
 
@@ -215,7 +221,9 @@ class Apart(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def apart(site: Site, remote: str, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str) -> Apart:  # fmt: skip
+def apart(
+    site: Site, remote: str, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str
+) -> Apart:
     """Give one of two memories that have one id another, in all of its history."""
     reader = site.reader
     moved: list[Move] = []

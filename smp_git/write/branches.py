@@ -196,7 +196,9 @@ class Branching(Deletions):
                 f"this handle works on {name}", hint="switch to another branch first"
             )
         if ref == self._reader.repository.checked_out():
-            raise RefusedError(f"{name} is checked out in the folder", hint="git switch main brings main back")  # fmt: skip
+            raise RefusedError(
+                f"{name} is checked out in the folder", hint="git switch main brings main back"
+            )
         return branches.drop(self._site(), ref, self._clock(), by=self._by(by), discard=discard)
 
     # Tags
@@ -225,7 +227,15 @@ class Branching(Deletions):
         """Return the values that lost in merges and are not settled yet, sorted like ids."""
         return self._read(None, _contested)
 
-    def resolve_conflict(self, memory_id: str, field: str | None = None, *, take: str | None = None, value: object = None, agent: str | None = None) -> Memory:  # fmt: skip
+    def resolve_conflict(
+        self,
+        memory_id: str,
+        field: str | None = None,
+        *,
+        take: str | None = None,
+        value: object = None,
+        agent: str | None = None,
+    ) -> Memory:
         """Settle what is contested in a memory, or in one field of it, and return the memory.
 
         The present value stands, unless `take` names the replica whose value is to
@@ -256,7 +266,9 @@ class Branching(Deletions):
         if ref in known:
             raise AlreadyExistsError(f"{name} exists", hint="choose another name")
         for _, other in collisions([ref], known):
-            raise InvalidError(f"{name} cannot stand beside {other.split('/', 2)[2]}", hint="choose another name")  # fmt: skip
+            raise InvalidError(
+                f"{name} cannot stand beside {other.split('/', 2)[2]}", hint="choose another name"
+            )
         try:
             with repository.store([]) as written:
                 repository.publish(ref, None, commit, written)
@@ -275,7 +287,9 @@ class Branching(Deletions):
             return self._writer
         if self._main is None:
             reader = Reader(self._reader.path, durable=self._settings.durable)
-            self._main = Writer(reader, self._clock, timeout_seconds=self._settings.lock_timeout_seconds)  # fmt: skip
+            self._main = Writer(
+                reader, self._clock, timeout_seconds=self._settings.lock_timeout_seconds
+            )
         return self._main
 
     def _close_main(self) -> None:
@@ -333,7 +347,9 @@ def _contested(snapshot: Snapshot) -> tuple[Contested, ...]:
     return tuple(found)
 
 
-def _settled(memory: Memory, field: str | None, take: str | None, value: Value) -> tuple[list[str], dict[str, Value]]:  # fmt: skip
+def _settled(
+    memory: Memory, field: str | None, take: str | None, value: Value
+) -> tuple[list[str], dict[str, Value]]:
     """Return the fields that are settled, and those of them that get another value."""
     items = [item for item in _items(memory) if field in (None, item["field"])]
     names = list(dict.fromkeys(str(item["field"]) for item in items))
@@ -344,7 +360,9 @@ def _settled(memory: Memory, field: str | None, take: str | None, value: Value) 
         said = _of_replica(memory, items, take)
         return list(said), said
     if value is not None and len(names) > 1:
-        raise InvalidError(f"{', '.join(names)} of {memory.id} are contested", hint="name one with --field")  # fmt: skip
+        raise InvalidError(
+            f"{', '.join(names)} of {memory.id} are contested", hint="name one with --field"
+        )
     return names, {names[0]: value} if value is not None else {}
 
 
@@ -353,8 +371,13 @@ def _of_replica(memory: Memory, items: list[dict[str, Value]], replica: str) -> 
     mine = [item for item in items if item["replica"] == replica]
     if not mine:
         known = ", ".join(sorted({str(item["replica"]) or "''" for item in items}))
-        raise NotFoundError(f"replica {shown(replica)} has no value in {memory.id}", hint=f"these have: {known}")  # fmt: skip
+        raise NotFoundError(
+            f"replica {shown(replica)} has no value in {memory.id}", hint=f"these have: {known}"
+        )
     lost = [str(item["field"]) for item in mine if "value" not in item]
     if lost:
-        raise RefusedError(f"the value of {lost[0]} was too large to be kept in {memory.id}", hint="smp log shows the commit that gave it")  # fmt: skip
+        raise RefusedError(
+            f"the value of {lost[0]} was too large to be kept in {memory.id}",
+            hint="smp log shows the commit that gave it",
+        )
     return {str(item["field"]): item["value"] for item in mine}

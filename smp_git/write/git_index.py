@@ -105,7 +105,9 @@ class IndexKeeper:
         """Whether others wrote, not we, and refreshed the index themselves."""
         reader = self.writer.reader
         with suppress(SmpError):
-            return not self._behind and staging.is_current(reader.repository.git, reader.main().tree)  # fmt: skip
+            return not self._behind and staging.is_current(
+                reader.repository.git, reader.main().tree
+            )
         return False
 
     def stop(self) -> None:
@@ -257,7 +259,9 @@ def losses(reader: Reader) -> list[Loss]:
     tips = [tip for tip in tips if repository.raw(bytes.fromhex(tip))[0] == COMMIT]
     found: list[Loss] = []
     for name in names:
-        if not repository.has(name) or any(is_ancestor(repository, name, each.head) for each in found):  # fmt: skip
+        if not repository.has(name) or any(
+            is_ancestor(repository, name, each.head) for each in found
+        ):
             continue
         try:
             gone = repository.beyond([name], tips)
@@ -306,7 +310,10 @@ def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[M
             place = parse_path(path)
             if place is None or place.text in buried:
                 continue
-            then, base = repository.find(tree, path), repository.find(before, path) if before else None  # fmt: skip
+            then, base = (
+                repository.find(tree, path),
+                repository.find(before, path) if before else None,
+            )
             if then not in (None, base) and repository.find(now.tree, path) == base:
                 found[place.text] = None
     return tuple(sorted(found, key=sort_key))

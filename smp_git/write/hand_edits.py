@@ -72,7 +72,9 @@ def _conflict(path: str, fields: list[str]) -> ConflictError:
 _ORDER: Final = ("id", "kind", KEY, "created_at")
 
 
-def put_right(files: Mapping[str, bytes | None], base: Snapshot, known: Tombstones) -> dict[str, bytes | None]:  # fmt: skip
+def put_right(
+    files: Mapping[str, bytes | None], base: Snapshot, known: Tombstones
+) -> dict[str, bytes | None]:
     """Return files that say the life which the memory has; all else stays as it is.
 
     Every file decodes. Raises RefusedError for one that says a life which was redacted or
@@ -219,7 +221,9 @@ def _secrets(path: str, data: bytes | None, rules: Rules) -> Iterator[str]:
     text = (data or b"").decode()
     _, found = rules.text(text)
     for name, _ in found:
-        lines = (n for n, line in enumerate(text.splitlines(), 1) if name in dict(rules.text(line)[1]))  # fmt: skip
+        lines = (
+            n for n, line in enumerate(text.splitlines(), 1) if name in dict(rules.text(line)[1])
+        )
         yield f"{path}:{next(lines, 1)}: a secret ({name})"
 
 

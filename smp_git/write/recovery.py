@@ -65,7 +65,11 @@ def before_reading(path: Path) -> None:
     if Redo(str(git)).is_suspect():
         lock = Local(git).lock_path
         # What cannot be brought back now, on a disk that is read-only, is by the next writer.
-        with suppress(SmpError), reporting(f"to session {path.name}"), locked(lock, time.monotonic() + _PATIENCE_SECONDS, "recovering"):  # fmt: skip
+        with (
+            suppress(SmpError),
+            reporting(f"to session {path.name}"),
+            locked(lock, time.monotonic() + _PATIENCE_SECONDS, "recovering"),
+        ):
             if Redo(str(git)).is_suspect():
                 recover(git)
 

@@ -75,7 +75,16 @@ class Draft:
         )
 
 
-def draft(kind: str, text: str, *, agent: str, at: datetime | None = None, tags: Iterable[str] = (), links: Iterable[object] = (), fields: Mapping[str, object] = MappingProxyType({})) -> Draft:  # fmt: skip
+def draft(
+    kind: str,
+    text: str,
+    *,
+    agent: str,
+    at: datetime | None = None,
+    tags: Iterable[str] = (),
+    links: Iterable[object] = (),
+    fields: Mapping[str, object] = MappingProxyType({}),
+) -> Draft:
     """Return a checked draft; raise InvalidError naming what is wrong."""
     known = kind_named(kind)
     if known.name == "state":
@@ -104,7 +113,9 @@ class Stage:
     tell whether somebody else changed it meanwhile.
     """
 
-    def __init__(self, base: Snapshot, agent: str, now: datetime, number: Callable[[Kind], Id]) -> None:  # fmt: skip
+    def __init__(
+        self, base: Snapshot, agent: str, now: datetime, number: Callable[[Kind], Id]
+    ) -> None:
         self.base = base
         self.agent = agent
         self.now = now
@@ -143,7 +154,16 @@ class Stage:
                 self._mark_superseded(link.target)
         return replace(memory, duplicate_of=twin) if twin else memory
 
-    def edit(self, memory_id: str, *, text: str | None = None, tags: Iterable[str] | None = None, links: Iterable[object] | None = None, fields: Mapping[str, object] = MappingProxyType({}), verb: str = "edit") -> Memory:  # fmt: skip
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        tags: Iterable[str] | None = None,
+        links: Iterable[object] | None = None,
+        fields: Mapping[str, object] = MappingProxyType({}),
+        verb: str = "edit",
+    ) -> Memory:
         """Stage a change of a memory; a field set to None is removed."""
         old = self.get(memory_id)
         if old.kind == "turn":
@@ -272,7 +292,9 @@ class Stage:
         except MemoryNotFoundError:
             return None
 
-    def put_file(self, path: str, data: bytes | None, verb: str, taken: bytes | None = None) -> None:  # fmt: skip
+    def put_file(
+        self, path: str, data: bytes | None, verb: str, taken: bytes | None = None
+    ) -> None:
         """Stage the bytes of a memory's file as they are (None: removed).
 
         `taken` is a checked-out version that they contain, which may be replaced.
@@ -287,7 +309,9 @@ class Stage:
         memory = document.decode(data, path) if data is not None else None
         self.files[path] = data
         self.written.pop(path, None)
-        self.touches[place.text] = Touch(verb, place.kind.name, place.text, memory.title if memory else "")  # fmt: skip
+        self.touches[place.text] = Touch(
+            verb, place.kind.name, place.text, memory.title if memory else ""
+        )
 
     def adopt(self, other: Stage) -> None:
         """Take over what was staged on an older snapshot; raise ConflictError if it moved on."""

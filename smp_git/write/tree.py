@@ -47,7 +47,12 @@ class Assembly(NamedTuple):
         return {item.id: item.data for item in self.objects if item.type == BLOB}
 
 
-def assemble(base: Snapshot, files: Mapping[str, bytes | None], unread: Container[str] = (), written: Mapping[str, Memory] = _NONE) -> Assembly:  # fmt: skip
+def assemble(
+    base: Snapshot,
+    files: Mapping[str, bytes | None],
+    unread: Container[str] = (),
+    written: Mapping[str, Memory] = _NONE,
+) -> Assembly:
     """Return the tree of `base` with `files` set (None: removed).
 
     The index of every page with a changed memory follows from the files; a line whose
@@ -86,7 +91,9 @@ def _row(blob: Object, path: str, memory: Memory | None) -> tuple[str, Entry]:
     return lines.write_line(entry), entry
 
 
-def check_out(folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: str) -> list[str]:  # fmt: skip
+def check_out(
+    folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: str
+) -> list[str]:
     """Bring checked-out files from their old to their new version.
 
     Returns the paths that were left alone because a person had changed them.

@@ -84,7 +84,9 @@ class Writer:
     the reference moves nothing is visible; after it everything is.
     """
 
-    def __init__(self, reader: Reader, clock: Callable[[], datetime], *, timeout_seconds: float = 5.0) -> None:  # fmt: skip
+    def __init__(
+        self, reader: Reader, clock: Callable[[], datetime], *, timeout_seconds: float = 5.0
+    ) -> None:
         self.reader = reader
         self.clock = clock
         self.timeout_seconds = timeout_seconds
@@ -182,7 +184,9 @@ class Writer:
             touches = tuple(stage.touches.values())
             head = messages.BATCH if len(touches) > 1 else None
             last = work is works[-1]
-            text = messages.write(touches, stage.agent, stage.turn(), reason if last else None, work.subject or head)  # fmt: skip
+            text = messages.write(
+                touches, stage.agent, stage.turn(), reason if last else None, work.subject or head
+            )
             commit = self._made(stage, made, text)
             with repository.store([*made.objects, commit]) as written:
                 written.force()
@@ -198,7 +202,14 @@ class Writer:
             hint="wait for it to end, then try again",
         )
 
-    def run(self, agent: str, work: Callable[[Stage], _T], *, reason: str | None = None, subject: str | None = None) -> tuple[_T, Change]:  # fmt: skip
+    def run(
+        self,
+        agent: str,
+        work: Callable[[Stage], _T],
+        *,
+        reason: str | None = None,
+        subject: str | None = None,
+    ) -> tuple[_T, Change]:
         """Do `work` on a stage under the lock and commit what it staged.
 
         `work` may be done again, on a newer snapshot, if a person's own commit came
@@ -247,7 +258,9 @@ class Writer:
         signs = self.identity().signs(stage.agent, stage.now)
         return Object(COMMIT, write_commit(made.tree, (stage.base.id,), *signs, text))
 
-    def publish(self, ref: str, expected: CommitId, new: CommitId, made: Assembly, objects: Sequence[Object]) -> list[str]:  # fmt: skip
+    def publish(
+        self, ref: str, expected: CommitId, new: CommitId, made: Assembly, objects: Sequence[Object]
+    ) -> list[str]:
         """Move a branch to a commit and check out what it changes; the caller holds the lock.
 
         Returns the files that were left alone because a person had changed them. Raises
@@ -470,7 +483,12 @@ class Transaction:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:  # fmt: skip
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is None and self._open:
             self.commit()
         self._open = False

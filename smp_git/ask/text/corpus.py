@@ -109,10 +109,15 @@ class Gauge:
         top = ceil(norms / self._step)
         # The length up to which a norm is rounded up to each step.
         ends = [(least * exp(n * self._step) - _NORM_BASE) / self._slope for n in range(top)]
-        self._norms = int.from_bytes([top - bisect_left(ends, length) for length in lengths], "little")  # fmt: skip
+        self._norms = int.from_bytes(
+            [top - bisect_left(ends, length) for length in lengths], "little"
+        )
         self._steps = bytes(map(self._rounded, range(_BYTE + 1)))
         self._least = log(_LEAST_COUNT / least) - (top + 1) * self._step
-        self._shares = [0.0, *(1 / (1 + exp(-self._least - n * self._step)) for n in range(1, _BYTE + 1))]  # fmt: skip
+        self._shares = [
+            0.0,
+            *(1 / (1 + exp(-self._least - n * self._step)) for n in range(1, _BYTE + 1)),
+        ]
 
     def _norm(self, length: int) -> float:
         return _NORM_BASE + self._slope * max(length, _LEAST)
@@ -343,9 +348,17 @@ class Corpus:
         """For each distance, where the document so far back is of the same sitting."""
         every = self._sittings[:-2]
         return [
-            _lanes(array("H", [*repeat(0, min(step, len(every))), *(lanes.MOST * (a == b) for a, b in zip(every, every[step:], strict=False))]))
+            _lanes(
+                array(
+                    "H",
+                    [
+                        *repeat(0, min(step, len(every))),
+                        *(lanes.MOST * (a == b) for a, b in zip(every, every[step:], strict=False)),
+                    ],
+                )
+            )
             for step, _ in _NEIGHBOURS
-        ]  # fmt: skip
+        ]
 
     def _no_counts(self) -> array[int]:
         return array("H", bytes(len(self.ids) * lanes.BYTES))

@@ -160,9 +160,16 @@ def search_all(
         found = _exhaustive(parts, asked, scale, limit, allowed, likeness)
     best = found.best
     return [
-        (number, Hit(parts[number].corpus.ids[at], score / best, _explained(parts[number], asked, scale, at, found, score) if explain else {}))
+        (
+            number,
+            Hit(
+                parts[number].corpus.ids[at],
+                score / best,
+                _explained(parts[number], asked, scale, at, found, score) if explain else {},
+            ),
+        )
         for score, number, at in found.places
-    ]  # fmt: skip
+    ]
 
 
 def similar(
@@ -395,7 +402,9 @@ class _Pruned:
 
     def _scored(self, part: _Part, places: list[int]) -> Iterable[tuple[float, int]]:
         norms = self._scale.norms(map(part.corpus.lengths.__getitem__, places))
-        counted = [(each.word.counts, each.weight, each.rarity) for each in (*part.words, *part.patterns)]  # fmt: skip
+        counted = [
+            (each.word.counts, each.weight, each.rarity) for each in (*part.words, *part.patterns)
+        ]
         scores: list[float] = []
         for place, norm in zip(places, norms, strict=True):
             total = 0.0
@@ -406,13 +415,18 @@ class _Pruned:
             scores.append(total)
         if self._is_lifted and (part.named or self._asked.days):
             lifted = _Lifted(part, self._asked, self.fetched)
-            scores = [lifted.spoken(at, lifted.dated(at, score)) for at, score in zip(places, scores, strict=True)]  # fmt: skip
+            scores = [
+                lifted.spoken(at, lifted.dated(at, score))
+                for at, score in zip(places, scores, strict=True)
+            ]
         return zip(scores, places, strict=True)
 
 
 def _most(parts: Sequence[_Part], asked: _Asked) -> float:
     """Return what no score exceeds."""
-    weights = [weight * rarity for part in parts[:1] for _, weight, rarity in (*part.words, *part.patterns)]  # fmt: skip
+    weights = [
+        weight * rarity for part in parts[:1] for _, weight, rarity in (*part.words, *part.patterns)
+    ]
     # With a little room for rounding, and for what a day fetches where no word is found.
     most = 1.01 * sum(weights) or 1.0
     fetched = max(1.0, _FETCHED * most)
@@ -532,7 +546,9 @@ def _highest(scores: Sequence[float], limit: int, members: bytes | None) -> list
 # Why
 
 
-def _explained(part: _Part, asked: _Asked, scale: Scale, place: int, found: _Found, final: float) -> Mapping[str, float]:  # fmt: skip
+def _explained(
+    part: _Part, asked: _Asked, scale: Scale, place: int, found: _Found, final: float
+) -> Mapping[str, float]:
     """Return what the score of a document is the sum of."""
     norm = scale.norm(part.corpus.lengths[place])
     by_words = _sum(part.words, place, norm, 0.0)

@@ -249,7 +249,9 @@ class Segment:
         every = bytes(self._digests)
         return [every[at : at + DIGEST_BYTES] for at in range(0, len(every), DIGEST_BYTES)]
 
-    def gather(self, term: Term, places: Sequence[int], said: Gathered, lent: Gathered | None) -> None:  # fmt: skip
+    def gather(
+        self, term: Term, places: Sequence[int], said: Gathered, lent: Gathered | None
+    ) -> None:
         """Add which documents say `term` how often, and if asked, which lend it how often."""
         number = self._number(term)
         if number is not None:

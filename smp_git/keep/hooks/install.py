@@ -61,7 +61,9 @@ def opened(folder: Path, settings: Settings, clock: Callable[[], datetime]) -> G
     reader = Reader(folder, durable=settings.durable)
     said = metadata(reader.snapshot())
     overrides, user = said.get("overrides"), said.get("user")
-    rules = settings.redaction.overridden(overrides if isinstance(overrides, dict) else {}, METADATA)  # fmt: skip
+    rules = settings.redaction.overridden(
+        overrides if isinstance(overrides, dict) else {}, METADATA
+    )
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
     return Gate(writer, rules, agent_name(user) if isinstance(user, str) else "user")
 
@@ -129,8 +131,13 @@ def remove_from_server(bare: Path) -> Installed:
 
 def _check_bare(path: Path) -> None:
     if not path.exists():
-        raise NotFoundError(f"{path} does not exist", hint="git init --bare makes a repository for a server")  # fmt: skip
+        raise NotFoundError(
+            f"{path} does not exist", hint="git init --bare makes a repository for a server"
+        )
     if (path / ".git").exists():
-        raise InvalidError(f"{path} is no bare repository", hint="smp hooks install, without --server, is for a session")  # fmt: skip
+        raise InvalidError(
+            f"{path} is no bare repository",
+            hint="smp hooks install, without --server, is for a session",
+        )
     if not all((path / name).exists() for name in ("HEAD", "objects", "refs")):
         raise InvalidError(f"{path} is no Git repository", hint="git init --bare makes one")

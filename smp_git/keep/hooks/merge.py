@@ -71,7 +71,9 @@ def _before(reader: Reader, snapshot: Snapshot, *, moved: bool) -> Iterator[Snap
         yield reader.at(parent)
     if moved:
         with suppress(FileNotFoundError, UnicodeDecodeError):
-            yield reader.at(CommitId((reader.repository.git / "ORIG_HEAD").read_text("ascii").strip()))  # fmt: skip
+            yield reader.at(
+                CommitId((reader.repository.git / "ORIG_HEAD").read_text("ascii").strip())
+            )
 
 
 def _stale(snapshot: Snapshot, before: list[Snapshot], notes: list[str]) -> dict[str, bytes | None]:
@@ -105,7 +107,11 @@ def _pages(snapshot: Snapshot) -> Mapping[str, str]:
 def _settle(reader: Reader, snapshot: Snapshot) -> None:
     """Take note of the files that writes had left alone and that now stand as committed."""
     left = reader.local.left_alone()
-    done = [path for path in left if _standing(reader.path / path) == snapshot.repository.find(snapshot.tree, path)]  # fmt: skip
+    done = [
+        path
+        for path in left
+        if _standing(reader.path / path) == snapshot.repository.find(snapshot.tree, path)
+    ]
     if done:
         reader.local.note_left_alone({}, done)
 
@@ -167,11 +173,17 @@ class Driver:
         self.contested += made.lost
         return made.file
 
-    def _origins(self, path: str, fields: Iterable[str]) -> tuple[dict[str, Origin], dict[str, Origin]]:  # fmt: skip
+    def _origins(
+        self, path: str, fields: Iterable[str]
+    ) -> tuple[dict[str, Origin], dict[str, Origin]]:
         """Return which commits gave fields their values on our side and on theirs."""
-        return self._origins_at(self._head(), path, fields), self._origins_at(self._theirs, path, fields)  # fmt: skip
+        return self._origins_at(self._head(), path, fields), self._origins_at(
+            self._theirs, path, fields
+        )
 
-    def _origins_at(self, commit: CommitId | None, path: str, fields: Iterable[str]) -> dict[str, Origin]:  # fmt: skip
+    def _origins_at(
+        self, commit: CommitId | None, path: str, fields: Iterable[str]
+    ) -> dict[str, Origin]:
         if commit is None or not self._repository.has(commit):
             return {}
         found = origins(self._repository, {commit: {path: list(fields)}})
@@ -201,7 +213,9 @@ class Driver:
                 made[name] = line
         return lines.write_page(made).encode()
 
-    def _line(self, name: MemoryId, base: _Row | None, left: _Row | None, right: _Row | None) -> str | None:  # fmt: skip
+    def _line(
+        self, name: MemoryId, base: _Row | None, left: _Row | None, right: _Row | None
+    ) -> str | None:
         was, mine, others = (row[1].blob if row else None for row in (base, left, right))
         if mine == others or others == was:
             return left[0] if left else None
@@ -215,7 +229,10 @@ class Driver:
     def _joined_line(self, name: MemoryId, base: _Row | None, left: _Row, right: _Row) -> str:
         path = parse_id(name).path
         try:
-            files = [self._repository.blob(ObjectId(row[1].blob)) if row else None for row in (base, left, right)]  # fmt: skip
+            files = [
+                self._repository.blob(ObjectId(row[1].blob)) if row else None
+                for row in (base, left, right)
+            ]
             told = list(self.contested)
             file = self._memory(path, files[0], files[1] or b"", files[2] or b"")
             # Git asks about the memory's file as well; there it is told.

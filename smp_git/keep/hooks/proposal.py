@@ -172,7 +172,11 @@ def _check_merged_lives(proposal: Proposal, known: Tombstones) -> None:
         life, lives = life_of(data, path), known.lives(place.text)
         before = proposal.base.file(place.text)
         present = life_of(before, path) if before is not None else life
-        if lives.is_dead(life) or (life not in ("", None) and not lives.explains(str(life))) or life != present:  # fmt: skip
+        if (
+            lives.is_dead(life)
+            or (life not in ("", None) and not lives.explains(str(life)))
+            or life != present
+        ):
             raise RefusedError(
                 f"{path}: the two sides have {place.text} in different lives, which plain Git cannot merge",
                 hint="git merge --abort, then smp sync or smp merge brings both together",
@@ -187,21 +191,32 @@ def _buried(base: Snapshot) -> Tombstones:
 def _check_metadata(proposal: Proposal, gate: Gate) -> None:
     data = proposal.files[METADATA]
     if data is None:
-        raise RefusedError(f"{METADATA} is gone, and without it this is no session", hint=f"git checkout HEAD -- {METADATA} brings it back")  # fmt: skip
+        raise RefusedError(
+            f"{METADATA} is gone, and without it this is no session",
+            hint=f"git checkout HEAD -- {METADATA} brings it back",
+        )
     new = yamlfile.read(data.decode("utf-8", "replace"), METADATA)
     repository, base = proposal.base.repository, proposal.base.tree
     blob = repository.find(base, METADATA)
     old = yamlfile.read(repository.blob(blob).decode("utf-8", "replace"), METADATA) if blob else {}
     for name in _FIXED if old else ():
         if new.get(name) != old.get(name) and not _is_raised(name, old.get(name), new.get(name)):
-            raise RefusedError(f"{METADATA}: {name} never changes", hint=f"git checkout HEAD -- {METADATA} brings it back")  # fmt: skip
+            raise RefusedError(
+                f"{METADATA}: {name} never changes",
+                hint=f"git checkout HEAD -- {METADATA} brings it back",
+            )
     overrides = new.get("overrides")
     gate.rules.overridden(overrides if isinstance(overrides, dict) else {}, METADATA)
 
 
 def _is_raised(name: str, old: Value, new: Value) -> bool:
     """Whether a merge brings the session to a newer format that this program knows."""
-    return name in ("format", "rule") and isinstance(old, int) and isinstance(new, int) and old < new <= FORMAT  # fmt: skip
+    return (
+        name in ("format", "rule")
+        and isinstance(old, int)
+        and isinstance(new, int)
+        and old < new <= FORMAT
+    )
 
 
 # Making it whole
@@ -220,7 +235,9 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
         files |= hand_edits.brought_together(Handmade(own, (), ()), proposal.base, reader.local)
     wanted = {path: data for path, data in files.items() if data != proposal.files[path]}
     wanted |= _indexes(proposal, files)
-    blobs = {path: Object(BLOB, data) if data is not None else None for path, data in wanted.items()}  # fmt: skip
+    blobs = {
+        path: Object(BLOB, data) if data is not None else None for path, data in wanted.items()
+    }
     edits = {path: blob.id if blob else None for path, blob in blobs.items()}
     edits |= {
         path: child.id

@@ -134,7 +134,9 @@ def _seen_together(objects: Sequence[Path]) -> Iterator[Repository]:
 class _Push:
     """One push, beside what is there."""
 
-    def __init__(self, repository: Repository, there: Mapping[str, str], pushed: Sequence[Update]) -> None:  # fmt: skip
+    def __init__(
+        self, repository: Repository, there: Mapping[str, str], pushed: Sequence[Update]
+    ) -> None:
         self._repository = repository
         self._there = there
         self._coming = [each for each in pushed if each.new != _NONE and not _is_mark(each)]
@@ -156,16 +158,23 @@ class _Push:
     def _check_names(self) -> None:
         for each in self._coming:
             if not each.ref.startswith(TRAVELLING):
-                raise RefusedError(f"{each.ref} is no reference of a session", hint="push branches and tags")  # fmt: skip
+                raise RefusedError(
+                    f"{each.ref} is no reference of a session", hint="push branches and tags"
+                )
         if MAIN in self._going:
-            raise RefusedError("the branch main is the session, and is not removed", hint="remove the whole repository on the server")  # fmt: skip
+            raise RefusedError(
+                "the branch main is the session, and is not removed",
+                hint="remove the whole repository on the server",
+            )
 
     def _check_content(self) -> None:
         known = [CommitId(tip) for tip in self._tips(HEADS)]
         found = inspect(self._repository, {each.ref: each.new for each in self._coming}, known)
         mine = self._uid()
         if mine is None and MAIN not in [each.ref for each in self._coming]:
-            raise RefusedError("this repository holds no session yet", hint="push the branch main first")  # fmt: skip
+            raise RefusedError(
+                "this repository holds no session yet", hint="push the branch main first"
+            )
         if mine is not None and found.uid and found.uid != mine:
             raise RefusedError(
                 f"what is pushed belongs to another session, {found.session}, not to the one that is here",
@@ -201,7 +210,12 @@ class _Push:
         if update.old == _NONE or update.ref.startswith("refs/smp/"):
             return
         old, new = bytes.fromhex(update.old), update.new
-        name = Rewriter(self._repository.raw, known).rewritten(History({update.ref: old})).refs[update.ref].hex()  # fmt: skip
+        name = (
+            Rewriter(self._repository.raw, known)
+            .rewritten(History({update.ref: old}))
+            .refs[update.ref]
+            .hex()
+        )
         if update.ref.startswith(TAGS):
             explained = new in (update.old, name)
         else:

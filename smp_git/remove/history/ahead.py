@@ -36,7 +36,9 @@ class Ahead:
         found = self._kept.get(name)
         return found if found is not None else self._repository.raw(name)
 
-    def blocks(self, tips: Iterable[bytes], beside: Iterable[bytes], wanted: Wanted) -> Iterator[list[bytes]]:  # fmt: skip
+    def blocks(
+        self, tips: Iterable[bytes], beside: Iterable[bytes], wanted: Wanted
+    ) -> Iterator[list[bytes]]:
         """Yield the commits that `tips` reach and those `beside` do not, a block at a time.
 
         Parents come before children. The objects of a block are at hand until the next.

@@ -91,7 +91,9 @@ def is_compressed(path: str, head: bytes) -> bool:
     return _opener(path, head) is not None
 
 
-def opened(path: str, file: IO[bytes], scratch: Path, budget: Budget, depth: int = 0) -> Iterator[Inner]:  # fmt: skip
+def opened(
+    path: str, file: IO[bytes], scratch: Path, budget: Budget, depth: int = 0
+) -> Iterator[Inner]:
     """Yield what is in a compressed file; raise ClosedError for what cannot be looked into."""
     head = file.read(HEAD)
     file.seek(0)
@@ -173,7 +175,9 @@ class _Xz(io.RawIOBase):
         return 0
 
 
-def _inflated(make: Callable[[], IO[bytes]], file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+def _inflated(
+    make: Callable[[], IO[bytes]], file: IO[bytes], scratch: Path, budget: Budget, depth: int
+) -> Iterator[Inner]:
     with make() as inside:
         head = inside.read(HEAD)
     file.seek(0)
@@ -202,7 +206,9 @@ def _zip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator
             yield Inner(BLOB, member.filename.encode("utf-8", "replace") + b"\n" + member.comment)
             if not member.is_dir():
                 with archive.open(member) as inside:
-                    yield from _peeked(inside, member.filename, member.file_size, scratch, budget, depth)  # fmt: skip
+                    yield from _peeked(
+                        inside, member.filename, member.file_size, scratch, budget, depth
+                    )
 
 
 def _check_number(file: IO[bytes]) -> None:
@@ -216,7 +222,9 @@ def _check_number(file: IO[bytes]) -> None:
         raise ClosedError("an archive of very many files")
 
 
-def _peeked(inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+def _peeked(
+    inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budget, depth: int
+) -> Iterator[Inner]:
     head = inside.read(HEAD)
     if is_compressed(name, head):
         if size > _LARGEST_NESTED:
@@ -228,7 +236,15 @@ def _peeked(inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budg
         yield from _member(inside, name, b"", head, scratch, budget, depth)
 
 
-def _member(inside: IO[bytes], name: str, head: bytes, start: bytes | None, scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:  # fmt: skip
+def _member(
+    inside: IO[bytes],
+    name: str,
+    head: bytes,
+    start: bytes | None,
+    scratch: Path,
+    budget: Budget,
+    depth: int,
+) -> Iterator[Inner]:
     """Yield a file of an archive in pieces that overlap; `start` was read of it before."""
     if start is None and is_compressed(name, head):
         rest = inside.read(_LARGEST_NESTED + 1)

@@ -107,7 +107,21 @@ class _Done(NamedTuple):
     commit: CommitId
 
 
-def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: str | None = None, reasons: Mapping[str, str] | None = None, by: str = "user", seal: Seal | None = None, now: datetime, deletion: str | None = None, deadline: datetime | None = None, replacement: Replacement | None = None, settle: Settle | None = None) -> Receipt:  # fmt: skip
+def erase(
+    writer: Writer,
+    ids: Iterable[str],
+    *,
+    purge: bool = False,
+    reason: str | None = None,
+    reasons: Mapping[str, str] | None = None,
+    by: str = "user",
+    seal: Seal | None = None,
+    now: datetime,
+    deletion: str | None = None,
+    deadline: datetime | None = None,
+    replacement: Replacement | None = None,
+    settle: Settle | None = None,
+) -> Receipt:
     """Take memories out of history, physically, and prove it; return the receipt.
 
     `seal` gets every version that is about to go, those that were deleted before and
@@ -138,7 +152,18 @@ def erase(writer: Writer, ids: Iterable[str], *, purge: bool = False, reason: st
     return receipt
 
 
-def erase_arrived(writer: Writer, arrived: Tombstones, *, by: str, seal: Seal | None, now: datetime, deletion: str | None = None, again: bool = False, replacement: Replacement | None = None, settle: Settle | None = None) -> Receipt | None:  # fmt: skip
+def erase_arrived(
+    writer: Writer,
+    arrived: Tombstones,
+    *,
+    by: str,
+    seal: Seal | None,
+    now: datetime,
+    deletion: str | None = None,
+    again: bool = False,
+    replacement: Replacement | None = None,
+    settle: Settle | None = None,
+) -> Receipt | None:
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
@@ -184,7 +209,10 @@ def upgrade(writer: Writer, now: datetime) -> None:
         _erased(writer, order)
     except RefusedError as error:
         session = writer.reader.path.name
-        raise RefusedError(f"session {session} is of format 1, and its first write brings it to format 2: {error.message}", hint=error.hint) from error  # fmt: skip
+        raise RefusedError(
+            f"session {session} is of format 1, and its first write brings it to format 2: {error.message}",
+            hint=error.hint,
+        ) from error
 
 
 def move(writer: Writer, moves: Iterable[Move], now: datetime, *, by: str) -> None:
@@ -313,7 +341,9 @@ def is_interrupted(writer: Writer) -> bool:
     return journal.exists(writer.reader.local.folder)
 
 
-def resume(writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None) -> Receipt | None:  # fmt: skip
+def resume(
+    writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None
+) -> Receipt | None:
     """Finish or undo an interrupted deletion, or let go of what one left that had not begun.
 
     Returns the receipt of the deletion that was finished, None if there was none or it
@@ -346,7 +376,9 @@ def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None
         yield
 
 
-def _resumed(writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None) -> Receipt | None:  # fmt: skip
+def _resumed(
+    writer: Writer, recall: Recall | None = None, settle: SettleAgain | None = None
+) -> Receipt | None:
     smp = writer.reader.local.folder
     kept = journal.read(smp)
     if kept is None:
@@ -367,7 +399,9 @@ def _resumed(writer: Writer, recall: Recall | None = None, settle: SettleAgain |
         done = _finished(writer, kept, tuple(recall(kept.deletion)) if recall else (), clock)
     found = prove.verify(writer.reader, done.known, done.versions)
     clock.lap("proof")
-    order = _Order(kept.ids, kept.purge, kept.by, kept.at, kept.deletion, None, kept.reason, kept.deadline)  # fmt: skip
+    order = _Order(
+        kept.ids, kept.purge, kept.by, kept.at, kept.deletion, None, kept.reason, kept.deadline
+    )
     receipt = _receipt(writer, order, done, found, clock)
     if settle is not None:
         settle(kept, receipt)
@@ -478,7 +512,14 @@ def _left_by(plan: Plan, entry: Journal) -> Brought:
     }
 
 
-def _published(writer: Writer, entry: Journal, plan: Plan, versions: tuple[Version, ...], clock: _Clock, files: Callable[[Plan], Brought] | None) -> _Done:  # fmt: skip
+def _published(
+    writer: Writer,
+    entry: Journal,
+    plan: Plan,
+    versions: tuple[Version, ...],
+    clock: _Clock,
+    files: Callable[[Plan], Brought] | None,
+) -> _Done:
     smp = writer.reader.local.folder
     # What has not yet been forced out stands there once more.
     writer.settle(remove=True)
@@ -525,7 +566,9 @@ def _index_held(repository: Repository) -> LockedError:
     )
 
 
-def _removed(plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]) -> sweep.Removed:  # fmt: skip
+def _removed(
+    plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]
+) -> sweep.Removed:
     wanted = needles(known, versions)
     holds = Search(wanted.texts, wanted.phrases).is_in
     # What is staged now may be an object that was there and that nothing names yet.
@@ -586,13 +629,24 @@ def _counts(done: _Done) -> Counts:
 def _out_of_reach(repository: Repository, plan: Plan, names: Names) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
     remotes = sorted(repository.remotes())
-    moved = [name.removeprefix(TAGS) for name, tip in sorted(plan.history.refs.items()) if name.startswith(TAGS) and plan.result.refs.get(name) != tip]  # fmt: skip
+    moved = [
+        name.removeprefix(TAGS)
+        for name, tip in sorted(plan.history.refs.items())
+        if name.startswith(TAGS) and plan.result.refs.get(name) != tip
+    ]
     return (
         *(f"remote {name}: holds it until it is synced" for name in remotes),
-        *(f"tag {names.file(name)}: who has fetched it keeps it until its next sync" for name in moved if remotes),
-        *(f"submodule {name}: a repository of its own, not looked into" for name in _submodules(repository)),
+        *(
+            f"tag {names.file(name)}: who has fetched it keeps it until its next sync"
+            for name in moved
+            if remotes
+        ),
+        *(
+            f"submodule {name}: a repository of its own, not looked into"
+            for name in _submodules(repository)
+        ),
         "clones, backups and file system snapshots made before",
-    )  # fmt: skip
+    )
 
 
 def _submodules(repository: Repository) -> list[str]:

@@ -58,7 +58,9 @@ class Names:
         # Tags of memories are small letters.
         self._said = said | {old.lower(): new.lower() for old, new in said.items()}
         either = b"|".join(map(re.escape, self._said))
-        self._pattern = re.compile(rb"(?<![A-Za-z0-9_-])(?:%s)(?![A-Za-z0-9_]|-[A-Za-z0-9])" % either)  # fmt: skip
+        self._pattern = re.compile(
+            rb"(?<![A-Za-z0-9_-])(?:%s)(?![A-Za-z0-9_]|-[A-Za-z0-9])" % either
+        )
         self._turns = [parse_id(old) for old in self.ids if parse_id(old).kind.name == "turn"]
 
     def replaced(self, text: bytes) -> bytes:
@@ -169,7 +171,9 @@ def moves_in(repository: Repository, tips: Iterable[str], asked: Iterable[Move])
     return found
 
 
-def _members(repository: Repository, tips: list[str], moves: tuple[Move, ...]) -> dict[bytes, frozenset[int]]:  # fmt: skip
+def _members(
+    repository: Repository, tips: list[str], moves: tuple[Move, ...]
+) -> dict[bytes, frozenset[int]]:
     """Return the commits that descend from additions, with the numbers of their moves."""
     paths = [parse_id(each.old).path for each in moves]
     own: dict[bytes, set[int]] = {}
@@ -193,7 +197,9 @@ def _parents(repository: Repository, commit: bytes) -> Iterator[bytes]:
     return map(bytes.fromhex, repository.commit(CommitId(commit.hex())).parents)
 
 
-def _note_files(repository: Repository, found: Moves, tips: Iterable[bytes], below: Iterable[bytes]) -> None:  # fmt: skip
+def _note_files(
+    repository: Repository, found: Moves, tips: Iterable[bytes], below: Iterable[bytes]
+) -> None:
     """Note the files that commits between some tips and what is below them wrote."""
     edge = [repository.commit(CommitId(name.hex())).tree for name in below]
     asked = [*(tip.hex() for tip in tips), *(f"^{name.hex()}" for name in below)]

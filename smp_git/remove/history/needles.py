@@ -141,9 +141,24 @@ _STRUCTURAL = re.compile(
 _KEYED = re.compile(rb"\s*(?:- )?[\"']?[A-Za-z0-9_.-]{1,64}[\"']?:\s+(.*)", re.DOTALL)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d)?)?")
 _ID = re.compile(r"[A-Za-z]{1,16}-(?:\d{4,18}(?:-[a-z][a-z0-9]{3})?|[a-z0-9-]{1,64})")
-_SKIPPED: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "agent", "turn_ref", "status", "severity"))  # fmt: skip
+_SKIPPED: Final = frozenset(
+    ("id", "kind", "life", "created_at", "updated_at", "agent", "turn_ref", "status", "severity")
+)
 # Many memories have these in common, so that only long ones say anything.
-_SHARED: Final = frozenset(("tags", "links", "speaker", "role", "confidence", "importance", "pinned", "resolved_at", "resolved_by", "conversation_id"))  # fmt: skip
+_SHARED: Final = frozenset(
+    (
+        "tags",
+        "links",
+        "speaker",
+        "role",
+        "confidence",
+        "importance",
+        "pinned",
+        "resolved_at",
+        "resolved_by",
+        "conversation_id",
+    )
+)
 
 
 class Version(NamedTuple):
@@ -193,7 +208,9 @@ def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
 
 def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
     """Return every word of the versions' texts, so that nothing need repeat one."""
-    lines = (line for each in versions for line in each.data.split(b"\n") if not _STRUCTURAL.match(line))  # fmt: skip
+    lines = (
+        line for each in versions for line in each.data.split(b"\n") if not _STRUCTURAL.match(line)
+    )
     return frozenset(word for line in lines for word in words(line))
 
 
@@ -207,7 +224,13 @@ def _texts(version: Version) -> Iterator[bytes]:
         memory = document.decode(version.data, version.path)
     except InvalidFileError:
         return
-    for text in _values([memory.content, memory.title.removesuffix("…"), *(v for k, v in memory.fields.items() if k not in _SKIPPED)]):  # fmt: skip
+    for text in _values(
+        [
+            memory.content,
+            memory.title.removesuffix("…"),
+            *(v for k, v in memory.fields.items() if k not in _SKIPPED),
+        ]
+    ):
         for row in text.splitlines():
             yield from _long(row.encode("utf-8", "surrogatepass"))
             quoted = json.dumps(row, ensure_ascii=False)[1:-1]
@@ -229,14 +252,21 @@ def _passages(version: Version) -> Iterator[list[bytes]]:
         yield [line for line in version.data.split(b"\n") if not _STRUCTURAL.match(line)]
         return
     fields = [v for k, v in memory.fields.items() if k not in _SKIPPED and k not in _SHARED]
-    for text in [memory.content, memory.title, *(each for value in fields for each in _joined(value))]:  # fmt: skip
+    for text in [
+        memory.content,
+        memory.title,
+        *(each for value in fields for each in _joined(value)),
+    ]:
         if text.endswith("…"):
             # Cut in the middle of a word.
             text = text.removesuffix("…").rpartition(" ")[0]
         lines = [line for line in text.splitlines() if not _is_common(line)]
         yield [line.encode("utf-8", "surrogatepass") for line in lines]
         if not text.isascii():
-            yield [escape(json.dumps(line, ensure_ascii=False)[1:-1]).encode("utf-8", "surrogatepass") for line in lines]  # fmt: skip
+            yield [
+                escape(json.dumps(line, ensure_ascii=False)[1:-1]).encode("utf-8", "surrogatepass")
+                for line in lines
+            ]
             yield [json.dumps(line)[1:-1].encode() for line in lines]
 
 

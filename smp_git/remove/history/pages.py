@@ -27,8 +27,14 @@ _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
 _JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _JSON_LIFE = re.compile(rb'"(?:life"\s*:\s*"([^"\\]*)"|gen"\s*:\s*(\d{1,7})(?=\s*[,}]))')
-_YAML_ID = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE)  # fmt: skip
-_YAML_LIFE = re.compile(rb"^(?:-[ \t]+|[ \t]+)[\"']?(?:life[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9-]+)|gen[\"']?[ \t]*:[ \t]*(\d{1,7}))", re.MULTILINE)  # fmt: skip
+_YAML_ID = re.compile(
+    rb"^(?:-[ \t]+|[ \t]+)[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t]*(?:#.*)?\r?$",
+    re.MULTILINE,
+)
+_YAML_LIFE = re.compile(
+    rb"^(?:-[ \t]+|[ \t]+)[\"']?(?:life[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9-]+)|gen[\"']?[ \t]*:[ \t]*(\d{1,7}))",
+    re.MULTILINE,
+)
 _TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","(?:first|generation|lives)":[^\n]*\}\s*')
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
 
@@ -176,7 +182,11 @@ def _uncounted(line: bytes, named: Callable[[bytes], bool]) -> bytes:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    gone = [name for name in found if named(name.encode("utf-8", "replace"))] if isinstance(found, dict) else []  # fmt: skip
+    gone = (
+        [name for name in found if named(name.encode("utf-8", "replace"))]
+        if isinstance(found, dict)
+        else []
+    )
     if not gone:
         return line
     kept = {name: value for name, value in found.items() if name not in gone}
@@ -290,7 +300,9 @@ def subject(message: bytes) -> bytes:
     return message.partition(b"\n")[0]
 
 
-def without(message: bytes, is_gone: Callable[[bytes], bool], *, touches: bool, generic: bytes = GENERIC) -> bytes:  # fmt: skip
+def without(
+    message: bytes, is_gone: Callable[[bytes], bool], *, touches: bool, generic: bytes = GENERIC
+) -> bytes:
     """Return a message without what it says of gone memories.
 
     With `touches` the free lines go too. Nothing to take away leaves it as it is.
@@ -298,9 +310,11 @@ def without(message: bytes, is_gone: Callable[[bytes], bool], *, touches: bool, 
     lines = message.split(b"\n")
     first = lines[0] if _DERIVED.fullmatch(lines[0]) else None
     kept = [
-        line if not line.strip() or line is first or _stays(line, is_gone, touches, generic) else None
+        line
+        if not line.strip() or line is first or _stays(line, is_gone, touches, generic)
+        else None
         for line in lines
-    ]  # fmt: skip
+    ]
     if None not in kept:
         return message
     return _joined(kept, generic)

@@ -61,7 +61,11 @@ def check(git: Path) -> None:
 
 def check_files(git: Path) -> None:
     """Raise RefusedError if something could not be read, changed or removed when its turn comes."""
-    for folder, what in ((git / "objects", "objects"), (git / "smp", "its local files"), (git.parent, "")):  # fmt: skip
+    for folder, what in (
+        (git / "objects", "objects"),
+        (git / "smp", "its local files"),
+        (git.parent, ""),
+    ):
         for path in _closed(folder, is_deep=bool(what)):
             name = path.relative_to(git.parent).as_posix()
             raise _refused(git, f"{name} cannot be read or changed", "change its owner or its mode")
@@ -111,7 +115,9 @@ def _is_page(name: str, depth: int) -> bool:
 def _check_neighbours(git: Path) -> None:
     alternates = git / "objects" / "info" / "alternates"
     if alternates.exists() and alternates.read_bytes().strip():
-        raise _refused(git, "it borrows objects from another repository", "clone it without --shared")  # fmt: skip
+        raise _refused(
+            git, "it borrows objects from another repository", "clone it without --shared"
+        )
     folder = git / "worktrees"
     worktrees = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if worktrees:
@@ -126,7 +132,10 @@ def check_index(git: Path) -> None:
     """Raise LockedError or RefusedError if Git's index could not be cleaned now."""
     why = staging.obstacle(git)
     if why == staging.HELD:
-        raise LockedError(f"nothing was deleted from session {git.parent.name}: {why}", hint="try again when it is done")  # fmt: skip
+        raise LockedError(
+            f"nothing was deleted from session {git.parent.name}: {why}",
+            hint="try again when it is done",
+        )
     if why:
         raise _refused(git, why, "git status says more")
 
@@ -134,7 +143,11 @@ def check_index(git: Path) -> None:
 def check_readable(git: Path, paths: Iterable[str]) -> None:
     """Raise RefusedError for a file that would be taken for an old version of a living memory."""
     for path in paths:
-        raise _refused(git, f"{path} cannot be read, and its memory lives", f"mend {path} by hand and run smp commit")  # fmt: skip
+        raise _refused(
+            git,
+            f"{path} cannot be read, and its memory lives",
+            f"mend {path} by hand and run smp commit",
+        )
 
 
 def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:
@@ -147,9 +160,13 @@ def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:
             while kind == TAG:
                 kind, data = read(bytes.fromhex(data[7:47].decode()))
         except DamagedError as error:
-            raise _refused(git, f"{name} cannot be read", "smp check names what is affected") from error  # fmt: skip
+            raise _refused(
+                git, f"{name} cannot be read", "smp check names what is affected"
+            ) from error
         if kind != COMMIT:
-            raise _refused(git, f"{name} names a {kind.decode()}, not a commit", "remove that reference first")  # fmt: skip
+            raise _refused(
+                git, f"{name} names a {kind.decode()}, not a commit", "remove that reference first"
+            )
 
 
 def _refused(git: Path, why: str, hint: str) -> RefusedError:
@@ -162,7 +179,15 @@ EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 class Plan:
     """A rewrite, made without the lock and brought up to date under it."""
 
-    def __init__(self, reader: Reader, ids: tuple[MemoryId, ...], more: Tombstones, *, upgrades: bool = False, moves: Iterable[Move] = ()) -> None:  # fmt: skip
+    def __init__(
+        self,
+        reader: Reader,
+        ids: tuple[MemoryId, ...],
+        more: Tombstones,
+        *,
+        upgrades: bool = False,
+        moves: Iterable[Move] = (),
+    ) -> None:
         self.repository = Repository(reader.path)
         self._ids = ids
         self._reader = reader
@@ -290,7 +315,14 @@ class Plan:
         return tuple(found)
 
 
-def make_plan(reader: Reader, ids: Iterable[MemoryId], more: Tombstones | None = None, *, upgrades: bool = False, moves: Iterable[Move] = ()) -> Plan:  # fmt: skip
+def make_plan(
+    reader: Reader,
+    ids: Iterable[MemoryId],
+    more: Tombstones | None = None,
+    *,
+    upgrades: bool = False,
+    moves: Iterable[Move] = (),
+) -> Plan:
     """Return the plan of a deletion; raise RefusedError if it could not be complete."""
     return Plan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades, moves=moves)
 

@@ -53,7 +53,12 @@ class Proof:
         }
 
 
-def verify(reader: Reader, tombstones: Tombstones, versions: Iterable[Version] = (), unknown: Iterable[str] = ()) -> Proof:  # fmt: skip
+def verify(
+    reader: Reader,
+    tombstones: Tombstones,
+    versions: Iterable[Version] = (),
+    unknown: Iterable[str] = (),
+) -> Proof:
     """Look through everything for what the tombstones name and the versions say.
 
     `unknown` says of which deleted memories nobody tells the text any more.
@@ -76,7 +81,9 @@ def verify(reader: Reader, tombstones: Tombstones, versions: Iterable[Version] =
     )
 
 
-def _scanned(reader: Reader, wanted: Needles, names: Names) -> tuple[Scan, tuple[set[str], set[str]]]:  # fmt: skip
+def _scanned(
+    reader: Reader, wanted: Needles, names: Names
+) -> tuple[Scan, tuple[set[str], set[str]]]:
     """Return a scan that went through; a gc of Git's that takes packs meanwhile breaks one."""
     for left in reversed(range(_TRIES)):
         repository = Repository(reader.path)

@@ -38,7 +38,13 @@ _MOST_MOVES: Final = 20
 class Publisher:
     """Publishes one plan; the caller holds the lock."""
 
-    def __init__(self, writer: Writer, plan: Plan, entry: Journal, files: Callable[[Plan], Brought] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        writer: Writer,
+        plan: Plan,
+        entry: Journal,
+        files: Callable[[Plan], Brought] | None = None,
+    ) -> None:
         self._writer = writer
         self._plan = plan
         self._files = files
@@ -141,7 +147,9 @@ class Publisher:
             return carry.records(base.said, brought, self._entry.tombstones)
         return base.said | self._entry.tombstones
 
-    def _committed(self, base: Snapshot, files: dict[str, bytes | None], message: str | None = None) -> bytes:  # fmt: skip
+    def _committed(
+        self, base: Snapshot, files: dict[str, bytes | None], message: str | None = None
+    ) -> bytes:
         if self._entry.arrived:
             objects = carry.made(base, files).objects
         else:
@@ -162,7 +170,9 @@ class Publisher:
         verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
         places = [parse_id(each) for each in ids_of(entry.tombstones)]
         touches = [Touch(verb, place.kind.name, place.text) for place in places]
-        return messages.write(touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None)  # fmt: skip
+        return messages.write(
+            touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None
+        )
 
     # References
 

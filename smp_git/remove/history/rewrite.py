@@ -30,8 +30,12 @@ NOTES: Final = "refs/notes/"
 REPLACE: Final = "refs/replace/"
 STASH: Final = "refs/stash"
 
-_SIGNED: Final = re.compile(rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE)  # fmt: skip
-_TAG_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL)  # fmt: skip
+_SIGNED: Final = re.compile(
+    rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE
+)
+_TAG_SIGNATURE: Final = re.compile(
+    rb"^-----BEGIN (?:PGP|SSH|SIGNED)[^\n]*-----.*\Z", re.MULTILINE | re.DOTALL
+)
 _HEX = re.compile(rb"[0-9a-f]+")
 _HEX_LENGTH: Final = 40
 _STATES: Final = KINDS["state"].folder
@@ -110,7 +114,9 @@ def raw_commit(data: bytes) -> Raw:
     return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
 
 
-def rewrite(read: Read, history: History, tombstones: Tombstones) -> tuple[History, Mapping[bytes, Made]]:  # fmt: skip
+def rewrite(
+    read: Read, history: History, tombstones: Tombstones
+) -> tuple[History, Mapping[bytes, Made]]:
     """Return history without what the tombstones name, and the new objects it needs."""
     rewriter = Rewriter(read, tombstones)
     return rewriter.rewritten(history), rewriter.made
@@ -123,7 +129,13 @@ class Rewriter:
     history at the place they had.
     """
 
-    def __init__(self, read: Read, tombstones: Tombstones, renames: Renames | None = None, moves: Moves | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        read: Read,
+        tombstones: Tombstones,
+        renames: Renames | None = None,
+        moves: Moves | None = None,
+    ) -> None:
         self._source = read
         self._tombstones = tombstones
         self._renames = renames or Renames()
@@ -248,7 +260,11 @@ class Rewriter:
     def _step(self, name: bytes, raw: Raw, role: str) -> Step:
         tree, loss = self._root(raw.tree, role)
         before = [self.steps[each] for each in raw.parents]
-        touches = any(each.loss is not loss and each.loss != loss for each in before) if before else bool(loss)  # fmt: skip
+        touches = (
+            any(each.loss is not loss and each.loss != loss for each in before)
+            if before
+            else bool(loss)
+        )
         parents = tuple([each.new for each in before])
         message = self._message(name, raw, tree, touches=touches)
         if (tree, parents, message) == (raw.tree, raw.parents, raw.message):
@@ -354,7 +370,9 @@ class Rewriter:
                 edits.append((place.id if edited.id else place.start, place.end, edited.id))
         return Edited(self._spliced(folder, tree, data, edits), self._joined(folder, losses))
 
-    def _edit_pages(self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes) -> Edited:  # fmt: skip
+    def _edit_pages(
+        self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes
+    ) -> Edited:
         """Return a folder of which many pages are wanted: only entries never seen are looked at."""
         swapped, lost = self._swapped.setdefault(folder, ({}, {}))
         pieces = pages.pieces(data)
@@ -385,7 +403,9 @@ class Rewriter:
         self._last_loss[role] = loss
         return loss
 
-    def _spliced(self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]) -> bytes | None:  # fmt: skip
+    def _spliced(
+        self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]
+    ) -> bytes | None:
         """Return the id of a tree with some stretches replaced, None if nothing is left."""
         if not edits:
             return tree
@@ -465,7 +485,14 @@ class Rewriter:
         life = life_of(file, path) if is_file else None
         return Gone(path, entry.id, life) if known.is_dead(life) else None
 
-    def _edit_index(self, page: str, kept: list[bytes], place: int, loss: list[Gone | tuple[str, bytes]], moved: Mapping[bytes, File]) -> None:  # fmt: skip
+    def _edit_index(
+        self,
+        page: str,
+        kept: list[bytes],
+        place: int,
+        loss: list[Gone | tuple[str, bytes]],
+        moved: Mapping[bytes, File],
+    ) -> None:
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
         self._indexes[name] = f"{page}/"
@@ -595,7 +622,9 @@ class Rewriter:
             return path
         key = unhexlify(name)
         step = self.steps.get(key)
-        new, gone = (step.new, step.dropped or step.touches) if step else self.tags.get(key, (key, False))  # fmt: skip
+        new, gone = (
+            (step.new, step.dropped or step.touches) if step else self.tags.get(key, (key, False))
+        )
         if new == key:
             return path
         return None if gone else _like(path, hexlify(new))
@@ -663,7 +692,9 @@ def _place_in_tree(piece: bytes) -> bytes:
     return name + b"/" if mode == FOLDER else name
 
 
-def _united(one: Mapping[bytes, frozenset[bytes]], other: Mapping[bytes, frozenset[bytes]]) -> dict[bytes, frozenset[bytes]]:  # fmt: skip
+def _united(
+    one: Mapping[bytes, frozenset[bytes]], other: Mapping[bytes, frozenset[bytes]]
+) -> dict[bytes, frozenset[bytes]]:
     nothing = frozenset[bytes]()
     return {name: one.get(name, nothing) | other.get(name, nothing) for name in {**one, **other}}
 

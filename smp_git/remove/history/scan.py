@@ -41,7 +41,9 @@ _HISTORY: Final = "an index line of history"
 class Scan:
     """One pass over everything. A stretch that was looked at before is not looked at again."""
 
-    def __init__(self, repository: Repository, wanted: Needles, names: Names, beside: Iterable[Beside] = ()) -> None:  # fmt: skip
+    def __init__(
+        self, repository: Repository, wanted: Needles, names: Names, beside: Iterable[Beside] = ()
+    ) -> None:
         self._repository = repository
         self._wanted = wanted
         self._names = names
@@ -101,7 +103,9 @@ class Scan:
             return True
         pack = _PACKED.fullmatch(path)
         top = self._repository.path
-        return pack is not None and all((top / f"{pack[1]}.{each}").is_file() for each in ("pack", "idx"))  # fmt: skip
+        return pack is not None and all(
+            (top / f"{pack[1]}.{each}").is_file() for each in ("pack", "idx")
+        )
 
     # What is looked at
 
@@ -112,7 +116,9 @@ class Scan:
         if kind == BLOB and name:
             if name in self._wanted.blobs or self._judge.is_dead_file(data):
                 self._copied.add(name)
-            self._open("", data[: compressed.HEAD], lambda: io.BytesIO(data), "an archive of history")  # fmt: skip
+            self._open(
+                "", data[: compressed.HEAD], lambda: io.BytesIO(data), "an archive of history"
+            )
         elif kind == COMMIT:
             self._commit(data)
             self._lines(data, _HISTORY)
@@ -133,7 +139,12 @@ class Scan:
             self._hits.add(f"the file {path}")
         if self._search.is_in_words(b" " + name):
             self._hits.add(f"the name of the file {self._names.file(path)}")
-        self._open(path, data[: compressed.HEAD], lambda: files.opened(self._at(path)), f"the file {self._names.file(path)}")  # fmt: skip
+        self._open(
+            path,
+            data[: compressed.HEAD],
+            lambda: files.opened(self._at(path)),
+            f"the file {self._names.file(path)}",
+        )
 
     def _at(self, path: str) -> Path:
         return self._beside.get(path) or self._repository.path / path
@@ -171,7 +182,11 @@ class Scan:
         if not self._is_gone_file(path.rpartition(b"/")[2]):
             return False
         place = parse_path(path.decode("utf-8", "surrogateescape"))
-        return place is not None and self._judge.concerns(place.text.encode()) and not self._stands(place.path)  # fmt: skip
+        return (
+            place is not None
+            and self._judge.concerns(place.text.encode())
+            and not self._stands(place.path)
+        )
 
     def _stands(self, path: str) -> bool:
         """Whether a later life of the memory at a path is checked out."""
@@ -213,7 +228,11 @@ class Scan:
         if not any(map(self._judge.concerns, pages.mentions(data))):
             return
         raw = raw_commit(data)
-        gone = [each for each in pages.mentions(raw.message) if self._judge.concerns(each) and not self._is_there(raw.tree, each)]  # fmt: skip
+        gone = [
+            each
+            for each in pages.mentions(raw.message)
+            if self._judge.concerns(each) and not self._is_there(raw.tree, each)
+        ]
         if pages.without(raw.message, gone.__contains__, touches=False) != raw.message:
             self._hits.add("a commit message")
 
@@ -350,7 +369,9 @@ def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
     return found
 
 
-def _note_paths(repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]) -> None:  # fmt: skip
+def _note_paths(
+    repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]
+) -> None:
     stack = [("", root)]
     while stack:
         prefix, tree = stack.pop()

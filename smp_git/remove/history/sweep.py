@@ -56,7 +56,13 @@ class Removed(NamedTuple):
 # Which objects are dead
 
 
-def dead(repository: Repository, rewriter: Rewriter, tips: Iterable[bytes], known: Tombstones, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+def dead(
+    repository: Repository,
+    rewriter: Rewriter,
+    tips: Iterable[bytes],
+    known: Tombstones,
+    holds: Callable[[bytes], bool],
+) -> set[bytes]:
     """Return the objects that nothing reaches: no reference, no stash, not Git's index.
 
     What was written since this deletion began may be on its way into a reference: it stays
@@ -121,7 +127,9 @@ def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
     return found
 
 
-def _strays(read: Read, strays: set[bytes], left: set[bytes], judge: Judge, holds: Callable[[bytes], bool]) -> set[bytes]:  # fmt: skip
+def _strays(
+    read: Read, strays: set[bytes], left: set[bytes], judge: Judge, holds: Callable[[bytes], bool]
+) -> set[bytes]:
     """Return those objects that hold the deleted, or need one that does or that is gone."""
     found: set[bytes] = set()
     needs: dict[bytes, list[bytes]] = {}
@@ -214,7 +222,9 @@ def _names(pack: Path) -> list[bytes]:
     return packs.names(pack.with_suffix(".idx"))
 
 
-def _copy_living(repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]) -> None:  # fmt: skip
+def _copy_living(
+    repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]
+) -> None:
     """Do the same as the git command would, where there is none."""
 
     def read(names: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
@@ -344,7 +354,9 @@ def pages_there(repository: Repository, tree: ObjectId, known: Tombstones) -> It
         yield from (f"{kind}/{name}" for name in sorted(there) if name.encode() in wanted)
 
 
-def gone_there(repository: Repository, tree: ObjectId, page: str, known: Tombstones) -> Iterator[Id]:  # fmt: skip
+def gone_there(
+    repository: Repository, tree: ObjectId, page: str, known: Tombstones
+) -> Iterator[Id]:
     """Yield the gone memories with a file on a page that is checked out, or in a tree."""
     for name in sorted(_listed(repository, tree, page)):
         place = parse_path(f"{page}/{name}")
@@ -360,14 +372,22 @@ def _listed(repository: Repository, tree: ObjectId, folder: str) -> set[str]:
 
 def _named(folder: Path) -> list[str]:
     """Return what a folder on the disk holds; nothing where there is none, or a link to one."""
-    return sorted(each.name for each in os.scandir(folder)) if folder.is_dir() and not folder.is_symlink() else []  # fmt: skip
+    return (
+        sorted(each.name for each in os.scandir(folder))
+        if folder.is_dir() and not folder.is_symlink()
+        else []
+    )
 
 
 def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
     """Yield the files beside a memory's that an editor or a sync program made of it or its index."""
     for kind, wanted in sorted(pages_of(known).items()):
         top = kind.decode()
-        names = [top] if b"" in wanted else [f"{top}/{n}" for n in _named(folder / top) if n.encode() in wanted]  # fmt: skip
+        names = (
+            [top]
+            if b"" in wanted
+            else [f"{top}/{n}" for n in _named(folder / top) if n.encode() in wanted]
+        )
         agents = [each.first.name for each in known.items if each.first.kind.folder == top]
         for page in names:
             for name in _named(folder / page):
@@ -387,7 +407,10 @@ def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool
     if INDEX in name:
         return True
     if any(agents):
-        return any(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(each)}(?![A-Za-z0-9_])", name) for each in agents)  # fmt: skip
+        return any(
+            re.search(rf"(?<![A-Za-z0-9_-]){re.escape(each)}(?![A-Za-z0-9_])", name)
+            for each in agents
+        )
     for match in _NUMBERED.finditer(name):
         place = _place(match[1] + (match[2] or "")) or _place(match[1])
         if place is not None and place.page == page and known.names(place.text):

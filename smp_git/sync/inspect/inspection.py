@@ -29,11 +29,13 @@ _PERSON: Final = rb"[^\0-\x1f\x7f<>]*<[^\0-\x1f\x7f<>]*> [0-9]{1,10} [+-][0-9]{4
 # A header line that goes on in the next begins that one with a space.
 _MORE: Final = rb"(?:[a-zA-Z][a-zA-Z0-9-]* [^\0\n]*\n(?: [^\0\n]*\n)*)*"
 _COMMIT = re.compile(
-    rb"tree (%b)\n((?:parent %b\n)*)author (%b)\ncommitter (%b)\n(%b)\n" % (_OBJECT_ID, _OBJECT_ID, _PERSON, _PERSON, _MORE)
-)  # fmt: skip
+    rb"tree (%b)\n((?:parent %b\n)*)author (%b)\ncommitter (%b)\n(%b)\n"
+    % (_OBJECT_ID, _OBJECT_ID, _PERSON, _PERSON, _MORE)
+)
 _TAG_HEADER = re.compile(
-    rb"object (%b)\ntype (commit|tag)\ntag ([^\0-\x1f\x7f]+)\n(?:tagger (%b)\n)?(%b)\n" % (_OBJECT_ID, _PERSON, _MORE)
-)  # fmt: skip
+    rb"object (%b)\ntype (commit|tag)\ntag ([^\0-\x1f\x7f]+)\n(?:tagger (%b)\n)?(%b)\n"
+    % (_OBJECT_ID, _PERSON, _MORE)
+)
 _REPLICA = re.compile(rb"<([a-z][a-z0-9]{3})@smp>")
 _ENCODING = re.compile(rb"^encoding (?!utf-?8$)", re.MULTILINE | re.IGNORECASE)
 
@@ -115,7 +117,12 @@ class Inspected(NamedTuple):
     replicas: frozenset[str] = frozenset()
 
 
-def inspect(repository: Repository, refs: Mapping[str, str], known: Iterable[CommitId], bounds: Bounds = Bounds()) -> Inspected:  # noqa: B008 - frozen  # fmt: skip
+def inspect(
+    repository: Repository,
+    refs: Mapping[str, str],
+    known: Iterable[CommitId],
+    bounds: Bounds = Bounds(),
+) -> Inspected:
     """Look through everything that references of a remote reach and `known` commits do not."""
     return Inspection(repository, known, bounds).finish(refs, Objects(repository.git))
 
@@ -141,7 +148,9 @@ class Inspection:
     commit or branch and the path, for the first thing that a session does not hold.
     """
 
-    def __init__(self, repository: Repository, known: Iterable[CommitId], bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen  # fmt: skip
+    def __init__(
+        self, repository: Repository, known: Iterable[CommitId], bounds: Bounds = Bounds()
+    ) -> None:
         self._repository = repository
         self._known = list(known)
         self._bounds = bounds
@@ -186,7 +195,9 @@ class Inspection:
                     self._check_counts(ref, bytes.fromhex(tip))
             return self._tips(heads, tags, _reached(new, self._passed)[0])
 
-    def _tips(self, heads: Mapping[str, CommitId], tags: Mapping[str, CommitId], new: Collection[CommitId]) -> Inspected:  # fmt: skip
+    def _tips(
+        self, heads: Mapping[str, CommitId], tags: Mapping[str, CommitId], new: Collection[CommitId]
+    ) -> Inspected:
         structure = Structure(self._objects, self._bounds)
         structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
         tips = Tips(self._objects, structure, self._bounds)
@@ -197,10 +208,18 @@ class Inspection:
         came, _ = _reached(heads.values(), self._passed)
         below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
         return Inspected(
-            tips.uid, tips.session, len(new), len(came) if came <= (self._came or set()) else None, below, self._objects,
-            tips.tombstones, dict(tips.lying), tips.is_old, tips.lives,
+            tips.uid,
+            tips.session,
+            len(new),
+            len(came) if came <= (self._came or set()) else None,
+            below,
+            self._objects,
+            tips.tombstones,
+            dict(tips.lying),
+            tips.is_old,
+            tips.lives,
             frozenset(each.replica for each in self._passed.values()),
-        )  # fmt: skip
+        )
 
     def _pass(self, new: Mapping[CommitId, Commit]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
@@ -269,7 +288,9 @@ class Inspection:
             raise UntrustedError(f"{ref}: its counts cannot be read")
 
 
-def _reached(tips: Iterable[CommitId], commits: Mapping[CommitId, Commit]) -> tuple[set[CommitId], set[CommitId]]:  # fmt: skip
+def _reached(
+    tips: Iterable[CommitId], commits: Mapping[CommitId, Commit]
+) -> tuple[set[CommitId], set[CommitId]]:
     """Return those of some commits that tips reach, and the others on which these stand."""
     found: set[CommitId] = set()
     edge: set[CommitId] = set()

@@ -190,7 +190,9 @@ class Structure:
         names = Counter(_folded(_text(name, path)) for name in found)
         if len(names) != len(found):
             twice = names.most_common(1)[0][0]
-            raise UntrustedError(f"{_in(path)}two names that some systems take for one: {shown(twice)}")  # fmt: skip
+            raise UntrustedError(
+                f"{_in(path)}two names that some systems take for one: {shown(twice)}"
+            )
 
     def _check_plain_row(self, path: str, row: Row, depth: int) -> None:
         """Check what stands under a name that may be anywhere in history."""
@@ -232,7 +234,11 @@ class Structure:
     def _count(self, size: int) -> None:
         self._bytes += size
         bounds = self._bounds
-        if self._trees > bounds.trees or self._files > bounds.files or self._bytes > bounds.total_bytes:  # fmt: skip
+        if (
+            self._trees > bounds.trees
+            or self._files > bounds.files
+            or self._bytes > bounds.total_bytes
+        ):
             raise UntrustedError("more than a session can be: too many folders, files or bytes")
 
 

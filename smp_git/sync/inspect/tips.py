@@ -123,7 +123,10 @@ class Tips:
         if not self._is_new(TOMBSTONES, name):
             return
         found = records.read(self._blob(name))
-        if sum(each.last.number - each.first.number + 1 for each in found.items) > self._bounds.tombstoned:  # fmt: skip
+        if (
+            sum(each.last.number - each.first.number + 1 for each in found.items)
+            > self._bounds.tombstoned
+        ):
             raise UntrustedError(f"{TOMBSTONES}: more ids than a session can have had")
         self.tombstones = self.tombstones | found
 

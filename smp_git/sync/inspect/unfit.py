@@ -33,10 +33,14 @@ def check_lives(inspected: Inspected, known: Tombstones) -> None:
         lives = known.lives(name)
         for life in sorted(found):
             if not lives.explains(life) and not generation(life):
-                raise UnfoundedError(f"{name} is there in a life that no record explains", hint=_WAY_OUT)  # fmt: skip
+                raise UnfoundedError(
+                    f"{name} is there in a life that no record explains", hint=_WAY_OUT
+                )
 
 
-def check_redactions(repository: Repository, tips: Mapping[str, str], before: Tombstones, told: Tombstones) -> None:  # fmt: skip
+def check_redactions(
+    repository: Repository, tips: Mapping[str, str], before: Tombstones, told: Tombstones
+) -> None:
     """Raise UnfoundedError for a redaction that would end a memory and that nobody has.
 
     Its life stands in some history, or it was deleted. `before` is what was known here.
@@ -110,7 +114,12 @@ def said(ref: str, where: str) -> str:
 
 
 @contextmanager
-def fetched(session: Path, address: str, way: Way, look: Callable[[Quarantine, Mapping[str, str]], Inspection]) -> Iterator[Fetched]:  # fmt: skip
+def fetched(
+    session: Path,
+    address: str,
+    way: Way,
+    look: Callable[[Quarantine, Mapping[str, str]], Inspection],
+) -> Iterator[Fetched]:
     """Yield what came in, without the references that no replica takes in.
 
     `look` fetches into a quarantine without some references, and begins to inspect.

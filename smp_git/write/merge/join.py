@@ -61,7 +61,15 @@ def _nothing(_name: bytes) -> None:
     """Have no object at hand."""
 
 
-def join(writer: Writer, ref: str, theirs: CommitId, *, by: str | None = None, source: str = "the other branch", at_hand: AtHand = _nothing) -> MergeResult:  # fmt: skip
+def join(
+    writer: Writer,
+    ref: str,
+    theirs: CommitId,
+    *,
+    by: str | None = None,
+    source: str = "the other branch",
+    at_hand: AtHand = _nothing,
+) -> MergeResult:
     """Bring `theirs` into a branch, which is made if it is not there; the caller holds the lock.
 
     `by` is the agent who asked for the merge, and signs it. Without one the merge commit
@@ -81,7 +89,9 @@ def join(writer: Writer, ref: str, theirs: CommitId, *, by: str | None = None, s
     )
 
 
-def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str | None, source: str, at_hand: AtHand) -> MergeResult:  # fmt: skip
+def _joined(
+    writer: Writer, ref: str, theirs: CommitId, agent: str | None, source: str, at_hand: AtHand
+) -> MergeResult:
     repository = writer.reader.repository
     ours = repository.head(ref)
     if ours is None:
@@ -91,7 +101,9 @@ def _joined(writer: Writer, ref: str, theirs: CommitId, agent: str | None, sourc
     bases = merge_bases(repository, ours, theirs)
     if not bases:
         branch = ref.removeprefix("refs/heads/")
-        raise RefusedError(f"{source} and {branch} have no commit in common", hint="they are different sessions")  # fmt: skip
+        raise RefusedError(
+            f"{source} and {branch} have no commit in common", hint="they are different sessions"
+        )
     if bases == [theirs]:
         return MergeResult(commit=ours)
     base = writer.reader.at(ours)
@@ -121,7 +133,9 @@ def _gives_way(repository: Repository, base: Snapshot, theirs: CommitId) -> bool
     return all(len(each.parents) > 1 and is_products(each.committer_email) for each in commits)
 
 
-def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_hand: AtHand) -> MergeResult:  # fmt: skip
+def _forwarded(
+    writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_hand: AtHand
+) -> MergeResult:
     repository = writer.reader.repository
     tree = repository.commit(theirs).tree
     changes = [Change(*each) for each in repository.changes(base.tree, tree)]
@@ -181,19 +195,27 @@ def _commit_of(reader: Reader, base: Snapshot, theirs: CommitId) -> _Made:
     return _Made(commit, tree, _changes(repository, base.tree, left.tree, tree), found.contested)
 
 
-def _commit(made: Assembly, parents: tuple[CommitId, CommitId], signs: tuple[Signature, Signature]) -> Object:  # fmt: skip
+def _commit(
+    made: Assembly, parents: tuple[CommitId, CommitId], signs: tuple[Signature, Signature]
+) -> Object:
     message = messages.write((), signs[0].name, subject=MERGE)
     return Object(COMMIT, write_commit(made.tree, parents, *signs, message))
 
 
-def _changes(repository: Repository, ours: ObjectId, left: ObjectId, made: Assembly) -> list[Change]:  # fmt: skip
+def _changes(
+    repository: Repository, ours: ObjectId, left: ObjectId, made: Assembly
+) -> list[Change]:
     """Return what our tree sees of a tree that was made on top of another."""
     if ours == left:
         return made.changes
     after = {path: new for path, _, new in repository.changes(ours, left)}
     after |= {change.path: change.new for change in made.changes}
     before = {path: repository.find(ours, path) for path in after}
-    return [Change(path, before[path], new) for path, new in sorted(after.items(), key=itemgetter(0)) if before[path] != new]  # fmt: skip
+    return [
+        Change(path, before[path], new)
+        for path, new in sorted(after.items(), key=itemgetter(0))
+        if before[path] != new
+    ]
 
 
 def _published(writer: Writer, ref: str, base: Snapshot, made: _Made) -> MergeResult:

@@ -130,7 +130,9 @@ def carried(known: Lives, old: Memory, new: Version, said: Said) -> Met:
             lost.append(_entry(name, present, newer))
     memory = _rebuilt(after, out, max(stamp(old), stamp(after)) + _TICK)
     memory = replace(memory, tags=side.tags(after, hidden), links=side.links(after))
-    memory = memories.with_contested(memory, [*memories.entries(memory), *memories.entries(hidden.memory(old)), *lost])  # fmt: skip
+    memory = memories.with_contested(
+        memory, [*memories.entries(memory), *memories.entries(hidden.memory(old)), *lost]
+    )
     if says_same(replace(memory, updated_at=after.updated_at), after):
         return Met(new.file, after.life, known)
     return _written(new, memory, known, masked)
@@ -149,7 +151,9 @@ def _shown(redactions: Iterable[str], new: Memory, said: Said) -> Words:
 class _Older:
     """The older side, seen from redactions that it lacks."""
 
-    def __init__(self, known: Lives, said: Said, horizons: list[Mapping[str, str]], memory: Memory) -> None:  # fmt: skip
+    def __init__(
+        self, known: Lives, said: Said, horizons: list[Mapping[str, str]], memory: Memory
+    ) -> None:
         self._known = known
         self._said = said
         self._past = known.past(memory.life)
@@ -227,9 +231,13 @@ def joined(known: Lives, left: Memory, right: Memory, said: Said) -> Met:
     out: dict[str, Value] = {}
     for field in {**values[0], **values[1]}.keys() - set(_SETS):
         rows = [
-            (said.since(mine.life, field, fields(mine).get(field), known), _rank(each.get(field)), each.get(field))
+            (
+                said.since(mine.life, field, fields(mine).get(field), known),
+                _rank(each.get(field)),
+                each.get(field),
+            )
             for mine, each in zip((left, right), values, strict=True)
-        ]  # fmt: skip
+        ]
         out[field] = max(rows, key=lambda row: row[:2])[2]
     base = replace(
         left,
@@ -242,7 +250,11 @@ def joined(known: Lives, left: Memory, right: Memory, said: Said) -> Met:
     memory = _rebuilt(base, dict(sorted(out.items())), max(stamp(left), stamp(right)))
     older = (known.past(left.life) | known.past(right.life)) - {name}
     after |= Lives(dict.fromkeys(older, (REDACTED,)))
-    masked = {field for each, one in zip((left, right), made, strict=True) for field in _changed(each, one)}  # fmt: skip
+    masked = {
+        field
+        for each, one in zip((left, right), made, strict=True)
+        for field in _changed(each, one)
+    }
     masked.update(_changed(left, right))
     return Met(document.encode(memory), name, after, tuple(sorted(masked)))
 

@@ -153,12 +153,19 @@ def _is_by_hand(base: Version | None, side: Version) -> bool:
     return document.edited(base.file, base.memory, side.memory) != side.file
 
 
-def _decided(name: str, left: Version, right: Version, ours: Stamp, theirs: Stamp) -> tuple[Value, _Entry]:  # fmt: skip
+def _decided(
+    name: str, left: Version, right: Version, ours: Stamp, theirs: Stamp
+) -> tuple[Value, _Entry]:
     """Return the value that stands, and the entry of the one that lost."""
     rows = [(ours, left.fields.get(name)), (theirs, right.fields.get(name))]
     rows.sort(key=lambda row: (*row[0], _canonical(row[1])))
     (since, value), (_, kept) = rows
-    entry: _Entry = {"field": name, "value": value, "at": format_time(since.at), "replica": since.replica}  # fmt: skip
+    entry: _Entry = {
+        "field": name,
+        "value": value,
+        "at": format_time(since.at),
+        "replica": since.replica,
+    }
     return kept, entry
 
 
@@ -166,7 +173,9 @@ def _canonical(value: Value) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _rebuilt(base: Version | None, carrier: Version, other: Version, fields: Mapping[str, Value]) -> Memory:  # fmt: skip
+def _rebuilt(
+    base: Version | None, carrier: Version, other: Version, fields: Mapping[str, Value]
+) -> Memory:
     """Return the memory of merged fields, with what has rules of its own but for `contested`."""
     mine, others, before = carrier.memory, other.memory, base.memory if base else None
     kind = parse_id(mine.id).kind
@@ -247,7 +256,9 @@ def _hollow(item: _Entry) -> _Entry:
     return {name: value for name, value in item.items() if name != "value"}
 
 
-def _fitting(carrier: Version, plain: Memory, held: Sequence[_Entry], lost: Sequence[_Entry]) -> Iterator[Joined]:  # fmt: skip
+def _fitting(
+    carrier: Version, plain: Memory, held: Sequence[_Entry], lost: Sequence[_Entry]
+) -> Iterator[Joined]:
     """Yield the merged memory if it keeps within the limits, else without the losing values."""
     hollow = [_hollow(item) for item in lost]
     for found in ([*held, *lost], [*held, *hollow], [*map(_hollow, held), *hollow]):
@@ -285,7 +296,9 @@ def _commented(made: Joined, base: Version | None, carrier: Version, other: Vers
     return made._replace(lost=(*made.lost, Conflict(made.memory.id, COMMENTS, None, ())))
 
 
-def _reported(memory: Memory, lost: Iterable[_Entry], fields: Mapping[str, Value]) -> Iterator[Conflict]:  # fmt: skip
+def _reported(
+    memory: Memory, lost: Iterable[_Entry], fields: Mapping[str, Value]
+) -> Iterator[Conflict]:
     for item in lost:
         name = str(item["field"])
         yield Conflict(memory.id, name, fields.get(name), (item["value"],))

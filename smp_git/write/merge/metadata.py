@@ -86,7 +86,13 @@ def _nested(flat: Mapping[_Key, Value]) -> dict[str, Value]:
     return out
 
 
-def _written(newer: bytes, ours: dict[str, Value], older: bytes, theirs: dict[str, Value], made: dict[str, Value]) -> bytes:  # fmt: skip
+def _written(
+    newer: bytes,
+    ours: dict[str, Value],
+    older: bytes,
+    theirs: dict[str, Value],
+    made: dict[str, Value],
+) -> bytes:
     """Return the bytes of the merged metadata, a side's own where that says the same."""
     for data, said in ((newer, ours), (older, theirs)):
         if is_same(said, made):

@@ -41,7 +41,9 @@ class Merged(NamedTuple):
     unread: frozenset[str] = frozenset()
 
 
-def merge(repository: Repository, ours: CommitId, theirs: CommitId, tombstones: Tombstones) -> Merged:  # fmt: skip
+def merge(
+    repository: Repository, ours: CommitId, theirs: CommitId, tombstones: Tombstones
+) -> Merged:
     """Return what brings `theirs` into `ours`; the same files come out the other way round.
 
     Nothing that `tombstones`, or those of either side, say is gone is in the result.
@@ -53,7 +55,12 @@ def merge(repository: Repository, ours: CommitId, theirs: CommitId, tombstones: 
     merger = _Merger(repository, tombstones | said[0] | said[1])
     done = merger.merged(*views, _DEEPEST)
     touches = [done.touches[path] for path in sorted(done.touches, key=_place)]
-    return Merged(done.files, tuple(sorted(done.conflicts, key=_order)), tuple(touches), frozenset(done.unread))  # fmt: skip
+    return Merged(
+        done.files,
+        tuple(sorted(done.conflicts, key=_order)),
+        tuple(touches),
+        frozenset(done.unread),
+    )
 
 
 class _View(NamedTuple):
@@ -272,7 +279,9 @@ class _Merge:
         theirs = self._origins(self._right, asked)
         for path, (base, left, right) in self._hard.items():
 
-            def stamps(name: str, path: str = path, left: Version = left, right: Version = right) -> tuple[Stamp, Stamp]:  # fmt: skip
+            def stamps(
+                name: str, path: str = path, left: Version = left, right: Version = right
+            ) -> tuple[Stamp, Stamp]:
                 key = path, name
                 return _stamp(ours.get(key), left), _stamp(theirs.get(key), right)
 
@@ -282,14 +291,18 @@ class _Merge:
             self._settle(path, place, made.file, Version(made.file, made.memory, {}))
             self.done.conflicts += made.lost
 
-    def _origins(self, view: _View, asked: Mapping[str, Iterable[str]]) -> Mapping[tuple[str, str], Origin]:  # fmt: skip
+    def _origins(
+        self, view: _View, asked: Mapping[str, Iterable[str]]
+    ) -> Mapping[tuple[str, str], Origin]:
         """Return where fields of a view come from, asked of its commits that have them so."""
         if not asked:
             return {}
         starts = {name: self._having(view, name, asked) for name in view.commits}
         return origins(self._merger.repository, starts)
 
-    def _having(self, view: _View, commit: CommitId, asked: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:  # fmt: skip
+    def _having(
+        self, view: _View, commit: CommitId, asked: Mapping[str, Iterable[str]]
+    ) -> dict[str, list[str]]:
         if len(view.commits) == 1:
             return {path: list(fields) for path, fields in asked.items()}
         there = _view(self._merger.repository, commit)
@@ -404,7 +417,9 @@ def _graves(tombstones: Tombstones) -> dict[str, list[range]]:
     return out
 
 
-def _pages(repository: Repository, tree: ObjectId, spans: Mapping[str, Iterable[range]]) -> Iterator[tuple[str, ObjectId]]:  # fmt: skip
+def _pages(
+    repository: Repository, tree: ObjectId, spans: Mapping[str, Iterable[range]]
+) -> Iterator[tuple[str, ObjectId]]:
     """Yield the pages of a tree whose numbers are in the spans."""
     for kind in KINDS.values():
         folder = repository.folder(tree, kind.folder) if kind.folder in spans else None
@@ -414,7 +429,11 @@ def _pages(repository: Repository, tree: ObjectId, spans: Mapping[str, Iterable[
             yield kind.folder, folder
             continue
         for name, child in repository.tree(folder).items():
-            if child.mode == FOLDER_MODE and is_page(name) and _is_in(int(name), spans[kind.folder]):  # fmt: skip
+            if (
+                child.mode == FOLDER_MODE
+                and is_page(name)
+                and _is_in(int(name), spans[kind.folder])
+            ):
                 yield f"{kind.folder}/{name}", child.id
 
 

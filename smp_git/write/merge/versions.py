@@ -191,7 +191,9 @@ class _Version(NamedTuple):
 class History:
     """Reads what versions said out of the commits that some tips reach."""
 
-    def __init__(self, repository: Repository, tips: Iterable[CommitId], paths: Iterable[str]) -> None:  # fmt: skip
+    def __init__(
+        self, repository: Repository, tips: Iterable[CommitId], paths: Iterable[str]
+    ) -> None:
         self._repository = repository
         self._versions: dict[tuple[str, str], _Version] = {}
         self._changes: dict[str, list[FileChange]] = {}
@@ -282,13 +284,22 @@ def _decoded(data: bytes, path: str) -> Memory | None:
 def _is_redaction(commit: Commit) -> bool:
     """Whether a commit is that of a redaction."""
     message = messages.read(commit.message)
-    return message.subject.startswith("redact ") or any(each.verb == "redact" for each in message.touches)  # fmt: skip
+    return message.subject.startswith("redact ") or any(
+        each.verb == "redact" for each in message.touches
+    )
 
 
-def _sayings(commit: Commit, after: Memory, before: list[Memory], *, left: bool) -> Iterator[Saying]:  # fmt: skip
+def _sayings(
+    commit: Commit, after: Memory, before: list[Memory], *, left: bool
+) -> Iterator[Saying]:
     """Yield what a version says that none of those before it in its life said."""
     verb = messages.read(commit.message).touches
-    given = not before or len(commit.parents) > 1 or any(each.verb in _GIVEN for each in verb) or commit.message.startswith(_GIVEN)  # fmt: skip
+    given = (
+        not before
+        or len(commit.parents) > 1
+        or any(each.verb in _GIVEN for each in verb)
+        or commit.message.startswith(_GIVEN)
+    )
     at = stamp(after)
     if any(stamp(each) == at for each in before):
         # Written by hand, which leaves the time as it was.
