@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from smp_git.read.replica import use_of
 
 ROOT = Path(__file__).resolve().parent.parent
+# From linux/prctl.h and linux/capability.h.
+_PR_CAPBSET_DROP = 24
+_CAP_DAC_OVERRIDE = 1
+_CAP_DAC_READ_SEARCH = 2
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -53,10 +58,23 @@ def python(code: str, *arguments: object, check: bool = True) -> subprocess.Comp
     )
 
 
+def lose_rights_of_root() -> None:
+    """Let the program that this process becomes obey the modes of files, whoever runs it."""
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        for each in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+            if libc.prctl(_PR_CAPBSET_DROP, each, 0, 0, 0):
+                raise OSError(ctypes.get_errno(), "prctl")
+
+
 def smp(
-    *arguments: object, cwd: Path | None = None, check: bool = True, stdin: str = ""
+    *arguments: object,
+    cwd: Path | None = None,
+    check: bool = True,
+    stdin: str = "",
+    before: Callable[[], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command as a person would."""
+    """Run the command as a person would; `before` runs in its process, before it begins."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "smp_git", *map(str, arguments)],
         cwd=cwd or ROOT,
@@ -65,6 +83,7 @@ def smp(
         capture_output=True,
         text=True,
         input=stdin,
+        preexec_fn=before,
     )
 
 

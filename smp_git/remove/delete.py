@@ -249,7 +249,7 @@ def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> No
 
 
 def check_droppable(site: Site, ids: Iterable[str]) -> None:
-    """Raise DamagedError if a copy of these memories holds others too and does not open.
+    """Raise an error if a copy of these memories holds others too and does not open, or its key is closed.
 
     Without its key those others could not be sealed anew. A copy whose record cannot be
     read is not passed over either: nobody knows for sure what it holds.
@@ -257,7 +257,9 @@ def check_droppable(site: Site, ids: Iterable[str]) -> None:
     names = set(ids)
     for each in site.trash.damaged():
         raise DamagedError(each.why, hint=way_out(each.deletion))
-    for record in copies_of(site, names):
+    copies = copies_of(site, names)
+    site.trash.check_keys(copies)
+    for record in copies:
         others = [item.id for item in record.items if item.id not in names]
         try:
             if others:

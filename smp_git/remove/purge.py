@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -39,14 +40,18 @@ def opens(site: Site, record: Record) -> bool:
     return True
 
 
-def follow(site: Site) -> int:
-    """Destroy the copies of what was purged or redacted, here or elsewhere; return how many."""
+def follow(site: Site) -> None:
+    """Destroy the copies of what was purged or redacted, here or elsewhere.
+
+    One whose key is out of reach waits for the next deletion or purge. Nobody can restore
+    it, and its record is what tells that the key has to go.
+    """
     known = site.tombstones()
-    count = 0
     for each in site.trash.damaged():
         if each.ids and any({PURGED, REDACTED} & _ends(known.lives(name)) for name in each.ids):
-            count += 1
-            site.trash.drop_damaged(each.deletion)
+            with suppress(RefusedError):
+                site.trash.check_keys((), [each])
+                site.trash.drop_damaged(each.deletion)
     for record in site.trash.records(readable=True):
         ended = {
             item.id
@@ -54,10 +59,10 @@ def follow(site: Site) -> int:
             if {PURGED, REDACTED} & known.lives(item.id).ended_by(item.life or FIRST)
         }
         if ended:
-            count += 1
-            site.trash.drop_items(record, ended, whatever=True)
+            with suppress(RefusedError):
+                site.trash.check_keys([record])
+                site.trash.drop_items(record, ended, whatever=True)
     site.trash.tidy()
-    return count
 
 
 def _ends(known: Lives) -> set[str]:
@@ -131,6 +136,7 @@ def drop_damaged(
     """Destroy the copies of these deletions, whose records cannot be read; return their ids."""
     wanted = set(names)
     found = [each for each in site.trash.damaged() if each.deletion in wanted]
+    site.trash.check_keys((), found)
     for each in found:
         site.trash.drop_damaged(each.deletion)
         site.note(
@@ -213,6 +219,7 @@ def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
     """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
     site.sweep()
     records = found.records
+    site.trash.check_keys(records, found.damaged)
     head = site.reader.snapshot()
     # What only a dropped branch held was never deleted, and may stand on another.
     deletions = [record for record in records if record.action != DROPPED]

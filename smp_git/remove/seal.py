@@ -10,6 +10,7 @@ import io
 import json
 import os
 import secrets
+import stat
 import sys
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -41,7 +42,7 @@ def folder(key_dir: Path | None, environment: Mapping[str, str], store: Path) ->
     if key_dir is not None:
         return key_dir
     data = _data_folder(environment)
-    if data is None or not _may_write(data) or _is_fleeting(data, store):
+    if data is None or _is_fleeting(data, store):
         return None
     return data / "smp-git" / "keys"
 
@@ -53,7 +54,7 @@ def _data_folder(environment: Mapping[str, str]) -> Path | None:
     if given is not None:
         return given
     home = _absolute(environment.get("HOME"))
-    if home is None or not home.is_dir() or home == Path(home.anchor):
+    if home is None or _is_missing(home) or home == Path(home.anchor):
         return None
     if sys.platform == "darwin":
         return home / "Library" / "Application Support"
@@ -64,9 +65,25 @@ def _absolute(text: str | None) -> Path | None:
     return Path(text) if text and Path(text).is_absolute() else None
 
 
-def _may_write(place: Path) -> bool:
-    nearest = next(above for above in (place, *place.parents) if above.exists())
-    return os.access(nearest, os.W_OK | os.X_OK)
+def _is_missing(place: Path) -> bool:
+    """Whether no folder is there; one that is closed to this user may be."""
+    try:
+        return not stat.S_ISDIR(place.stat().st_mode)
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+
+
+def _nearest(place: Path) -> Path:
+    """Return a place, or the first folder above it that this user can see."""
+    return next(above for above in (place, *place.parents) if os.access(above, os.F_OK))
+
+
+def _closed(place: Path) -> Path | None:
+    """Return the folder that keeps this user from writing in `place`, None if nothing does."""
+    nearest = _nearest(place)
+    return None if os.access(nearest, os.W_OK | os.X_OK) else nearest
 
 
 def _is_fleeting(place: Path, store: Path) -> bool:
@@ -76,8 +93,7 @@ def _is_fleeting(place: Path, store: Path) -> bool:
 
 def _kind_of_disk(place: Path) -> str:
     """Return the type of the file system below `place`, or an empty text if nobody says."""
-    nearest = next(above for above in (place, *place.parents) if above.exists())
-    device = nearest.stat().st_dev
+    device = _nearest(place).stat().st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}" if hasattr(os, "major") else ""
     try:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -119,7 +135,7 @@ class Keys:
         self._store = store
 
     def check(self) -> Path:
-        """Return the folder; raise RefusedError if there is no lasting one, apart from the copies."""
+        """Return the folder; raise RefusedError unless it lasts, is open, and apart from the copies."""
         if self._folder is None:
             raise RefusedError(
                 "there is no lasting folder for the key of a recoverable copy",
@@ -130,7 +146,33 @@ class Keys:
                 f"the folder for keys, {self._folder.parent}, lies in the store or the project that holds the copies",
                 hint="name another with key_dir in config.yaml, or delete for good with --purge",
             )
+        if closed := _closed(self._folder):
+            raise RefusedError(
+                f"the folder for keys, {self._folder.parent}, cannot be written: {closed} is closed to this user",
+                hint=f"open {closed}, name another with key_dir in config.yaml, or delete for good with --purge",
+            )
         return self._folder
+
+    def check_destroyable(self, names: Iterable[str]) -> None:
+        """Raise RefusedError if one of these keys may be there, and is out of reach."""
+        if self._folder is None:
+            return
+        for name in names:
+            if self._is_out_of_reach(self._folder / f"{name}.key") and not self.owner(name):
+                closed = _closed(self._folder)
+                raise RefusedError(
+                    f"the key of {name} cannot be destroyed: {closed} is closed to this user",
+                    hint=f"open {closed}, then try again",
+                )
+
+    def _is_out_of_reach(self, key: Path) -> bool:
+        try:
+            key.stat()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return _closed(key.parent) is not None
 
     def owner(self, name: str) -> Path | None:
         """Return the other store, still there, to which a key belongs; None if it is ours."""
@@ -178,6 +220,11 @@ class Keys:
         where = f"in {self._folder}" if self._folder else "on this machine"
         try:
             key = (self._folder / f"{name}.key").read_bytes() if self._folder else b""
+        except PermissionError as error:
+            raise DamagedError(
+                f"the key of {name} is closed to this user, so its sealed copy cannot be opened",
+                hint=f"open {error.filename}, or restore as the user that deleted",
+            ) from None
         except OSError:
             key = b""
         if len(key) != KEY_BYTES:

@@ -281,6 +281,11 @@ class Trash:
 
     # Destroying
 
+    def check_keys(self, records: Iterable[Record], damaged: Iterable[Damaged] = ()) -> None:
+        """Raise RefusedError if the key of one of these copies is there and cannot be destroyed."""
+        names = [record.key for record in records if record.key]
+        self._keys.check_destroyable([*names, *(each.deletion for each in damaged)])
+
     def drop(self, record: Record) -> None:
         """Destroy a copy for good: its key first, then its files; its receipt stays."""
         if record.key:
