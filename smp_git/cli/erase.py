@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -267,7 +267,8 @@ def purge(
     """Make deleted memories unrecoverable
 
     Their sealed copies and the keys of those are destroyed. A purge is final. Exits with 9
-    if something of memories that were named is left in the session.
+    if something of memories that were named is left in the session, or if something in the
+    store could not be purged; the rest is.
     """
     who = asker(ctx, by)
     if ids:
@@ -299,13 +300,25 @@ def purge(
             ctx,
             plan.as_json(),
             lambda: (
-                "\n".join(f"would purge {name}" for name in (*plan.ids, *plan.sessions))
+                "\n".join(
+                    (
+                        *(f"would purge {name}" for name in (*plan.ids, *plan.sessions)),
+                        *_left(plan.left),
+                    )
+                )
                 or "nothing to purge"
             ),
         )
         return _confirm(yes=dry_run)
     done = store.purge_expired(older_than=older_than, by=who)
-    return emit(ctx, done.as_json(), lambda: _purged(done))
+    emit(ctx, done.as_json(), lambda: _purged(done))
+    if done.left:
+        raise typer.Exit(_FOUND)
+    return None
+
+
+def _left(places: Iterable[str]) -> list[str]:
+    return [f"left: {place}" for place in places]
 
 
 def _purged(done: Purged) -> str:
@@ -320,6 +333,7 @@ def _purged(done: Purged) -> str:
                 *(f"purged {name}" for name in (*done.ids, *done.damaged, *done.sessions)),
                 *found,
                 *kept,
+                *_left(done.left),
             )
         )
         or "nothing to purge"
@@ -554,11 +568,20 @@ def purge_session(
 ) -> None:
     """Destroy a deleted session
 
-    Everything that was deleted from it before goes too. This is final.
+    Everything that was deleted from it before goes too. This is final. Exits with 9 if a
+    copy is left whose record cannot be read, and which may be of another deleted session
+    of that name.
     """
     store = store_of(ctx)
     if not yes:
-        emit(ctx, {"dry_run": True, "session": session}, f"would purge session {session}")
+        emit(
+            ctx, {"dry_run": True, "session": session, "left": []}, f"would purge session {session}"
+        )
         return _confirm(yes=False)
-    store.purge_session(session, reason=reason, by=asker(ctx, by))
-    return emit(ctx, {"dry_run": False, "session": session}, f"purged {session}")
+    left = store.purge_session(session, reason=reason, by=asker(ctx, by))
+    value = {"dry_run": False, "session": session, "left": [each.as_json() for each in left]}
+    lines = _left(f"{each.deletion}, whose record cannot be read: {each.why}" for each in left)
+    emit(ctx, value, "\n".join((f"purged {session}", *lines)))
+    if left:
+        raise typer.Exit(_FOUND)
+    return None

@@ -139,8 +139,13 @@ def has_receipt(place: Path) -> bool:
 
 def read_receipt(folder: Path, name: str | None = None) -> dict[str, object]:
     """Return the receipt of a deletion or of a memory, the latest if several; raise NotFoundError."""
-    for place in sorted(folder.glob(f"[!.]*/{RECEIPT}"), reverse=True):
-        receipt = _parsed_receipt(place)
+    for path in sorted(folder.glob(f"[!.]*/{RECEIPT}"), reverse=True):
+        try:
+            receipt = _parsed_receipt(path)
+        except DamagedError:
+            if name in (None, path.parent.name):
+                raise
+            continue
         ids = receipt.get("ids")
         named = name in (None, receipt.get("deletion")) or (isinstance(ids, list) and name in ids)
         if named:

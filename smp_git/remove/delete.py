@@ -195,6 +195,7 @@ def delete(
         keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
 
     if purge:
+        check_known(site)
         check_droppable(site, ids)
     else:
         site.trash.check()
@@ -251,12 +252,13 @@ def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> No
 def check_droppable(site: Site, ids: Iterable[str]) -> None:
     """Raise an error if a copy of these memories holds others too and does not open, or its key is closed.
 
-    Without its key those others could not be sealed anew. A copy whose record cannot be
-    read is not passed over either: nobody knows for sure what it holds.
+    Without its key, or with a record that cannot be read, those others could not be
+    sealed anew.
     """
     names = set(ids)
     for each in site.trash.damaged():
-        raise DamagedError(each.why, hint=way_out(each.deletion))
+        if names.intersection(each.ids):
+            raise DamagedError(each.why, hint=way_out(each.deletion))
     copies = copies_of(site, names)
     site.trash.check_keys(copies)
     for record in copies:
@@ -271,13 +273,18 @@ def check_droppable(site: Site, ids: Iterable[str]) -> None:
             ) from error
 
 
+def check_known(site: Site) -> None:
+    """Raise DamagedError if nothing tells what some copy holds: it may be what is to be purged."""
+    for each in site.trash.damaged():
+        if not each.ids:
+            raise DamagedError(each.why, hint=way_out(each.deletion))
+
+
 def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
     """Return the records of the copies that hold one of these memories."""
     names = set(ids)
     return [
-        record
-        for record in site.trash.records(readable=True)
-        if any(item.id in names for item in record.items)
+        record for record in site.trash.records() if any(item.id in names for item in record.items)
     ]
 
 

@@ -122,7 +122,7 @@ class Deletions(Questions):
         known, now = site.tombstones(), self._clock()
         return tuple(
             deleted(item, record)
-            for record in site.trash.records(readable=True)
+            for record in site.trash.records()
             for item in record.items
             if item.restored_at is None
             and now <= record.recovery_deadline

@@ -171,7 +171,7 @@ def settle(site: Site, clock: Callable[[], datetime]) -> None:
 
 def _restored(site: Site) -> Iterator[tuple[Record, list[Item]]]:
     """Yield the records that do not say yet which of their memories live again."""
-    records = site.trash.records(readable=True)
+    records = site.trash.records()
     if not records:
         return
     known, head = site.tombstones(), site.reader.snapshot()
@@ -212,7 +212,7 @@ def _commit_of(site: Site, ids: tuple[MemoryId, ...]) -> Commit | None:
 def _dropped(site: Site) -> Iterator[Record]:
     """Yield the copies of branches that are gone, of which the audit log does not tell."""
     wanted = audit.Filter(session=site.trash.session_id, action=DROPPED)
-    records = [each for each in site.trash.records(readable=True) if each.action == DROPPED]
+    records = [each for each in site.trash.records() if each.action == DROPPED]
     if not records:
         return
     told = {line.deletion for line in audit.read(site.trash.store, wanted)}

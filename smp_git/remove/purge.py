@@ -13,7 +13,7 @@ from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
 from smp_git.model.memory import MemoryId, aware
 from smp_git.model.times import parse_duration, parse_time
-from smp_git.remove.delete import check_droppable, copies_of, drop_copies
+from smp_git.remove.delete import check_droppable, check_known, copies_of, drop_copies
 from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.prove import Proof
@@ -52,7 +52,7 @@ def follow(site: Site) -> None:
             with suppress(RefusedError):
                 site.trash.check_keys((), [each])
                 site.trash.drop_damaged(each.deletion)
-    for record in site.trash.records(readable=True):
+    for record in site.trash.records():
         ended = {
             item.id
             for item in record.items
@@ -80,7 +80,8 @@ class Purged:
     `proof` is of memories that were named; their copies told the texts once more.
     `kept_keys` are the stores that have the keys of copies that were destroyed here: a
     copied store cannot destroy what the original can restore. `damaged` are the deletions
-    whose copies were destroyed without a readable record.
+    whose copies were destroyed without a readable record. `left` says what could not be
+    purged, and why; only a purge of a whole store goes on past such a thing.
     """
 
     ids: tuple[MemoryId, ...]
@@ -90,6 +91,7 @@ class Purged:
     proof: Proof | None = None
     kept_keys: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -101,6 +103,7 @@ class Purged:
             "proof": self.proof.as_json() if self.proof else None,
             "kept_keys": list(self.kept_keys),
             "damaged": list(self.damaged),
+            "left": list(self.left),
         }
 
 
@@ -123,7 +126,7 @@ class Due(NamedTuple):
 
 def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
     """Return the deletions past their deadline, or from before a moment."""
-    records = site.trash.records(readable=True)
+    records = site.trash.records()
     return Due(
         tuple(each for each in records if each.is_due(now, older_than)),
         tuple(each for each in site.trash.damaged() if each.is_due(now, older_than)),
@@ -189,6 +192,7 @@ def purge(
     dropped = drop_damaged(site, damaged, now, by=by, reason=reason)
     if not ids:
         return Purged(ids=(), copies=len(dropped), damaged=dropped)
+    check_known(site)
     check_droppable(site, ids)
     held = copies_of(site, ids)
     kept = _kept_keys(site, held)
@@ -237,8 +241,8 @@ def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
             site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=_DUE)
 
     _publish(site, ids, now, by, deletion, settle, _DUE)
-    drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
-    return Purged(ids=ids, copies=len(found), kept_keys=kept)
+    dropped = drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
+    return Purged(ids=ids, copies=len(found), kept_keys=kept, damaged=dropped)
 
 
 def _publish(

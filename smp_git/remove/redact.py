@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.git.objects import ObjectId
-from smp_git.model.errors import InvalidError, InvalidRevisionError
+from smp_git.model.errors import DamagedError, InvalidError, InvalidRevisionError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.remove import audit, purge, traces
@@ -19,7 +19,7 @@ from smp_git.remove.history.erase import Receipt, Version, erase
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site
-from smp_git.remove.trash import new_deletion
+from smp_git.remove.trash import new_deletion, way_out
 from smp_git.remove.wanted import Wanted, holds
 
 _ACTION: Final = "redact"
@@ -158,7 +158,8 @@ def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
 
 def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:
     """Say where the text is left; with ids, where it will be once those are redacted."""
-    closed = [record.deletion for record in site.trash.records() if not purge.opens(site, record)]
+    records = site.trash.records()
+    closed = [record.deletion for record in records if not purge.opens(site, record)]
     found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
     sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
     ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
@@ -219,7 +220,12 @@ def _commits(site: Site) -> list[CommitId]:
 
 
 def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
-    """Return which deleted memories hold the text in their copies, as far as those open."""
+    """Return which deleted memories hold the text in their copies, as far as those open.
+
+    Raises DamagedError if a record cannot be read: nobody knows whose text its copy holds.
+    """
+    for each in site.trash.damaged():
+        raise DamagedError(each.why, hint=way_out(each.deletion))
     found: dict[MemoryId, None] = {}
     for record in site.trash.records():
         for version in purge.opened(site, record):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from smp_git.format.config import Settings
-from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
+from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError, SmpError
 from smp_git.model.memory import agent_name, aware, check_text
 from smp_git.model.times import parse_time
 from smp_git.session import Session
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from smp_git.remove.purge import Purged
     from smp_git.remove.record import Record
     from smp_git.remove.sessions import SessionReceipt
+    from smp_git.remove.trash import Damaged
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -63,25 +65,32 @@ class Removals:
         """Bring a deleted session back and open it; raise RefusedError after its deadline."""
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
-        record, who = whole.find(self.path, id), self._actor(by) or "user"
+        record, who = whole.find(self.path, id, self.settings.retention), self._actor(by) or "user"
         whole.undelete(self.path, record, self.settings, self.clock(), by=who)
         return self.session(id)
 
-    def purge_session(self, id: str, *, reason: str | None = None, by: str | None = None) -> None:
-        """Destroy a deleted session, with the copies of what was deleted from it before."""
+    def purge_session(
+        self, id: str, *, reason: str | None = None, by: str | None = None
+    ) -> tuple[Damaged, ...]:
+        """Destroy a deleted session, with the copies of what was deleted from it before.
+
+        Returns the copies that are left: their records cannot be read, and they may be of
+        another session of that name which is in the trash.
+        """
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
         if id in self.sessions():
             raise RefusedError(f"session {id} is not deleted", hint="delete it first")
         why = self.settings.redaction.text(check_text(reason or "", "reason"))[0]
-        self._purge(whole.find(self.path, id), self.clock(), by, why or None)
+        record = whole.find(self.path, id, self.settings.retention)
+        return self._purge(record, self.clock(), by, why or None)
 
     def deleted_sessions(self) -> tuple[Record, ...]:
         """Return the records of the deleted sessions, oldest first."""
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
         whole.sweep(self.path, self.settings)
-        return whole.deleted(self.path)
+        return whole.deleted(self.path, self.settings.retention)
 
     def purge_expired(
         self,
@@ -90,27 +99,38 @@ class Removals:
         by: str | None = None,
         dry_run: bool = False,
     ) -> Purged:
-        """Destroy every copy and every deleted session past its deadline, or older than a time."""
+        """Destroy every copy and every deleted session past its deadline, or older than a time.
+
+        What cannot be purged stops nothing else; the answer names it.
+        """
         from smp_git.remove.purge import Purged, moment_before  # noqa: PLC0415 - few programs delete
 
-        found = []
+        now = self.clock()
+        moment, found, left = moment_before(older_than, now), list[Purged](), list[str]()
         for name in self.sessions():
-            with self.session(name) as session:
+            with _naming(f"session {name}", left), self.session(name) as session:
                 found.append(
                     session.purge(
                         expired=older_than is None, older_than=older_than, by=by, dry_run=dry_run
                     )
                 )
-        now = self.clock()
-        moment = moment_before(older_than, now)
         due = [record for record in self.deleted_sessions() if record.is_due(now, moment)]
-        for record in [] if dry_run else due:
-            self._purge(record, now, by, "deadline passed")
+        gone = []
+        for record in due:
+            with _naming(f"deleted session {record.session_id}", left):
+                damaged = () if dry_run else self._purge(record, now, by, "deadline passed")
+                left += [
+                    f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
+                ]
+                gone.append(record.session_id)
         return Purged(
             ids=tuple(item for each in found for item in each.ids),
             copies=sum(each.copies for each in found),
-            sessions=tuple(record.session_id for record in due),
+            sessions=tuple(gone),
             dry_run=dry_run,
+            kept_keys=tuple(dict.fromkeys(store for each in found for store in each.kept_keys)),
+            damaged=tuple(name for each in found for name in each.damaged),
+            left=tuple(left),
         )
 
     def audit(
@@ -210,10 +230,12 @@ class Removals:
         audit.note(self.path, "anonymize", name, at=self.clock(), by=receipt.by)
         return receipt
 
-    def _purge(self, record: Record, now: datetime, by: str | None, reason: str | None) -> None:
+    def _purge(
+        self, record: Record, now: datetime, by: str | None, reason: str | None
+    ) -> tuple[Damaged, ...]:
         from smp_git.remove import sessions as whole  # noqa: PLC0415 - few programs delete
 
-        whole.purge(
+        return whole.purge(
             self.path,
             record,
             self.settings,
@@ -259,6 +281,15 @@ class Removals:
 
     def _store_at(self, path: str | PathLike[str]) -> Removals:
         raise NotImplementedError
+
+
+@contextmanager
+def _naming(what: str, left: list[str]) -> Iterator[None]:
+    """Go on past an error, and name it among what is left."""
+    try:
+        yield
+    except SmpError as error:
+        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
 
 
 def _moment(at: datetime | str | None, now: datetime) -> datetime | None:

@@ -135,7 +135,7 @@ class _Copies:
         self._site = site
         self._holding: dict[MemoryId, list[Record]] = {}
         self._opened: dict[str, dict[MemoryId, list[Kept]]] = {}
-        for record in site.trash.records(readable=True):
+        for record in site.trash.records():
             for item in record.items:
                 if item.restored_at is None:
                     self._holding.setdefault(item.id, []).append(record)

@@ -174,6 +174,10 @@ class Keys:
             return True
         return _closed(key.parent) is not None
 
+    def has(self, deletion: str) -> bool:
+        """Whether a key of a deletion is here."""
+        return self._folder is not None and any(self._folder.glob(f"{deletion}.*"))
+
     def owner(self, name: str) -> Path | None:
         """Return the other store, still there, to which a key belongs; None if it is ours."""
         if self._folder is None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,7 @@ from smp_git.read.replica import Local
 from smp_git.remove import audit, seal
 from smp_git.remove import record as records
 from smp_git.remove.record import Item, Record
-from smp_git.remove.trash import DELETED, new_deletion
+from smp_git.remove.trash import DELETED, Damaged, damaged_at, new_deletion
 
 FOLDER: Final = "session"
 _ACTION: Final = "delete_session"
@@ -153,19 +153,38 @@ def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> No
             disk.force_folder(folder)
 
 
-def deleted(store: Path) -> tuple[Record, ...]:
+def deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
     """Return the deletions of whole sessions, oldest first."""
-    found = []
-    for path in (store / DELETED).glob(f"*/[!.]*/{records.FILE}"):
-        if (path.parent / FOLDER).is_dir():
-            record = records.read(path.read_bytes(), str(path))
-            found += [record] if record.whole else []
+    places = (path.parent for path in (store / DELETED).glob(f"*/[!.]*/{FOLDER}") if path.is_dir())
+    found = (_record(place, retention) for place in places)
     return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
 
 
-def find(store: Path, session_id: str) -> Record:
+def _record(place: Path, retention: timedelta) -> Record:
+    """Return the record of a deleted session; a damaged one is told by its receipt and the session."""
+    try:
+        return records.read((place / records.FILE).read_bytes(), str(place / records.FILE))
+    except (OSError, SmpError) as error:
+        told = damaged_at(place, str(error), retention)
+    uid, user = identity_of(place / FOLDER)
+    at = told.deleted_at or datetime.fromtimestamp(place.stat().st_mtime, UTC)
+    return Record(
+        deletion=place.name,
+        session_id=place.parent.name,
+        session_uid=uid,
+        deleted_at=at,
+        deleted_by=told.deleted_by or user,
+        reason=None,
+        items=(),
+        recovery_deadline=told.deadline or at + retention,
+        backup=FOLDER,
+        action=_ACTION,
+    )
+
+
+def find(store: Path, session_id: str, retention: timedelta) -> Record:
     """Return the latest deletion of a session; raise SessionNotFoundError."""
-    found = [record for record in deleted(store) if record.session_id == session_id]
+    found = [each for each in deleted(store, retention) if each.session_id == session_id]
     if not found:
         raise SessionNotFoundError(
             f"no session {session_id!r} was deleted", hint="smp trash --sessions lists them"
@@ -206,13 +225,20 @@ def purge(
     *,
     by: str,
     reason: str | None,
-) -> None:
-    """Destroy a deleted session, with everything that was deleted from it before."""
+) -> tuple[Damaged, ...]:
+    """Destroy a deleted session, with everything that was deleted from it before.
+
+    Returns what is left of its name because nobody can tell whose it is: copies with
+    records that cannot be read, while another session of that name is in the trash.
+    """
+    ring = seal.Keys(key_folder, record.session_uid, store)
     with holding(store, settings, "purging a session"):
-        _destroy_keys(store, record, key_folder)
-        for path in list((store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}")):
-            if records.read(path.read_bytes(), str(path)).session_uid == record.session_uid:
-                _destroy(path.parent)
+        ours, unknown = _told_apart(store / DELETED / record.session_id, record, ring, settings)
+        ring.check_destroyable(place.name for place in ours)
+        for place in ours:
+            ring.destroy_all(place.name)
+        for place in ours:
+            _destroy(place)
         _destroy_receipts(store / DELETED / record.session_id)
         audit.note(
             store,
@@ -223,14 +249,43 @@ def purge(
             deletion=record.deletion,
             reason=reason,
         )
+    return unknown
 
 
-def _destroy_keys(store: Path, record: Record, key_folder: Path | None) -> None:
-    ring = seal.Keys(key_folder, record.session_uid, store)
-    for path in (store / DELETED / record.session_id).glob(f"[!.]*/{records.FILE}"):
-        each = records.read(path.read_bytes(), str(path))
-        if each.key and each.session_uid == record.session_uid:
-            ring.destroy(each.key)
+def _told_apart(
+    folder: Path, record: Record, ring: seal.Keys, settings: Settings
+) -> tuple[list[Path], tuple[Damaged, ...]]:
+    """Return the deletions of one session in the folder of its name, and those of nobody knows whom.
+
+    A copy with a damaged record is of the session that has its key, and of the only one there is.
+    """
+    ours, unclear, others = list[Path](), list[Damaged](), 0
+    for place in sorted(path for path in folder.glob("[!.]*") if _holds_something(path)):
+        try:
+            is_ours = _owner(place, settings.retention) == record.session_uid
+            others += not is_ours
+        except (OSError, SmpError) as error:
+            is_ours = ring.has(place.name)
+            unclear += [] if is_ours else [damaged_at(place, str(error), settings.retention)]
+        ours += [place] if is_ours else []
+    if others:
+        return ours, tuple(unclear)
+    return [*ours, *(folder / each.deletion for each in unclear)], ()
+
+
+def _owner(place: Path, retention: timedelta) -> str:
+    """Return the session of a deletion; raise an error if its record does not tell."""
+    if (place / FOLDER).is_dir():
+        return _record(place, retention).session_uid
+    path = place / records.FILE
+    return records.read(path.read_bytes(), str(path)).session_uid
+
+
+def _holds_something(place: Path) -> bool:
+    """Whether more than a receipt is in the folder of a deletion."""
+    return any((place / name).exists() for name in (records.FILE, FOLDER)) or any(
+        place.glob("*.sealed")
+    )
 
 
 def _destroy(place: Path) -> None:
@@ -244,8 +299,7 @@ def _destroy(place: Path) -> None:
 
 def _destroy_receipts(folder: Path) -> None:
     """Remove the folder of a purged session if only receipts are left in it."""
-    left = [path for path in folder.iterdir() if (path / records.FILE).exists()]
-    if not left:
+    if not any(map(_holds_something, folder.iterdir())):
         shutil.rmtree(folder)
         disk.force_folder(folder.parent)
 

@@ -145,7 +145,7 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Tol
     """Return the dead versions that the copies of this session hold, of some memories or all."""
     wanted = None if ids is None else set(ids)
     judge, versions, closed = Judge(known), list[Version](), set[str]()
-    records = site.trash.records(readable=True)
+    records = site.trash.records()
     for record in records:
         names = _names(record, wanted)
         if not names or record.action == DROPPED:

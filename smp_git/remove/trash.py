@@ -105,6 +105,27 @@ class Damaged:
         return self.deadline is not None and now > self.deadline
 
 
+def damaged_at(place: Path, why: str, retention: timedelta) -> Damaged:
+    """Return what the receipt and the name of a deletion's folder tell of it."""
+    receipt: dict[str, object] = {}
+    with suppress(SmpError):
+        receipt = audit.read_receipt_at(place)
+    at = _moment(receipt.get("at")) or _moment_of_name(place.name)
+    by = receipt.get("by")
+    return Damaged(
+        deletion=place.name,
+        ids=tuple(MemoryId(name) for key in ("ids", "also") for name in _names(receipt.get(key))),
+        deleted_at=at,
+        deleted_by=str(by) if by else None,
+        deadline=_moment(receipt.get("deadline")) or (at + retention if at else None),
+        why=why,
+    )
+
+
+def _names(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
 def way_out(deletion: str) -> str:
     """Return what a person can do about a copy whose record cannot be read."""
     return f"put the record back, or destroy the copy: smp purge {deletion} --now --yes"
@@ -134,28 +155,22 @@ class Trash:
 
     # Records
 
-    def records(self, *, readable: bool = False) -> tuple[Record, ...]:
-        """Return the deletions of memories of this session, oldest first.
+    def records(self) -> tuple[Record, ...]:
+        """Return the deletions of memories of this session whose records can be read, oldest first.
 
-        Raises DamagedError if a record cannot be read, unless only the readable ones
-        are asked for: what destroys must not pass one over.
+        What destroys looks at `damaged` too.
         """
-        read = self._read(readable=readable)
-        found = [item for item in read if item.session_uid == self.uid and not item.whole]
+        found = [item for item in self._read() if item.session_uid == self.uid and not item.whole]
         return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
 
-    def _read(self, *, readable: bool) -> Iterator[Record]:
+    def _read(self) -> Iterator[Record]:
         for place in _folders(self.folder):
             path = place / records.FILE
+            # Only the receipt of a purge may be left there.
             data = disk.content(path)
-            if data is None:
-                # Only the receipt of a purge is left there.
-                continue
-            try:
-                yield records.read(data, str(path))
-            except SmpError as error:
-                if not readable:
-                    raise DamagedError(error.message, hint=way_out(place.name)) from error
+            if data is not None:
+                with suppress(SmpError):
+                    yield records.read(data, str(path))
 
     def record(self, record: Record) -> Record:
         """Return a record as it is now, since another restoration may have marked it."""
@@ -176,25 +191,8 @@ class Trash:
                     continue
                 records.read(data, str(place / records.FILE))
             except SmpError as error:
-                found.append(self._damaged(place, error.message))
+                found.append(damaged_at(place, error.message, self.retention))
         return tuple(found)
-
-    def _damaged(self, place: Path, why: str) -> Damaged:
-        receipt: dict[str, object] = {}
-        with suppress(SmpError):
-            receipt = audit.read_receipt_at(place)
-        ids = receipt.get("ids")
-        at = _moment(receipt.get("at")) or _moment_of_name(place.name)
-        deadline = _moment(receipt.get("deadline")) or (at + self.retention if at else None)
-        by = receipt.get("by")
-        return Damaged(
-            deletion=place.name,
-            ids=tuple(map(MemoryId, map(str, ids))) if isinstance(ids, list) else (),
-            deleted_at=at,
-            deleted_by=str(by) if by else None,
-            deadline=deadline,
-            why=why,
-        )
 
     def place(self, deletion: str) -> Path:
         """Return the folder of a deletion."""
@@ -364,7 +362,7 @@ class Trash:
 
     def tidy(self) -> None:
         """Destroy the former copies that a purge of some memories left when it died."""
-        for record in self.records(readable=True):
+        for record in self.records():
             known = {record.backup, records.FILE, "receipt.json"}
             for path in self.place(record.deletion).iterdir():
                 if path.name not in known:
