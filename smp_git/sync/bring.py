@@ -174,21 +174,21 @@ def of_this_format(held: Quarantine, there: Mapping[str, str], known: Tombstones
         return dict(there)
     rewriter = Rewriter(held.repository.raw, known, found)
     refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
-    keep(held, rewriter.made)
+    keep(held.repository, rewriter.made)
     return {ref: tip.hex() for ref, tip in refs.items()}
 
 
-def keep(held: Quarantine, made: Mapping[bytes, Made]) -> None:
+def keep(repository: Repository, made: Mapping[bytes, Made]) -> None:
     """Put new objects beside what came in."""
     packed = [Packed(n, m.type, m.data, m.like) for n, m in made.items()]
     if packed:
-        storage.write_pack(held.git / "objects", packs.pack(packed))
+        storage.write_pack(repository.git / "objects", packs.pack(packed))
 
 
 def topped(reader: Reader, held: Quarantine, arrived: Arrived, files: Files) -> Arrived:
     """Return what came with commits on top that bring files, the same on every replica."""
     if arrived.rewriter is not None:
-        keep(held, arrived.rewriter.made)
+        keep(held.repository, arrived.rewriter.made)
     clean = dict(arrived.clean)
     for ref, brought in files.items():
         base = Snapshot(PageCache(held.repository, reader.local), CommitId(clean[ref]))

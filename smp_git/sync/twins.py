@@ -238,7 +238,7 @@ def apart(
             names = [name for each in found.ours for name in (each.old, each.new)]
             site.note("move", at=now, by=by, ids=names, reason=_REASON)
         if found.theirs:
-            there = _moved(held, there, found.theirs)
+            there = _moved(held.repository, there, found.theirs)
         notes += [_said(each, "here") for each in found.ours]
         notes += [_said(each, f"of {remote}") for each in found.theirs]
         moved += [*found.ours, *found.theirs]
@@ -247,12 +247,31 @@ def apart(
     return Apart(there, tuple(moved), tuple(notes))
 
 
-def _moved(held: Quarantine, there: Mapping[str, str], moves: tuple[Move, ...]) -> dict[str, str]:
-    """Return what came in with some memories under another id."""
-    found = moves_in(held.repository, there.values(), moves)
-    rewriter = Rewriter(held.repository.raw, Tombstones(), moves=found)
+def apart_there(
+    repository: Repository, there: Mapping[str, str], pushed: Mapping[str, str], known: Tombstones
+) -> Mapping[str, str]:
+    """Return what a server holds as replicas bring it together with what is pushed.
+
+    Whatever is there has been published; a memory of it moves only as on every replica.
+    """
+    published = {f"{SEEN}{ref}": tip for ref, tip in there.items() if ref.startswith(HEADS)}
+    for _ in range(_MOST_TRIES):
+        moves = part(repository, {**there, **published}, pushed, known).ours
+        if not moves:
+            break
+        there = _moved(repository, there, moves)
+        published |= {f"{SEEN}{ref}": tip for ref, tip in there.items() if ref.startswith(HEADS)}
+    return there
+
+
+def _moved(
+    repository: Repository, there: Mapping[str, str], moves: tuple[Move, ...]
+) -> dict[str, str]:
+    """Return references with some memories under another id."""
+    found = moves_in(repository, there.values(), moves)
+    rewriter = Rewriter(repository.raw, Tombstones(), moves=found)
     refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
-    keep(held, rewriter.made)
+    keep(repository, rewriter.made)
     return {ref: tip.hex() for ref, tip in refs.items()}
 
 

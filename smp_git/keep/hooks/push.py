@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ from smp_git.model.memory import CommitId
 from smp_git.remove.history import tombstones
 from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, Step, raw_commit
 from smp_git.sync.inspect.inspection import inspect
+from smp_git.sync.twins import apart_there
 
 _NONE: Final = "0" * 40
 _SHOWN: Final = 5
@@ -119,6 +121,8 @@ def _seen_together(objects: Sequence[Path]) -> Iterator[Repository]:
     with tempfile.TemporaryDirectory(prefix="smp-receive-") as name:
         git = Path(name) / ".git"
         (git / "objects" / "info").mkdir(parents=True)
+        # What is not there when a repository is opened is never looked into.
+        (git / "objects" / "pack").mkdir()
         (git / "refs").mkdir()
         (git / "HEAD").write_text(f"ref: {MAIN}\n")
         (git / "config").write_text(_CONFIG)
@@ -148,7 +152,7 @@ class _Push:
         if not self._coming:
             return
         self._check_content()
-        before = self._tombstones(self._there.values())
+        before = self._before
         known = before | self._tombstones(each.new for each in self._coming)
         clean = self._tips(HEADS) if known == before else []
         for each in self._coming:
@@ -206,26 +210,36 @@ class _Push:
             )
 
     def _check_forced(self, update: Update, known: Tombstones) -> None:
-        """Refuse a reference that loses something, unless a deletion explains it."""
+        """Refuse a reference that loses something, unless a deletion or new ids explain it."""
         if update.old == _NONE or update.ref.startswith("refs/smp/"):
             return
-        old, new = bytes.fromhex(update.old), update.new
-        name = (
-            Rewriter(self._repository.raw, known)
-            .rewritten(History({update.ref: old}))
-            .refs[update.ref]
-            .hex()
-        )
-        if update.ref.startswith(TAGS):
-            explained = new in (update.old, name)
-        else:
-            reached = [CommitId(each) for each in (update.old, name) if self._repository.has(each)]
-            explained = any(is_ancestor(self._repository, each, CommitId(new)) for each in reached)
-        if not explained:
+        if not self._is_kept(update, update.old, known) and not self._is_kept(
+            update, self._apart[update.ref], known
+        ):
             raise RefusedError(
                 f"{_short(update.ref)} would lose what is here, and no deletion explains it",
                 hint="smp sync brings both together",
             )
+
+    def _is_kept(self, update: Update, old: str, known: Tombstones) -> bool:
+        """Whether what is pushed has all that a reference held, but for what was deleted."""
+        history = History({update.ref: bytes.fromhex(old)})
+        name = Rewriter(self._repository.raw, known).rewritten(history).refs[update.ref].hex()
+        if update.ref.startswith(TAGS):
+            return update.new in (old, name)
+        reached = [CommitId(each) for each in (old, name) if self._repository.has(each)]
+        return any(is_ancestor(self._repository, each, CommitId(update.new)) for each in reached)
+
+    @cached_property
+    def _apart(self) -> Mapping[str, str]:
+        """What is here, with new ids for what has the id of another memory in what is pushed."""
+        kept = {ref: tip for ref, tip in self._there.items() if ref.startswith((HEADS, TAGS))}
+        pushed = {each.ref: each.new for each in self._coming}
+        return apart_there(self._repository, kept, pushed, self._before)
+
+    @cached_property
+    def _before(self) -> Tombstones:
+        return self._tombstones(self._there.values())
 
 
 def _is_mark(update: Update) -> bool:
