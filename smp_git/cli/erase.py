@@ -119,22 +119,31 @@ def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
 def _receipt(found: Mapping[str, Any]) -> str:
     """Return a receipt, as it is kept, for people."""
     counts, proof = found["counts"], found["proof"]
-    fate = f"until {found['deadline']}" if found["deadline"] else "never again"
+    verb = "redacted" if found.get("redacted") else "deleted"
     removed = [
         _count(counts["versions"], "version"),
         f"{_count(counts['commits_rewritten'], 'commit')} rewritten",
         f"{_count(counts['objects_removed'], 'object')} removed",
     ]
     lines = [
-        f"deleted {', '.join(found['ids'])}",
+        f"{verb} {', '.join(found['ids'])}",
         f"  {', '.join(removed)}",
         *(f"  {line}" for line in _proof(proof)),
-        f"  restorable {fate}",
+        f"  {_fate(found)}",
         *(f"  also stands in {name}" for name in proof["also_in"]),
         *(f"  left: {place}" for place in found.get("left", ())),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]
     return "\n".join(lines)
+
+
+def _fate(found: Mapping[str, Any]) -> str:
+    """Say until when what went can be brought back."""
+    if found["deadline"]:
+        return f"restorable until {found['deadline']}"
+    if found.get("redacted"):
+        return "the versions before it cannot be restored"
+    return "cannot be restored"
 
 
 def _proof(proof: Mapping[str, Any]) -> list[str]:

@@ -117,7 +117,7 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
         drop_copies(site, receipt.ids, whatever=True)
     purge.follow(site)
     if kept.redacts:
-        receipt = replace(receipt, left=(_UNKNOWN,))
+        receipt = replace(receipt, redacted=True, left=(_UNKNOWN,))
     if not audit.has_receipt(site.trash.place(receipt.deletion)):
         audit.keep_receipt(site.trash.place(receipt.deletion), receipt.as_json())
     site.note_once(

@@ -125,7 +125,7 @@ def _erased(
         purge.follow(site)
         site.trash.settle(deletion)
         found = _left(site, plan, again)
-        receipt = replace(receipt, left=found.left)
+        receipt = replace(receipt, redacted=True, left=found.left)
         audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
         site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
         done.append(replace(found, receipt=receipt))

@@ -16,7 +16,7 @@ from smp_git import Session, Store
 from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.ids import parse_id
 from tests.independent_scan import scan, unreachable
-from tests.support import git, smp
+from tests.support import git, python, smp
 
 SECRET = "nightingale"
 
@@ -404,3 +404,39 @@ def test_two_thousand_memories_at_once(tmp_path: Path) -> None:
         assert done.left == ()
         assert session.check() == ()
     assert scan(store.path, [SECRET.encode()]) == []
+
+
+# After a crash
+
+DIES = """
+import os, sys
+from smp_git import Store
+from smp_git.remove import receipts
+
+receipts.keep = lambda *_: os._exit(73)
+with Store.open(sys.argv[1]).session("shop") as session:
+    session.redact("xantippe", reason="a name")
+"""
+
+
+def test_after_a_crash_the_receipt_says_that_the_text_is_to_be_redacted_once_more(store: Store, session: Session) -> None:  # fmt: skip
+    session.add("decision", "Ask xantippe about it", agent="ada")
+    note = session.path / "note.txt"
+    note.write_text("xantippe knows\n")
+    session.close()
+    assert python(DIES, store.path, check=False).returncode == 73
+
+    def said(*arguments: str, status: int = 0) -> str:
+        done = smp("--root", store.path, "-s", "shop", *arguments, check=False)
+        assert (done.returncode, done.stderr) == (status, "")
+        return done.stdout
+
+    assert "Ask [REDACTED] about it" in said("list")
+    told = said("receipt").splitlines()
+    assert told[0] == "redacted DEC-0001"
+    assert "  the versions before it cannot be restored" in told
+    assert "  left: not looked for: the text of a redaction that was interrupted; redact it once more" in told  # fmt: skip
+    assert said("audit").count("redact") == 1
+    assert "no memory holds it\n  left: a file that is not committed" in said("redact", "xantippe", "--yes", status=9)  # fmt: skip
+    note.unlink()
+    assert said("redact", "xantippe", "--yes") == "no memory holds it\n"

@@ -173,7 +173,9 @@ class Receipt:
     proof: Proof
     out_of_reach: tuple[str, ...]
     seconds: Mapping[str, float]
-    # Of a redaction: the kinds of places in which the text still stands.
+    # Of a redaction: the memories live on, and `left` are the kinds of places in which
+    # the text still stands.
+    redacted: bool = False
     left: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
@@ -183,6 +185,7 @@ class Receipt:
             "ids": list(self.ids),
             "also": list(self.also),
             "purged": self.purged,
+            "redacted": self.redacted,
             "reason": self.reason,
             "by": self.by,
             "at": format_time(self.at),
