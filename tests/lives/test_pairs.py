@@ -2,11 +2,16 @@
 
 The outcomes are those of docs/explanation/when-deletions-meet.md. `as it was` is the
 first text of field f, `-x` the same without x; g is named where it changed. Two outcomes
-mean that the order of syncing decides who may restore a copy.
+mean that the order of syncing decides who may restore a copy: the first where A syncs
+first, the second where B does. Whoever syncs last keeps what no remote ever had.
+
+The table is written down, and read by tests of its own: it has the rows of the page, and
+breaks none of its sentences.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +42,7 @@ edit f | nothing | f: new aside ftext
 edit f | edit f | f: new aside ftext
 edit f | edit g | f: new aside ftext; g: new bside gtext
 edit f | edit g with x | f: new aside ftext; g: has xantippe bside
-edit f | delete | gone, can be restored at AB / gone, can be restored at B
+edit f | delete | gone, can be restored at B / gone, can be restored at AB
 edit f | purge | gone
 edit f | remove | f: new aside ftext
 edit f | delete, restore | f: as it was
@@ -52,7 +57,7 @@ edit g | nothing | f: as it was; g: new aside gtext
 edit g | edit f | f: new bside ftext; g: new aside gtext
 edit g | edit g | f: as it was; g: new aside gtext
 edit g | edit g with x | f: as it was; g: new aside gtext
-edit g | delete | gone, can be restored at AB / gone, can be restored at B
+edit g | delete | gone, can be restored at B / gone, can be restored at AB
 edit g | purge | gone
 edit g | remove | f: as it was; g: new aside gtext
 edit g | delete, restore | f: as it was
@@ -67,7 +72,7 @@ edit g with x | nothing | f: as it was; g: has xantippe aside
 edit g with x | edit f | f: new bside ftext; g: has xantippe aside
 edit g with x | edit g | f: as it was; g: has xantippe aside
 edit g with x | edit g with x | f: as it was; g: has xantippe aside
-edit g with x | delete | gone, can be restored at AB / gone, can be restored at B
+edit g with x | delete | gone, can be restored at B / gone, can be restored at AB
 edit g with x | purge | gone
 edit g with x | remove | f: as it was; g: has xantippe aside
 edit g with x | delete, restore | f: as it was
@@ -79,18 +84,18 @@ edit g with x | edit f, redact x | f: new bside ftext; g: has [REDACTED] aside
 edit g with x | redact x, delete | gone, can be restored at B
 edit g with x | redact x, delete, restore | f: -x; g: has [REDACTED] aside
 delete | nothing | gone, can be restored at A
-delete | edit f | gone, can be restored at A / gone, can be restored at AB
-delete | edit g | gone, can be restored at A / gone, can be restored at AB
-delete | edit g with x | gone, can be restored at A / gone, can be restored at AB
+delete | edit f | gone, can be restored at AB / gone, can be restored at A
+delete | edit g | gone, can be restored at AB / gone, can be restored at A
+delete | edit g with x | gone, can be restored at AB / gone, can be restored at A
 delete | delete | gone, can be restored at AB
 delete | purge | gone
 delete | remove | gone, can be restored at A
 delete | delete, restore | f: as it was
 delete | delete, restore, edit g | f: as it was; g: new bside gtext
-delete | redact x | gone / gone, can be restored at B
-delete | redact y | gone / gone, can be restored at B
-delete | redact x, edit f | gone / gone, can be restored at B
-delete | edit f, redact x | gone / gone, can be restored at B
+delete | redact x | gone, can be restored at B / gone
+delete | redact y | gone, can be restored at B / gone
+delete | redact x, edit f | gone, can be restored at B / gone
+delete | edit f, redact x | gone, can be restored at B / gone
 delete | redact x, delete | gone, can be restored at B
 delete | redact x, delete, restore | f: -x
 purge | nothing | gone
@@ -245,6 +250,7 @@ redact x, delete, restore | redact x, delete | gone
 redact x, delete, restore | redact x, delete, restore | f: -x
 """
 ROWS: Final = [tuple(line.split(" | ")) for line in EXPECTED.strip().splitlines()]
+TABLE: Final = {(here, there): outcome for here, there, outcome in ROWS}
 _TEXTS: Final = {
     "as it was": f"alpha {X} bravo {Y} charlie",
     "-x": f"alpha [REDACTED] bravo {Y} charlie",
@@ -255,6 +261,68 @@ _TEXTS: Final = {
 
 def test_no_pair_is_left_out() -> None:
     assert {(a, b) for a, b, _ in ROWS} == {(a, b) for a in OPERATIONS for b in OPERATIONS}
+
+
+# What the page says of two operations, whichever side does which. `here` and `there` are
+# the sides of the page.
+SENTENCES: Final = """
+redact x | redact y | f: -x-y
+redact x | delete, restore | f: -x
+redact x | delete, restore, edit g | f: -x; g: new there gtext
+redact x | edit g | f: -x; g: new there gtext
+redact x | edit g with x | f: -x; g: has [REDACTED] there
+redact x | edit f | f: new there ftext
+redact x | remove | f: -x
+edit f, redact x | delete, restore | f: new here ftext
+delete | edit f | gone
+delete | redact x, edit f | gone
+delete | redact x | gone
+redact x, delete | delete, restore | gone, can be restored at here
+redact x, delete | delete, restore, edit g | gone, can be restored at here
+delete | delete, restore | f: as it was
+delete | delete, restore, edit g | f: as it was; g: new there gtext
+delete, restore | edit g | f: as it was
+delete, restore | delete, restore, edit g | f: as it was; g: new there gtext
+remove | edit f | f: new there ftext
+remove | edit g | f: as it was; g: new there gtext
+"""
+
+
+@pytest.mark.parametrize("sentence", SENTENCES.strip().splitlines())
+def test_the_table_has_what_the_page_says(sentence: str) -> None:
+    here, there, outcome = sentence.split(" | ")
+    side = {"A": "aside", "B": "bside"}
+    for one, other, (mine, theirs) in ((here, there, "AB"), (there, here, "BA")):
+        wanted = outcome.replace("at here", f"at {mine}")
+        wanted = wanted.replace("there", side[theirs]).replace("here", side[mine])
+        found = TABLE[one, other].split(" / ")
+        assert all(each == wanted or (wanted == "gone" and each.startswith("gone")) for each in found), (one, other)  # fmt: skip
+
+
+@pytest.mark.parametrize(("here", "there"), list(product(OPERATIONS, repeat=2)))
+def test_the_table_breaks_no_promise(here: str, there: str) -> None:
+    outcome = TABLE[here, there]
+    steps = [*OPERATIONS[here], *OPERATIONS[there]]
+    if "purge" in steps:
+        assert outcome == "gone"
+    if "redact x" in steps:
+        assert X not in outcome
+        assert "as it was" not in outcome
+        assert outcome != "f: -y"
+    if "redact y" in steps:
+        assert "as it was" not in outcome
+        assert outcome != "f: -x"
+    if not {"delete", "purge", "remove"} & set(steps):
+        assert not outcome.startswith("gone")
+        for side, operation in (("aside", here), ("bside", there)):
+            # What one side alone wrote in a field stands; words may be masked beside a redaction.
+            other = there if operation == here else here
+            if operation == "edit g" and "edit g" not in other:
+                assert f"new {side} gtext" in outcome
+            if operation == "edit f" and "edit f" not in other:
+                assert f"new {side} ftext" in outcome
+    if "restore" in steps and "purge" not in steps and "remove" not in steps and "redact x, delete" not in {here, there}:  # fmt: skip
+        assert not outcome.startswith("gone")
 
 
 def _said(outcome: str) -> str:
@@ -275,4 +343,5 @@ def test_outcome_is_as_told(tmp_path: Path, here: str, there: str, expected: str
     meeting.settle(order)
 
     assert meeting.problems() == []
-    assert _said(meeting.shown()) in expected.split(" / ")
+    first, _, second = expected.partition(" / ")
+    assert _said(meeting.shown()) == (second if second and order == "BA" else first)
