@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized as Anonymized
     from smp_git.keep.anonymize import Switches as Switches
     from smp_git.keep.check import Problem as Problem
+    from smp_git.keep.every import Synced as Synced
+    from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -25,12 +27,10 @@ if TYPE_CHECKING:
     from smp_git.remove.restore import Restored as Restored
     from smp_git.remove.sessions import SessionReceipt as SessionReceipt
     from smp_git.session import Session as Session
-    from smp_git.session import SessionInfo as SessionInfo
     from smp_git.store import Store as Store
     from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote as Remote
     from smp_git.sync.remotes import SyncResult
-    from smp_git.sync.sharing import Synced as Synced
     from smp_git.write.branches import Branch as Branch
     from smp_git.write.branches import Contested as Contested
     from smp_git.write.branches import Tag as Tag
@@ -64,13 +64,13 @@ _HOMES = {
     "RemoteState": "sync.outbound",
     "Restored": "remove.restore",
     "Session": "session",
-    "SessionInfo": "session",
+    "SessionInfo": "keep.opening",
     "SessionReceipt": "remove.sessions",
     "SmpError": "model.errors",
     "Store": "store",
     "Switches": "keep.anonymize",
     "SyncResult": "sync.remotes",
-    "Synced": "sync.sharing",
+    "Synced": "keep.every",
     "Tag": "write.branches",
     "Version": "read.history",
     "View": "ask.bisect",

@@ -3,170 +3,81 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
-from smp_git.format import dialect, yamlfile
 from smp_git.format.config import Settings
-from smp_git.format.records import FORMAT, RULE
-from smp_git.git.repository import MAIN
-from smp_git.model import times
-from smp_git.model.errors import (
-    FormatError,
-    InvalidError,
-    InvalidFileError,
-    MemoryNotFoundError,
-    RefusedError,
-    shown,
-)
+from smp_git.format.metadata import Metadata
+from smp_git.git.references import HEADS
+from smp_git.keep import opening
+from smp_git.keep.opening import SessionInfo
+from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.ids import parse_id, short_id
-from smp_git.model.memory import (
-    CONTESTED,
-    KINDS,
-    CommitId,
-    Memory,
-    MemoryId,
-    Value,
-    agent_name,
-    check_fields,
-    check_text,
-)
-from smp_git.model.secrets.rules import Cleaned, Report, merged
+from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.read import history
 from smp_git.read.history import BlamedField, MemoryDiff, Version
-from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import git_index, hand_edits, recovery
-from smp_git.write import undo as revert
-from smp_git.write.git_index import IndexKeeper, on_open
-from smp_git.write.stage import Draft, Stage, draft
-from smp_git.write.writer import Change, Transaction, Writer
+from smp_git.read.snapshot import Snapshot
+from smp_git.write import branches, edits, git_index
+from smp_git.write.branches import Branch, Contested, Tag
+from smp_git.write.handle import Home
+from smp_git.write.transaction import Transaction
+from smp_git.write.writer import Change
 
+# What asks, removes and syncs is loaded by what does: most programs only read and write.
 if TYPE_CHECKING:
+    from smp_git.ask import overviews
+    from smp_git.ask.answer import Answer, Hit
+    from smp_git.ask.bisect import Condition, Culprit
+    from smp_git.ask.context import Context
+    from smp_git.ask.desk import Desk
+    from smp_git.ask.request import QueryParts
+    from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
+    from smp_git.remove.audit import Audited
+    from smp_git.remove.delete import Plan
+    from smp_git.remove.drop_branch import Dropped
+    from smp_git.remove.history.journal import Receipt
+    from smp_git.remove.history.prove import Proof
+    from smp_git.remove.purge import Purged
+    from smp_git.remove.redact import Redaction
+    from smp_git.remove.requests import AuditParts, Criteria
+    from smp_git.remove.restore import Restored
+    from smp_git.remove.trash import Damaged, Deleted
     from smp_git.sync.outbound import RemoteState
-from smp_git.remove.deletions import Home
-from smp_git.sync.syncing import Syncing
+    from smp_git.sync.remotes import Remote, SyncResult
+    from smp_git.sync.requests import Progress
+    from smp_git.write.merge.join import MergeResult
 
-METADATA: Final = "metadata.yaml"
-
-_DEFAULTS: Final = Settings()
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_T = TypeVar("_T")
+When = str | datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
-    """What `metadata.yaml` says of a session."""
-
-    id: str
-    uid: str
-    created_at: datetime
-    user: str | None
-    agents: tuple[str, ...]
-    context: Mapping[str, Value]
-    tags: tuple[str, ...]
-    overrides: Mapping[str, Value]
-    format: int = FORMAT
-    rule: int = RULE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Participant:
-    """An agent that wrote in a session: how much, and when last."""
-
-    agent: str
-    memories: int
-    last_active: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo:
-    """A session at a glance."""
-
-    id: str
-    path: str
-    created_at: datetime
-    user: str | None
-    tags: tuple[str, ...]
-    context: Mapping[str, Value]
-    head: CommitId
-    last_written_at: datetime
-    memories: int
-    counts: Mapping[str, int]
-    participants: tuple[Participant, ...]
-    size_bytes: int
-    problems: tuple[str, ...]
-    remotes: tuple[RemoteState, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "path": self.path,
-            "created_at": times.format_time(self.created_at),
-            "user": self.user,
-            "tags": list(self.tags),
-            "context": deepcopy(dict(self.context)),
-            "head": self.head,
-            "last_written_at": times.format_time(self.last_written_at),
-            "memories": self.memories,
-            "counts": dict(self.counts),
-            "participants": [
-                {"agent": p.agent, "memories": p.memories, "last_active": p.last_active}
-                for p in self.participants
-            ],
-            "size_bytes": self.size_bytes,
-            "problems": list(self.problems),
-            "remotes": [each.as_json() for each in self.remotes],
-        }
-
-
-class Session(Syncing):
+class Session:
     """One session: add and edit memories, read them, see and undo what happened.
 
     Reading takes no lock and is never torn. Each write is one commit; when a method
-    returns, the write is published and, by default, on the medium. A session may be
-    shared by threads; close it, or use it as a context manager.
+    returns, the write is published and, by default, durable. A session may be shared by
+    threads; close it, or use it as a context manager.
     """
 
     def __init__(
         self,
         path: Path,
         clock: Callable[[], datetime],
-        settings: Settings = _DEFAULTS,
+        settings: Settings | None = None,
         *,
         shared: Path | None = None,
         home: Home | None = None,
     ) -> None:
-        recovery.before_reading(path)
-        reader = Reader(path, durable=settings.durable)
-        self.metadata = _metadata(reader.snapshot())
-        project = str(self.metadata.context.get("project_name", ""))
-        super().__init__(reader, settings, clock, shared=shared, project=project)
-        self._writer = Writer(self._reader, clock, timeout_seconds=settings.lock_timeout_seconds)
-        self._keeper = IndexKeeper(self._writer)
+        self._handle = opening.open_session(
+            path, clock, settings or Settings(), shared=shared, home=home
+        )
+        self._known_desk: Desk | None = None
         self._closed = False
-        self._rules = settings.redaction.overridden(self.metadata.overrides, "metadata.yaml")
-        self._redaction = settings.redaction
-        self._home = home
-        if min(self.metadata.format, self.metadata.rule) < FORMAT:
-            self._writer.before_writing = self._upgrade
-        self._finish_deletions()
-        on_open(self._keeper, clock())
-
-    def _upgrade(self) -> None:
-        from smp_git.remove.history.erase import upgrade  # noqa: PLC0415 - once in the life of a session
-
-        upgrade(self._writer, self._clock())
-        self._look_anew()
 
     def __enter__(self) -> Self:
         return self
@@ -186,60 +97,77 @@ class Session(Syncing):
         """Refresh Git's index and let go of the repository; a second call does nothing."""
         if not self._closed:
             self._closed = True
-            # Another handle may have moved the session away: then there is nothing to refresh.
-            is_here = self._reader.local.folder.is_dir()
-            if is_here:
-                self._keeper.stop()
-            if self._known_desk is not None:
-                self._known_desk.close()
-            if is_here:
-                self._accesses.fold(self._writer)
-            self._close_main()
-            self._reader.close()
+            self._close_desk()
+            opening.close(self._handle)
+
+    @property
+    def _desk(self) -> Desk:
+        """Where questions are answered, opened at the first one."""
+        if self._known_desk is None:
+            from smp_git.ask.desk import Desk
+
+            self._known_desk = Desk(self._handle)
+        return self._known_desk
+
+    def _close_desk(self) -> None:
+        if self._known_desk is not None:
+            self._known_desk.close()
+            self._known_desk = None
+
+    # What it is
+
+    @property
+    def id(self) -> str:
+        """The session's name, which is its folder's: a copy keeps the metadata."""
+        return self._handle.name
+
+    @property
+    def path(self) -> Path:
+        """The folder of the session, a Git repository."""
+        return self._handle.reader.path
+
+    @property
+    def metadata(self) -> Metadata:
+        """What `metadata.yaml` says."""
+        return self._handle.metadata
+
+    @property
+    def head(self) -> CommitId:
+        """The newest commit."""
+        return self._handle.reader.snapshot().id
+
+    @property
+    def written_at(self) -> datetime:
+        """When the session was last written to."""
+        return self._handle.reader.snapshot().commit.time
+
+    @property
+    def left_alone(self) -> tuple[str, ...]:
+        """The files that the last write left as they were because a person had changed them."""
+        return tuple(self._handle.writer.left)
+
+    @property
+    def longest_wait_seconds(self) -> float:
+        """The longest time that a write of this handle waited for the lock."""
+        return self._handle.writer.longest_wait_seconds
 
     def news(self) -> tuple[str, ...]:
         """Return what plain Git took off this session since it was last asked, each said once.
 
         `info` names it for as long as it is not brought back.
         """
-        return tuple(map(str, git_index.news(self._reader)))
+        return tuple(map(str, git_index.news(self._handle.reader)))
 
-    def _again(self) -> Self:
-        return type(self)(
-            self.path, self._clock, self._settings, shared=self._shared, home=self._home
-        )
+    def info(self) -> SessionInfo:
+        """Return the session at a glance."""
+        return opening.info(self._handle)
 
-    def _look_anew(self) -> None:
-        self.metadata = _metadata(self._reader.snapshot())
-        self._rules = self._redaction.overridden(self.metadata.overrides, METADATA)
+    def check(self) -> tuple[Problem, ...]:
+        """Return everything that is wrong with the session; empty when it is sound."""
+        from smp_git.keep.check import check
 
-    def _uid(self) -> str:
-        return self.metadata.uid
-
-    @property
-    def id(self) -> str:
-        """The session's name, which is its folder's: a copy keeps the metadata."""
-        return self._reader.path.name
-
-    @property
-    def path(self) -> Path:
-        """The folder of the session, a Git repository."""
-        return self._reader.path
-
-    @property
-    def head(self) -> CommitId:
-        """The newest commit."""
-        return self._reader.snapshot().id
-
-    @property
-    def left_alone(self) -> tuple[str, ...]:
-        """The files that the last write left as they were because a person had changed them."""
-        return tuple(self._writer.left)
-
-    @property
-    def longest_wait_seconds(self) -> float:
-        """The longest time that a write of this handle waited for the lock."""
-        return self._writer.longest_wait_seconds
+        self._handle.keeper.flush()
+        return check(self._handle.reader)
 
     # Writing
 
@@ -257,13 +185,13 @@ class Session(Syncing):
     ) -> Memory:
         """Add a memory and return it.
 
-        `links` are pairs such as `("resolves", "FIND-0001")`; further keywords are
-        fields. If a recent memory says the same, `duplicate_of` names it; with
-        `skip_duplicates` nothing is written and the earlier one is returned.
+        `links` are pairs like `("resolves", "FIND-0001")`; further keywords are fields. If
+        a recent memory says the same, `duplicate_of` names it; with `skip_duplicates`
+        nothing is written and the earlier one is returned.
         """
-        name = self._by(agent)
-        new = self._draft(kind, text, name, tags, links, at, fields)
-        return self._one(name, lambda stage: stage.add(new, skip_duplicates=skip_duplicates))
+        handle = self._handle
+        made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
+        return edits.add(handle, made, skip_duplicates=skip_duplicates)
 
     def edit(
         self,
@@ -276,15 +204,7 @@ class Session(Syncing):
         **fields: object,
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
-        new = self._rules.cleaned(text, fields)
-        named = self._named(tags, links)
-        return self._one(
-            agent,
-            lambda stage: stage.edit(
-                memory_id, text=new.text, tags=named.tags, links=named.links, fields=new.fields
-            ),
-            new.redacted,
-        )
+        return edits.edit(self._handle, memory_id, agent, text, tags, links, fields)
 
     def resolve(
         self,
@@ -295,11 +215,7 @@ class Session(Syncing):
         by: str | None = None,
     ) -> Memory:
         """Mark a finding or a decision as resolved."""
-        new = self._rules.cleaned(action, {})
-        who = self._resolver(by)
-        return self._one(
-            agent, lambda stage: stage.resolve(memory_id, action=new.text, by=who), new.redacted
-        )
+        return edits.resolve(self._handle, memory_id, agent, action, by)
 
     def supersede(
         self,
@@ -312,58 +228,45 @@ class Session(Syncing):
         **fields: object,
     ) -> Memory:
         """Add a memory that replaces another of the same kind; the other says so."""
-        name = self._by(agent)
-        old = self._read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
-        new = self._draft(old.kind, text, name, tags or old.tags, links, None, fields)
-        return self._one(name, lambda stage: stage.supersede(old.id, new))
+        return edits.supersede(self._handle, memory_id, text, agent, tags, links, fields)
 
     def pin(self, memory_id: str, *, agent: str | None = None) -> Memory:
         """Keep a memory from decay and compaction."""
-        return self._one(agent, lambda stage: stage.pin(memory_id, pinned=True))
+        return edits.pin(self._handle, memory_id, agent, pinned=True)
 
     def unpin(self, memory_id: str, *, agent: str | None = None) -> Memory:
         """Let a memory decay again."""
-        return self._one(agent, lambda stage: stage.pin(memory_id, pinned=False))
+        return edits.pin(self._handle, memory_id, agent, pinned=False)
 
     def link(
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
     ) -> Memory:
         """Link a memory to another."""
-        self._named(None, [(relation, target)])
-        return self._one(agent, lambda stage: stage.link(memory_id, relation, target))
+        return edits.link(self._handle, memory_id, relation, target, agent)
 
     def unlink(
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
     ) -> Memory:
         """Remove a link."""
-        return self._one(agent, lambda stage: stage.unlink(memory_id, relation, target))
+        return edits.unlink(self._handle, memory_id, relation, target, agent)
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Replace the state of an agent."""
-        new = self._rules.cleaned(None, fields)
-        return self._one(agent, lambda stage: stage.set_state(agent, new.fields), new.redacted)
+        return edits.set_state(self._handle, agent, fields)
 
-    def transaction(
-        self, agent: str | None = None, *, reason: str | None = None
-    ) -> SessionTransaction:
+    def transaction(self, agent: str | None = None, *, reason: str | None = None) -> Transaction:
         """Return a context in which many edits become one commit, all or nothing."""
-        if reason is not None:
-            reason, _ = self._rules.text(check_text(reason, "reason"))
-        return SessionTransaction(self, self._writer, self._by(agent), reason)
+        return Transaction(self._handle, agent, reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
         """Reverse the latest write that still stands; again, the one before."""
-        return self._change(agent, revert.undo, revert.UNDO_BATCH)
+        return edits.undo(self._handle, agent)
 
     def rollback(
         self, revision: str | datetime, id: str | None = None, *, agent: str | None = None
     ) -> Change:
         """Bring the session, or one memory, back to how it was; what was deleted stays away."""
-        target = self._at(revision)
-        memory_id = self._somewhere(id, target) if id is not None else None
-        return self._change(
-            agent, lambda stage: revert.rollback(stage, target, memory_id), "rollback batch"
-        )
+        return edits.rollback(self._handle, revision, id, agent)
 
     def commit(self, *, agent: str | None = None) -> Change:
         """Check what a person changed by hand and commit it as it is.
@@ -372,120 +275,27 @@ class Session(Syncing):
         naming files and lines, if anything does not parse, and ConflictError if both
         changed the same field; then nothing is committed.
         """
-        self._refuse_aside("edits by hand are committed there")
-
-        def work(stage: Stage) -> None:
-            found = hand_edits.find(stage.base, self.path)
-            hand_edits.check(found, self._rules)
-            same = list(found.stale_indexes)
-            right = hand_edits.put_right(found.files, stage.base, stage.base.tombstones)
-            whole = hand_edits.Handmade(right, found.stale_indexes, found.strangers)
-            for path, data in hand_edits.brought_together(
-                whole, stage.base, self._reader.local
-            ).items():
-                was = stage.base.repository.find(stage.base.tree, path)
-                verb = "remove" if data is None else "edit" if was else ""
-                stage.put_file(path, data, verb, found.files[path])
-                if data is not None and was and data == stage.base.repository.blob(was):
-                    same.append(path)
-            hand_edits.restore(stage.base, self.path, same)
-
-        return self._change(agent, work, "edits by hand")
+        return edits.commit_hand_edits(self._handle, agent)
 
     def override(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
-        """Set settings for this session alone, such as `{"redaction": "off"}`; None removes one."""
-        merged_settings = {**self.metadata.overrides, **check_fields(KINDS["state"], settings)}
-        kept = {
-            name: value
-            for name, value in merged_settings.items()
-            if settings.get(name, "") is not None
-        }
-        rules = self._redaction.overridden(kept, "overrides")
-        kept = check_fields(KINDS["state"], self._rules.settings(kept))
-
-        def work(stage: Stage) -> None:
-            stage.put_file(METADATA, _overridden(stage.base, kept), "")
-
-        change = self._change(agent, work, "settings")
-        self._rules, self.metadata = rules, _metadata(self._reader.snapshot())
-        return change
-
-    def _refuse_aside(self, why: str) -> None:
-        if self._reader.ref != MAIN:
-            raise RefusedError(
-                f"the folder shows main, so {why}", hint="smp --branch main, or smp switch main"
-            )
-
-    def _one(
-        self, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()
-    ) -> Memory:
-        memory, change = self._written(agent, work)
-        report = redacted or memory.redacted
-        return replace(memory, commit=change.commit or self.head, redacted=report)
-
-    def _change(self, agent: str | None, work: Callable[[Stage], None], subject: str) -> Change:
-        return self._written(agent, work, subject)[1]
-
-    def _written(
-        self, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None
-    ) -> tuple[_T, Change]:
-        name = self._by(agent)
-        return self._writer.run(name, work, subject=subject)
-
-    def _default_agent(self) -> str:
-        return agent_name(self.metadata.user) if self.metadata.user else "user"
-
-    def _draft(
-        self,
-        kind: str,
-        text: str,
-        agent: str,
-        tags: Iterable[str],
-        links: Iterable[object],
-        at: datetime | str | None,
-        fields: Mapping[str, object],
-    ) -> Draft:
-        moment = self._moment(at) if at is not None else None
-        new = self._rules.cleaned(text, fields)
-        named = self._named(tags, links)
-        made = draft(
-            kind,
-            cast("str", new.text),
-            agent=self._by(agent),
-            at=moment,
-            tags=cast("Iterable[str]", named.tags),
-            links=cast("Iterable[object]", named.links),
-            fields=new.fields,
-        )
-        return replace(made, redacted=new.redacted)
-
-    def _named(self, tags: Iterable[str] | None, links: Iterable[object] | None) -> _Named:
-        """Return tags and links as they are; raise InvalidError if they hold a secret."""
-        return _Named(
-            cast("Iterable[str] | None", self._rules.names(tags, "a tag")),
-            cast("Iterable[object] | None", self._rules.names(links, "a link")),
-        )
-
-    def _resolver(self, by: str | None) -> str | None:
-        """Return who resolved a memory, without secrets; what is no text is checked later."""
-        return self._rules.text(by)[0] if isinstance(by, str) else by
+        """Set settings for this session alone, e.g. `{"redaction": "off"}`; None removes one."""
+        return edits.override(self._handle, settings, agent)
 
     # Reading
 
-    def get(self, memory_id: str, *, at: str | datetime | None = None) -> Memory:
+    def get(self, memory_id: str, *, at: When = None) -> Memory:
         """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
-        found = self._read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        handle = self._handle
+        found = handle.read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
         if at is None:
-            self._accesses.note([found.id], self._clock())
+            handle.accesses.note([found.id], handle.clock())
         return found
 
-    def memories(
-        self, kind: str | None = None, *, at: str | datetime | None = None
-    ) -> tuple[Memory, ...]:
+    def memories(self, kind: str | None = None, *, at: When = None) -> tuple[Memory, ...]:
         """Return the memories of a kind, or all, sorted by kind and number."""
-        return self._read(at, lambda snapshot: tuple(snapshot.memories(kind)))
+        return self._handle.read(at, lambda snapshot: tuple(snapshot.memories(kind)))
 
-    def state(self, agent: str, *, at: str | datetime | None = None) -> Mapping[str, Value]:
+    def state(self, agent: str, *, at: When = None) -> Mapping[str, Value]:
         """Return the state of an agent; empty if it has none."""
         name = MemoryId(f"state-{agent_name(agent)}")
 
@@ -496,36 +306,17 @@ class Session(Syncing):
             except MemoryNotFoundError:
                 return MappingProxyType({})
 
-        return self._read(at, answer)
+        return self._handle.read(at, answer)
 
     def file(self, memory_id: str) -> Path:
         """Return the checked-out file of a memory."""
-        self._refuse_aside("no file of another branch stands there")
-        name = self._read(None, lambda snapshot: snapshot.find(memory_id))
+        self._handle.refuse_aside("no file of another branch is there")
+        name = self._handle.read(None, lambda snapshot: snapshot.find(memory_id))
         return self.path / parse_id(name).path
 
-    def info(self) -> SessionInfo:
-        """Return the session at a glance."""
-        return self._read(None, self._info)
-
-    def check(self) -> tuple[Problem, ...]:
-        """Return everything that is wrong with the session; empty when it is sound."""
-        self._keeper.flush()
-        from smp_git.keep.check import check  # noqa: PLC0415 - not every program checks
-
-        return check(self._reader)
-
-    def _somewhere(self, memory_id: str, target: Snapshot) -> MemoryId:
-        """Return the id that a text names now, else at `target`."""
-        now = self._reader.snapshot()
-        with suppress(MemoryNotFoundError):
-            return now.find(memory_id)
-        # A deleted memory stands in no revision; whoever asks for it is told so later.
-        return (
-            MemoryId(memory_id)
-            if now.tombstones.names_text(memory_id.encode())
-            else target.find(memory_id)
-        )
+    def full_id(self, text: str) -> str:
+        """Return the full id that a text names, or the text itself if it names none."""
+        return self._handle.read(None, lambda now: _full(now, text))
 
     # History
 
@@ -535,220 +326,482 @@ class Session(Syncing):
             raise InvalidError(f"a limit is a number from 0, not {limit}")
         if memory_id is not None:
             return self.history(memory_id)[:limit]
-        return self._read(None, lambda snapshot: tuple(islice(history.log(snapshot), limit)))
+        return self._handle.read(None, lambda now: tuple(islice(history.log(now), limit)))
 
     def history(self, memory_id: str) -> tuple[Version, ...]:
         """Return the commits that changed one memory, newest first."""
-        return self._read(None, lambda now: history.history(now, self._full(now, memory_id)))
+        return self._handle.read(None, lambda now: history.history(now, _full(now, memory_id)))
 
     def diff(
         self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD"
     ) -> tuple[MemoryDiff, ...]:
         """Return how the memories differ between two revisions, field by field."""
-        return self._read(None, lambda _: history.diff(self._at(old), self._at(new)))
+        at = self._handle.at
+        return self._handle.read(None, lambda _: history.diff(at(old), at(new)))
 
     def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
         """Return, for each field of a memory, who gave it its value, and when."""
-        return self._read(None, lambda now: history.blame(now, now.find(memory_id)))
+        return self._handle.read(None, lambda now: history.blame(now, now.find(memory_id)))
 
-    def full_id(self, text: str) -> str:
-        """Return the full id that a text names, or the text itself if it names none."""
-        return self._read(None, lambda now: self._full(now, text))
+    # Questions
 
-    def _full(self, snapshot: Snapshot, text: str) -> MemoryId:
-        try:
-            return snapshot.find(text)
-        except MemoryNotFoundError:
-            short = short_id(text)
-            return short.text if short is not None else parse_id(text).text
-
-    def _info(self, snapshot: Snapshot) -> SessionInfo:
-        entries = snapshot.entries()
-        counts: dict[str, int] = {}
-        agents: dict[str, tuple[int, str]] = {}
-        for entry in entries:
-            kind = parse_id(entry.id).kind.name
-            counts[kind] = counts.get(kind, 0) + 1
-            count, last = agents.get(entry.agent, (0, ""))
-            agents[entry.agent] = count + 1, max(last, entry.updated or entry.at)
-        repository = snapshot.repository
-        entry_sizes = {entry.blob: entry.size for entry in entries}
-        size = sum(
-            entry_sizes.get(blob) or repository.size(blob)
-            for _, blob in repository.files(snapshot.tree)
-        )
-        left = [f"{path} has an uncommitted edit" for path in self._writer.left]
-        return SessionInfo(
-            id=self.id,
-            path=str(self.path),
-            created_at=self.metadata.created_at,
-            user=self.metadata.user,
-            tags=self.metadata.tags,
-            context=self.metadata.context,
-            head=snapshot.id,
-            last_written_at=snapshot.commit.time,
-            memories=len(entries),
-            counts=counts,
-            participants=tuple(
-                Participant(agent=name, memories=count, last_active=last)
-                for name, (count, last) in sorted(agents.items())
-            ),
-            size_bytes=size,
-            problems=(*snapshot.problems(), *git_index.problems(self._reader), *left),
-            remotes=self.remote_states() if self._home is not None else (),
-        )
-
-
-class _Named(NamedTuple):
-    """The tags and links of a memory, without secrets; None where none are given."""
-
-    tags: Iterable[str] | None
-    links: Iterable[object] | None
-
-
-class SessionTransaction(Transaction):
-    """A transaction that takes what `Session.add` and its neighbours take."""
-
-    def __init__(self, session: Session, writer: Writer, agent: str, reason: str | None) -> None:
-        super().__init__(writer, agent, reason)
-        self._session = session
-        self._redacted: list[Report] = []
-
-    def add(
+    def query(
         self,
-        kind: str,
-        text: str,
+        text: str | None = None,
+        *,
+        at: When = None,
+        now: datetime | None = None,
+        spec: Mapping[str, object] | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Answer:
+        """Return the memories that answer, the best first, with why.
+
+        `parts` are those of a query: kinds, tags (all, each with its subtree), any_tags,
+        not_tags, agents, since, until, where, min_priority, include_superseded, sort,
+        limit, offset, explain and the others; `spec` is the same as a mapping.
+        """
+        from smp_git.ask import questions
+
+        return questions.query(self._desk, text, at, now, spec, parts)
+
+    def similar(
+        self, text_or_id: str, *, limit: int = 10, at: When = None, now: datetime | None = None
+    ) -> Answer:
+        """Return the memories most like a memory, or like a text."""
+        from smp_git.ask import questions
+
+        return questions.similar(self._desk, text_or_id, limit, at, now)
+
+    def related(
+        self, memory_id: str, *, depth: int = 2, at: When = None
+    ) -> tuple[overviews.Related, ...]:
+        """Return the memories that links lead to from one, in both directions, nearest first."""
+        from smp_git.ask import questions
+
+        return questions.related(self._desk, memory_id, depth, at)
+
+    def topics(self, *, limit: int | None = None, at: When = None) -> tuple[overviews.Topic, ...]:
+        """Return the tags of the session with their subtrees, the weightiest first."""
+        from smp_git.ask import questions
+
+        return questions.topics(self._desk, limit, at)
+
+    def timeline(self, *, by: str = "hour", at: When = None) -> tuple[overviews.Bucket, ...]:
+        """Return what came about, by hour, day or month, oldest first."""
+        from smp_git.ask import questions
+
+        return questions.timeline(self._desk, by, at)
+
+    def agents(self, *, at: When = None) -> tuple[overviews.AgentActivity, ...]:
+        """Return the agents that wrote, the busiest first."""
+        from smp_git.ask import questions
+
+        return questions.agents(self._desk, at)
+
+    def summary(self, *, at: When = None, now: datetime | None = None) -> overviews.Summary:
+        """Return the session in a few lines of its own words."""
+        from smp_git.ask import questions
+
+        return questions.summary(self._desk, at, now)
+
+    def aggregate(
+        self,
+        *measures: str,
+        text: str | None = None,
+        at: When = None,
+        **parts: Unpack[QueryParts],
+    ) -> Mapping[str, object]:
+        """Return counts and measures like `"count:kind"` or `"avg:size_bytes"` of what matches."""
+        wanted = measures or ("count:kind",)
+        asked: QueryParts = {**parts, "aggregations": wanted, "limit": 0}
+        return self.query(text, at=at, **asked).aggregations
+
+    def explain(
+        self, memory_id: str, *, now: datetime | None = None
+    ) -> tuple[float, tuple[str, ...]]:
+        """Return a memory's priority and, line by line, its arithmetic."""
+        from smp_git.ask import questions
+
+        return questions.explain(self._desk, memory_id, now)
+
+    def watch(
+        self,
+        text: str | None = None,
+        *,
+        after: str | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        **parts: Unpack[QueryParts],
+    ) -> Iterator[Hit]:
+        """Yield memories that match, as they are written by anybody; `stop` ends it."""
+        from smp_git.ask import questions
+
+        return questions.watch(self._desk, text, after, stop, parts)
+
+    def context(
+        self,
+        agent: str | None = None,
+        *,
+        topic: str | None = None,
+        turns: int = 20,
+        budget: int = 4000,
+        at: When = None,
+        now: datetime | None = None,
+    ) -> Context:
+        """Return what an agent is told before it goes on, within a budget of tokens.
+
+        Pinned memories and the newest turns are the last to be left out; the receipt
+        says what was, and why.
+        """
+        from smp_git.ask import questions
+
+        return questions.context(self._desk, agent, topic, turns, budget, at, now)
+
+    def bisect(
+        self, condition: Condition, *, good: When = None, bad: str | datetime = "HEAD"
+    ) -> Culprit:
+        """Return the first write after which `condition`, true before, is no longer true.
+
+        The condition is given the session as it was after a commit, with `query`, `get`,
+        `memories`, `aggregate` and `summary`. It must hold at `good` and fail at `bad`;
+        without `good` a place where it holds is searched backwards.
+        """
+        from smp_git.ask import questions
+
+        return questions.bisect(self._desk, condition, good, bad)
+
+    # Branches, tags, contested values
+
+    @property
+    def current_branch(self) -> str:
+        """The branch that this handle works on."""
+        return self._handle.reader.ref.removeprefix(HEADS)
+
+    def branch(self, name: str) -> Self:
+        """Make a branch where this handle is, and return a handle that works on it."""
+        handle = self._handle
+        branches.create(handle, name)
+        made = type(self)(
+            self.path, handle.clock, handle.settings, shared=handle.shared, home=handle.home
+        )
+        made.switch(name)
+        return made
+
+    def switch(self, name: str) -> None:
+        """Let this handle work on another branch; the folder goes on showing main.
+
+        To be called while no other thread writes through this handle.
+        """
+        branches.switch(self._handle, name)
+        self._close_desk()
+
+    def branches(self) -> tuple[Branch, ...]:
+        """Return the branches, main first, then by name."""
+        return branches.listed(self._handle)
+
+    def merge(self, name: str, *, agent: str | None = None) -> MergeResult:
+        """Bring another branch into the one that this handle works on.
+
+        Different fields of one memory merge; of two values of one field the newer is kept
+        and the other is kept beside it, as contested.
+        """
+        from smp_git.sync.requests import merge_branch
+
+        return merge_branch(self._handle, name, agent)
+
+    def drop_branch(self, name: str, *, discard: bool = False, by: str | None = None) -> Dropped:
+        """Drop a branch; what only it held can be restored until the deadline.
+
+        With `discard` it cannot. Raises RefusedError, with nothing changed, if no
+        recoverable copy can be made here.
+        """
+        from smp_git.remove import requests
+
+        return requests.drop_branch(self._handle, name, discard=discard, by=by)
+
+    def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
+        """Name a commit for good, the newest one unless another is given."""
+        return branches.tag(self._handle, name, revision)
+
+    def tags(self) -> tuple[Tag, ...]:
+        """Return the tags, by name."""
+        return branches.tags(self._handle)
+
+    def conflicts(self) -> tuple[Contested, ...]:
+        """Return the values that lost in merges and are not settled yet, sorted like ids."""
+        return branches.conflicts(self._handle)
+
+    def resolve_conflict(
+        self,
+        memory_id: str,
+        field: str | None = None,
+        *,
+        take: str | None = None,
+        value: object = None,
+        agent: str | None = None,
+    ) -> Memory:
+        """Settle what is contested in a memory, or in one field of it, and return the memory.
+
+        The present value is kept, unless `take` names the replica whose value is wanted,
+        or `value` is given.
+        """
+        return branches.settle(self._handle, memory_id, field, take, value, agent)
+
+    # Deletion. Ids are full ids; what goes leaves the history too.
+
+    @overload
+    def delete(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+        by: str | None = None,
+        purge: bool = False,
+        dry_run: Literal[False] = False,
+        **criteria: Unpack[Criteria],
+    ) -> Receipt: ...
+    @overload
+    def delete(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+        by: str | None = None,
+        purge: bool = False,
+        dry_run: Literal[True],
+        **criteria: Unpack[Criteria],
+    ) -> Plan: ...
+    def delete(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        reason: str | None = None,
+        reasons: Mapping[str, str] | None = None,
+        by: str | None = None,
+        purge: bool = False,
+        dry_run: bool = False,
+        **criteria: Unpack[Criteria],
+    ) -> Receipt | Plan:
+        """Delete memories from the session and all of its history, in one rewrite.
+
+        They can be restored until the deadline; with `purge` they cannot. `reasons` are
+        those of single memories, by id. `criteria` are tags (with their subtrees), since,
+        until, agents, kinds and text. With `dry_run` nothing is changed and the plan is
+        returned.
+        """
+        from smp_git.remove import requests
+
+        if dry_run:
+            return requests.plan_delete(self._handle, ids, criteria, purge=purge)
+        return requests.delete(
+            self._handle, ids, criteria, reason=reason, reasons=reasons, by=by, purge=purge
+        )
+
+    def trash(self) -> tuple[Deleted, ...]:
+        """Return what can be restored, oldest deletion first."""
+        from smp_git.remove import requests
+
+        return requests.trash(self._handle)
+
+    def damaged_copies(self) -> tuple[Damaged, ...]:
+        """Return the copies whose records cannot be read; a purge by their ids destroys them."""
+        from smp_git.remove import requests
+
+        return requests.damaged_copies(self._handle)
+
+    def restore(
+        self,
+        ids: str | Iterable[str],
+        *,
+        with_history: bool = False,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> Restored:
+        """Bring deleted memories back under their ids; their earlier versions too if asked.
+
+        Raises RefusedError after the deadline or a purge, and DamagedError if the key of
+        the sealed copy is lost or wrong; then nothing is restored.
+        """
+        from smp_git.remove import requests
+
+        return requests.restore_memories(
+            self._handle, ids, with_history=with_history, reason=reason, by=by
+        )
+
+    def purge(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        expired: bool = False,
+        older_than: datetime | str | timedelta | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> Purged:
+        """Make deleted memories unrecoverable: some, those past their deadline, or older ones.
+
+        A copy whose record is damaged is named by the id of its deletion.
+        """
+        from smp_git.remove import requests
+
+        if sum((ids is not None, expired, older_than is not None)) != 1:
+            raise InvalidError(
+                "a purge is of ids, of what is expired, or of what is older than a time"
+            )
+        if ids is None:
+            return requests.purge_due(self._handle, older_than, by=by, dry_run=dry_run)
+        return requests.purge_memories(self._handle, ids, reason=reason, by=by, dry_run=dry_run)
+
+    def redact(
+        self,
+        pattern: str | re.Pattern[str],
+        replacement: str | None = None,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> Redaction:
+        """Take a text, or what a compiled pattern fits, out of every version of every memory.
+
+        The earlier versions of each memory that held it go, and cannot be restored.
+        Without a replacement it is what the settings say, `[REDACTED]` by default.
+        """
+        from smp_git.remove import requests
+
+        if dry_run:
+            return requests.find_text(self._handle, pattern)
+        return requests.redact_text(self._handle, pattern, replacement, reason=reason, by=by)
+
+    def verify(self) -> Proof:
+        """Search every object and file for what was ever deleted, and return what was found.
+
+        Texts are searched as long as a sealed copy tells them; the proof says what is not.
+        """
+        from smp_git.remove import requests
+
+        return requests.verify_deleted(self._handle)
+
+    def receipt(self, name: str | None = None) -> Mapping[str, object]:
+        """Return the receipt of a deletion, or of a memory's latest; without a name the last one."""
+        from smp_git.remove import requests
+
+        return requests.receipt(self._handle, name)
+
+    def audit(self, **wanted: Unpack[AuditParts]) -> tuple[Audited, ...]:
+        """Return who deleted, restored, redacted or purged what and when, oldest first.
+
+        What is given of action, id, by, since and until must hold.
+        """
+        from smp_git.remove import requests
+
+        return requests.audit_log(self._handle, wanted)
+
+    def anonymize(
+        self,
+        switches: Switches | None = None,
+        *,
+        copy: str | PathLike[str] | None = None,
+        by: str | None = None,
+    ) -> Anonymized:
+        """Replace the session by a copy without names, or make such a copy in the store at `copy`.
+
+        In place, this session is closed and deleted; it can be brought back until its
+        deadline.
+        """
+        from smp_git.keep.anonymize import anonymize
+
+        home, who = self._handle.at_home(), self._handle.actor(by)
+        if copy is None:
+            self.close()
+        return anonymize(home, (self.id,), switches, copy=copy, by=who)[0]
+
+    # Remotes. A remote is named; without a name it is `origin`, or the only one.
+
+    @property
+    def remotes(self) -> Mapping[str, Remote]:
+        """The remotes of the session by name, the one of the store's pattern included."""
+        from smp_git.sync import requests
+
+        return requests.known(self._handle)
+
+    def add_remote(
+        self, name: str, address: str | PathLike[str], *, create: bool = False
+    ) -> Remote:
+        """Add a remote; with `create` an empty repository is made at a path that has none."""
+        from smp_git.sync import requests
+
+        return requests.add(self._handle, name, address, create=create)
+
+    def remove_remote(self, name: str) -> None:
+        """Forget a remote, and what was known of it."""
+        from smp_git.sync import requests
+
+        requests.remove(self._handle, name)
+
+    def remote_states(self) -> tuple[RemoteState, ...]:
+        """Return how this replica stands to each remote, without asking it."""
+        from smp_git.sync import requests
+
+        return requests.states(self._handle)
+
+    def sync(
+        self,
+        remote: str | None = None,
         *,
         agent: str | None = None,
-        tags: Iterable[str] = (),
-        links: Iterable[object] = (),
-        at: datetime | str | None = None,
-        skip_duplicates: bool = False,
-        **fields: object,
-    ) -> Memory:
-        """Stage a new memory and return it; its id is final."""
-        new = self._session._draft(kind, text, agent or self.agent, tags, links, at, fields)  # noqa: SLF001 - the session's other half
-        self._redacted.append(new.redacted)
-        return self.add_draft(new, skip_duplicates=skip_duplicates)
+        accept: bool = False,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
+        """Take in what a remote has, merge it, and push; on return the remote holds what is here.
 
-    def edit(
-        self,
-        memory_id: str,
-        *,
-        text: str | None = None,
-        tags: Iterable[str] | None = None,
-        links: Iterable[object] | None = None,
-        **fields: object,
-    ) -> Memory:
-        """Stage a change of a memory."""
-        new = self._cleaned(text, fields)
-        named = self._session._named(tags, links)  # noqa: SLF001 - as above
-        done = self.staged().edit(
-            memory_id, text=new.text, tags=named.tags, links=named.links, fields=new.fields
+        With `accept` a remote that went back to an earlier state is brought up again; with
+        `ask` Git's credential helpers may be used. Raises a SyncError, or RefusedError
+        for a remote that cannot be merged; what is here is kept either way.
+        """
+        from smp_git.sync.requests import exchange_with
+
+        with_it = exchange_with(
+            self._handle, remote, agent, accept=accept, ask=ask, progress=progress
         )
-        return replace(done, redacted=new.redacted)
+        return with_it.sync()
 
-    def resolve(
-        self, memory_id: str, *, action: str | None = None, by: str | None = None
-    ) -> Memory:
-        """Stage the resolution of a finding or decision."""
-        who = self._session._resolver(by)  # noqa: SLF001 - as above
-        return self.staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=who)
-
-    def supersede(
+    def fetch(
         self,
-        memory_id: str,
-        text: str,
+        remote: str | None = None,
         *,
-        tags: Iterable[str] = (),
-        links: Iterable[object] = (),
-        **fields: object,
-    ) -> Memory:
-        """Stage a memory that replaces another."""
-        kind = self.get(memory_id).kind
-        new = self._session._draft(kind, text, self.agent, tags, links, None, fields)  # noqa: SLF001 - as above
-        self._redacted.append(new.redacted)
-        return self.staged().supersede(memory_id, new)
+        agent: str | None = None,
+        accept: bool = False,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
+        """Take in what a remote has, without merging it."""
+        from smp_git.sync.requests import exchange_with
 
-    def pin(self, memory_id: str) -> Memory:
-        """Stage that a memory is kept from decay."""
-        return self.staged().pin(memory_id, pinned=True)
+        with_it = exchange_with(
+            self._handle, remote, agent, accept=accept, ask=ask, progress=progress
+        )
+        return with_it.fetch()
 
-    def unpin(self, memory_id: str) -> Memory:
-        """Stage that a memory may decay again."""
-        return self.staged().pin(memory_id, pinned=False)
+    def push(
+        self,
+        remote: str | None = None,
+        *,
+        agent: str | None = None,
+        ask: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncResult:
+        """Bring a remote to what is here; raise ConflictError if it has more."""
+        from smp_git.sync.requests import exchange_with
 
-    def link(self, memory_id: str, relation: str, target: str) -> Memory:
-        """Stage a link."""
-        self._session._named(None, [(relation, target)])  # noqa: SLF001 - as above
-        return self.staged().link(memory_id, relation, target)
-
-    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
-        """Stage that a link goes."""
-        return self.staged().unlink(memory_id, relation, target)
-
-    def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
-        """Stage the state of an agent."""
-        new = self._cleaned(None, fields)
-        agent = self._session._by(agent)  # noqa: SLF001 - as above
-        return replace(self.staged().set_state(agent, new.fields), redacted=new.redacted)
-
-    def commit(self) -> Change:
-        """Write what is staged; raise ConflictError if it was changed meanwhile."""
-        change = replace(super().commit(), redacted=merged(self._redacted))
-        self.change = change
-        return change
-
-    def _cleaned(self, text: str | None, fields: Mapping[str, object]) -> Cleaned:
-        new = self._session._rules.cleaned(text, fields)  # noqa: SLF001 - as above
-        self._redacted.append(new.redacted)
-        return new
+        return exchange_with(self._handle, remote, agent, ask=ask, progress=progress).push()
 
 
-def _metadata(snapshot: Snapshot) -> Metadata:
-    """Return what the session says of itself; raise FormatError if it is too new."""
-    repository = snapshot.repository
-    blob = repository.find(snapshot.tree, "metadata.yaml")
-    if blob is None:
-        raise FormatError(f"{repository.path} is a Git repository, but no session")
-    found = yamlfile.read(repository.blob(blob).decode("utf-8", "replace"), "metadata.yaml")
-    for name, known in (("format", FORMAT), ("rule", RULE)):
-        number = found.get(name)
-        if not isinstance(number, int) or number > known:
-            raise FormatError(
-                f"session {repository.path.name} has {name} {shown(number)}; this program knows {known}",
-                hint="install a newer smp-git",
-            )
-    user, tags, agents, context, overrides = (
-        found.get(key) for key in ("user", "tags", "agents", "context", "overrides")
-    )
-    return Metadata(
-        id=str(found.get("id")),
-        uid=str(found.get("uid")),
-        created_at=_created_at(found.get("created_at")),
-        user=user if isinstance(user, str) else None,
-        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-        agents=tuple(str(name) for name in agents) if isinstance(agents, list) else (),
-        context=MappingProxyType(context if isinstance(context, dict) else {}),
-        overrides=MappingProxyType(overrides if isinstance(overrides, dict) else {}),
-        format=int(str(found["format"])),
-        rule=int(str(found["rule"])),
-    )
-
-
-def _overridden(snapshot: Snapshot, overrides: dict[str, Value]) -> bytes:
-    """Return `metadata.yaml` with other overrides, all else as it stands."""
-    blob = snapshot.repository.find(snapshot.tree, METADATA)
-    old = snapshot.repository.blob(blob).decode() if blob else ""
-    edited = yamlfile.edit(old, {"overrides": overrides or None}, ("tags", "overrides"))
-    whole = yamlfile.read(old, METADATA)
-    return (edited or dialect.write({**whole, "overrides": overrides})).encode()
-
-
-def _created_at(text: Value) -> datetime:
+def _full(snapshot: Snapshot, text: str) -> MemoryId:
+    """Return the full id that a text names, though the memory may be gone."""
     try:
-        if isinstance(text, str) and _DATE.match(text):
-            return times.parse_time(text, datetime.max.replace(tzinfo=UTC))
-    except ValueError:
-        pass
-    raise InvalidFileError(f"metadata.yaml: created_at is no time: {shown(text)}")
+        return snapshot.find(text)
+    except MemoryNotFoundError:
+        short = short_id(text)
+        return short.text if short is not None else parse_id(text).text

@@ -10,7 +10,9 @@ from typing import ForwardRef
 
 import smp_git
 from smp_git.format.messages import Touch
-from smp_git.session import Metadata, Participant, SessionTransaction
+from smp_git.format.metadata import Metadata
+from smp_git.keep.opening import Participant
+from smp_git.write.transaction import Transaction
 from tests.cli_reference import sentences
 from tests.support import ROOT
 
@@ -21,7 +23,7 @@ _HEAD = """\
 
 This page is generated from the package by `python -m tests.api_reference`.
 
-Import from `smp_git`; the errors stand in `smp_git.model.errors` and on the page of the [exit statuses](exit-statuses.md).
+Import from `smp_git`; the errors stand in `smp_git.errors` and on the page of the [exit statuses](exit-statuses.md).
 Other modules are not part of the contract.
 Results are frozen values.
 Times are aware `datetime`s in UTC.
@@ -30,7 +32,7 @@ Further keywords of `add`, `edit` and `supersede` are the [fields](fields.md) of
 `smp_git.__version__` is the version of the package.
 """
 
-_DOORS = (smp_git.Store, smp_git.Session, SessionTransaction, smp_git.View)
+_DOORS = (smp_git.Store, smp_git.Session, Transaction, smp_git.View)
 _VALUES = (
     smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
     smp_git.FieldChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
@@ -39,9 +41,6 @@ _VALUES = (
     smp_git.MergeResult, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
     smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip
-
-# Public for the package's own sake.
-_INNER = ("staged", "add_draft", "surroundings")
 
 
 def text() -> str:
@@ -87,7 +86,7 @@ def _public(one: type) -> list[str]:
     for base in (one, *one.__mro__):
         if base.__module__.startswith("smp_git"):
             names.update(dict.fromkeys(name for name in vars(base) if not name.startswith("_")))
-    hidden = {*getattr(one, "__annotations__", {}), *_INNER}
+    hidden = {*getattr(one, "__annotations__", {})}
     return [name for name in names if name not in hidden]
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from smp_git import Session, Store
+from smp_git.keep.sessions import _build
 from smp_git.model.memory import Value
 from smp_git.read.replica import Identity, Local
-from smp_git.store import _build
 from tests.support import git, git_bytes
 
 GOLDEN: Final = Path(__file__).parent / "data" / "golden"

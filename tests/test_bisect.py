@@ -172,7 +172,7 @@ def test_merge_counts_as_one_write(session: Session) -> None:
         git(session.path, "commit", "-q", "--no-verify", "-m", f"aside {number}")
     git(session.path, "checkout", "-q", "main")
     git(session.path, "merge", "-q", "--no-ff", "-m", "merged", "aside")
-    tree = session._reader.repository
+    tree = session._handle.reader.repository
 
     found = session.bisect(lambda view: tree.find(tree.commit(view.commit).tree, "artifacts/1.txt") is None)  # fmt: skip
 

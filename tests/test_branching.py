@@ -36,7 +36,7 @@ def ids(session: Session) -> list[str]:
 
 def status(session: Session) -> str:
     """What Git says of the folder, once its index is up to date."""
-    session._keeper.flush()
+    session._handle.keeper.flush()
     return git(session.path, "status", "--porcelain")
 
 
@@ -542,9 +542,9 @@ def test_a_turn_is_settled_too(session: Session, aside: Session) -> None:
         tx.add("turn", "said")
     aside.merge("main")
     for handle, text in ((aside, "said there"), (session, "said here")):
-        file = handle._reader.snapshot().file("turn-0001") or b""
+        file = handle._handle.reader.snapshot().file("turn-0001") or b""
         edited = file.replace(b"said", text.encode())
-        handle._writer.run("a", partial(_put, "conversation/000/turn-0001.md", edited))
+        handle._handle.writer.run("a", partial(_put, "conversation/000/turn-0001.md", edited))
     session.merge("try/redis")
 
     (found,) = session.conflicts()

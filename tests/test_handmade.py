@@ -23,7 +23,7 @@ def file(session: Session) -> Path:
 
 def restore(session: Session) -> None:
     """Bring the checked-out files of a person back to what is committed."""
-    snapshot = session._reader.snapshot()
+    snapshot = session._handle.reader.snapshot()
     for path, blob in snapshot.repository.files(snapshot.tree):
         (session.path / path).write_bytes(snapshot.repository.blob(blob))
 

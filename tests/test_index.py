@@ -128,7 +128,7 @@ def test_folder_under_the_name_of_a_memory_harms_nothing(two: Session) -> None:
 
 
 def test_index_is_the_one_its_files_ask_for(two: Session, tmp_path: Path) -> None:
-    snapshot = two._reader.snapshot()
+    snapshot = two._handle.reader.snapshot()
     for path, tree in snapshot.page_ids().items():
         text = (two.path / path / "index.yaml").read_text()
         assert pages.rebuilt(snapshot.repository, path, tree) == text

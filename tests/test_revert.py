@@ -50,7 +50,7 @@ def test_numbers_of_an_undone_batch_stay_given_when_the_counters_are_lost(sessio
             tx.add("learning", f"Fact {number}")
     session.undo()
     (session.path / ".git/smp/counters.json").unlink()
-    session._writer._reserved.clear()
+    session._handle.writer._reserved.clear()
 
     assert session.add("learning", "Fact", agent="a").id == "LEARN-0151"
 

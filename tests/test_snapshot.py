@@ -70,7 +70,7 @@ def test_naive_time_is_utc(edited: Session) -> None:
 
 
 def test_snapshot_stays_as_it_was(edited: Session) -> None:
-    before = edited._reader.snapshot()
+    before = edited._handle.reader.snapshot()
     edited.edit("DEC-0001", text="Use Memcached")
 
     assert before.get("DEC-0001").content == "Use Valkey"

@@ -8,6 +8,7 @@ import pytest
 
 from smp_git import Session
 from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.write import edits
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,8 @@ def test_memory_superseded_twice_is_marked_once(session: Session) -> None:
 def test_memory_is_not_superseded_by_another_kind(session: Session) -> None:
     old = session.add("decision", "Use Redis", agent="a")
     with session.transaction("a") as tx:
-        stage = tx.staged()
-        new = session._draft("finding", "x", "a", (), (), None, {})
+        stage = tx._staged()
+        new = edits.new(session._handle, "finding", "x", "a")
         with pytest.raises(InvalidError, match="cannot replace"):
             stage.supersede(old.id, new)
 
@@ -211,7 +212,7 @@ def test_reason_cannot_forge_a_trailer(session: Session) -> None:
     with session.transaction("a", reason="x\nAgent: eve\nMemory: DEC-0009") as tx:
         tx.add("learning", "something")
 
-    message = session._reader.snapshot().commit.message
+    message = session._handle.reader.snapshot().commit.message
     assert message.endswith("Agent: a\nReason: x Agent: eve Memory: DEC-0009\n")
 
 

@@ -21,11 +21,10 @@ from smp_git.ask.answer import (
     most_by_text,
 )
 from smp_git.ask.catalogue import Row, bits_of
-from smp_git.ask.desk import Side
+from smp_git.ask.desk import Desk, Side
 from smp_git.ask.finder import Finder, Wanted
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.model.errors import DamagedError, InvalidQueryError
-from smp_git.session import Session
 
 # A session without a write for so long is decaying, and what it says counts for less.
 _RESTING: Final = timedelta(days=7)
@@ -33,7 +32,7 @@ _RESTING_FACTOR: Final = 0.8
 
 
 def across(
-    sessions: Iterable[Session],
+    desks: Iterable[Desk],
     text: str | None,
     now: datetime,
     spec: Mapping[str, object] | None,
@@ -47,13 +46,13 @@ def across(
             "a query over all sessions is sorted by relevance",
             hint="leave sort out, or ask one session",
         )
-    listed = list(sessions)
+    listed = list(desks)
     try:
         return _answer(listed, query, now)
     except DamagedError:
         # A rewrite came between.
-        for session in listed:
-            session._reader.reopen()  # noqa: SLF001 - a session's own half
+        for desk in listed:
+            desk.handle.reader.reopen()
         return _answer(listed, query, now)
 
 
@@ -66,9 +65,9 @@ class _Voice(NamedTuple):
     factor: float
 
 
-def _answer(sessions: Sequence[Session], query: Query, now: datetime) -> Answer:
+def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        voices = [_voice(stack, session, query, now) for session in sessions]
+        voices = [_voice(stack, desk, query, now) for desk in desks]
         if query.text is None:
             members = [voice.members for voice in voices]
             page = _listed(voices, query)
@@ -118,12 +117,12 @@ def _best(
     return [(voices[each.session], item) for each, item in ranked]
 
 
-def _voice(stack: ExitStack, session: Session, query: Query, now: datetime) -> _Voice:
-    snapshot = session._reader.snapshot()  # noqa: SLF001 - a session's own half
-    side = stack.enter_context(session._desk.asking(snapshot, now))  # noqa: SLF001 - as above
+def _voice(stack: ExitStack, desk: Desk, query: Query, now: datetime) -> _Voice:
+    snapshot = desk.handle.reader.snapshot()
+    side = stack.enter_context(desk.asking(snapshot, now))
     resting = now - snapshot.commit.time > _RESTING
     members = side.engine.members(query)
-    return _Voice(session.id, side, members, _RESTING_FACTOR if resting else 1.0)
+    return _Voice(desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
 
 
 def _by_text(

@@ -17,13 +17,13 @@ from smp_git.ask.catalogue import SHELF, Catalogue, Row
 from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
-from smp_git.format.config import Settings
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.relevance import scales
-from smp_git.read.counts import Access, Accesses
-from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.read.counts import Access
+from smp_git.read.snapshot import Snapshot
+from smp_git.write.handle import Handle
 
 _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.
@@ -47,19 +47,19 @@ class Side(NamedTuple):
 class Desk:
     """Keeps what answers need between questions: the catalogue, the text, the accesses."""
 
-    def __init__(
-        self, reader: Reader, settings: Settings, clock: Callable[[], datetime], accesses: Accesses
-    ) -> None:
-        self._reader = reader
+    def __init__(self, handle: Handle) -> None:
+        settings = handle.settings
+        self.handle = handle
+        self._reader = handle.reader
         self._semantic = settings.semantic
         self._scales = scales(settings.decay, settings.relevance, settings.file)
-        self._clock = clock
+        self._clock = handle.clock
         self._asking = threading.RLock()
-        self._shelf = reader.local.folder / SHELF
+        self._shelf = handle.reader.local.folder / SHELF
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
-        self._accesses = accesses
+        self._accesses = handle.accesses
 
     @property
     def finder(self) -> Finder:

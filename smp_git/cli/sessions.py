@@ -10,10 +10,11 @@ import typer
 from smp_git.cli.app import command, emit, fields_from, folder, setting
 from smp_git.cli.place import current, make_current, session_of, store_of
 from smp_git.format import yamlfile
+from smp_git.keep.opening import SessionInfo
+from smp_git.keep.stores import PLACE
 from smp_git.model.errors import NotStoreError
 from smp_git.model.times import format_time
-from smp_git.session import SessionInfo
-from smp_git.store import PLACE, Store
+from smp_git.store import Store
 
 
 @command(example="smp init")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from smp_git.format import document
+from smp_git.keep import opening, stores
+from smp_git.keep.sessions import create, open_by_id
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
 from smp_git.model.secrets.redaction import redact
+from smp_git.remove import audit, whole
 from smp_git.remove.sessions import SessionReceipt
+from smp_git.write.handle import Home
+from smp_git.write.takeover import take_over
 
 REMOVED: Final = "[REMOVED]"
 # Fields that say who somebody is, and those that only point to other memories.
@@ -53,6 +60,73 @@ class Origin:
     agents: tuple[str, ...]
     context: Mapping[str, Value]
     tags: tuple[str, ...]
+
+
+def anonymize(
+    home: Home,
+    ids: Sequence[str],
+    given: Switches | None,
+    *,
+    copy: str | PathLike[str] | None = None,
+    by: str | None = None,
+) -> tuple[Anonymized, ...]:
+    """Make copies of sessions without names, with new identities and without their history.
+
+    A name has the same placeholder in all of them. In place, the old sessions are deleted;
+    with `copy` the new ones are made in the store at that folder, and nothing else changes.
+    """
+    target = home if copy is None else _store_at(copy, home)
+    switches, told = given or Switches(), {}
+    for name in ids:
+        handle = open_by_id(home, name)
+        try:
+            told[name] = handle.metadata, handle.reader.snapshot().memories()
+        finally:
+            opening.close(handle)
+    mask = mask_of([(origin_of(each), memories) for each, memories in told.values()], switches)
+    made = []
+    for name, (metadata, memories) in told.items():
+        fresh = _made(target, nameless(origin_of(metadata), memories, mask, switches))
+        who = by or metadata.user
+        receipt = _replaced(home, name, who) if copy is None else None
+        made.append(replace(fresh, receipt=receipt))
+    return tuple(made)
+
+
+def _store_at(path: str | PathLike[str], home: Home) -> Home:
+    place = stores.absolute(path)
+    stores.init(place)
+    return stores.home_at(place, home.clock, home.surroundings)
+
+
+def _made(home: Home, new: Nameless) -> Anonymized:
+    origin, name = new.origin, f"anonymous-{secrets.token_hex(4)}"
+    place = create(
+        home,
+        name,
+        home.clock(),
+        user=origin.user,
+        agents=origin.agents,
+        context=origin.context,
+        tags=origin.tags,
+    )
+    handle = open_by_id(home, name)
+    try:
+        take_over(handle.writer, new.memories)
+    finally:
+        opening.close(handle)
+    return Anonymized(
+        session=name,
+        path=str(place),
+        memories=len(new.memories),
+        placeholders=new.placeholders,
+    )
+
+
+def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
+    receipt = whole.delete(home, name, "replaced by an anonymized copy", by)
+    audit.note(home.path, "anonymize", name, at=home.clock(), by=receipt.by)
+    return receipt
 
 
 class Told(Protocol):

@@ -10,33 +10,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from smp_git.git.objects import (
-    BLOB,
-    COMMIT,
-    FILE_MODE,
-    TREE,
-    Child,
-    Object,
-    Signature,
-    write_commit,
-    write_tree,
-)
 from smp_git.git.references import ACCESS
-from smp_git.git.repository import MovedError
 from smp_git.model.errors import SmpError
-from smp_git.model.ids import sort_key
-from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Reader
-from smp_git.write.writer import Writer
 
 FILE: Final = "access.json"
 _JOURNAL: Final = "access.log"
 # Reads are noted in the journal this many at a time, and at the end.
 _BATCH: Final = 64
-# The journal is folded into this replica's reference when it has grown so far.
-_FOLD_BYTES: Final = 64_000
-
 # More than any memory is read; a number in a file that somebody else wrote may be greater.
 _MOST: Final = 10**9
 
@@ -102,41 +84,23 @@ class Accesses:
             **{name: _sum(self._totals.get(name), value) for name, value in pending.items()},
         }
 
-    def fold(self, writer: Writer, *, everything: bool = False) -> None:
-        """Note what was counted, and move a long journal into this replica's reference.
-
-        With `everything` a short one is moved too, so that it can be pushed.
-        """
-        self.flush()
-        if self._journal_size() < (1 if everything else _FOLD_BYTES):
-            return
-        with suppress(SmpError, MovedError), writer.holding("counting accesses"):
-            identity = writer.identity()
-            tag = identity.tag
-            counts = self._published().get(ACCESS + tag, {})
-            for kept in self._journalled():
-                _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
-            self._publish(ACCESS + tag, counts, identity.signature(writer.clock()))
-            self._journal.unlink(missing_ok=True)
-
-    def _journal_size(self) -> int:
+    def journal_size(self) -> int:
+        """Return how many bytes the journal has."""
         try:
             return self._journal.stat().st_size
         except OSError:
             return 0
 
-    def _publish(self, ref: str, counts: Counts, signed: Signature) -> None:
-        """Replace the reference by one parentless commit with these counts."""
-        repository = self._reader.repository
-        ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
-        blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
-        tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))
-        commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, "accesses\n"))
-        written = repository.store([blob, tree, commit])
-        try:
-            repository.publish(ref, repository.head(ref), CommitId(commit.id), written)
-        finally:
-            written.close()
+    def counted(self, ref: str) -> Counts:
+        """Return what a reference says together with the journal."""
+        counts = self._published().get(ref, {})
+        for kept in self._journalled():
+            _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
+        return counts
+
+    def clear(self) -> None:
+        """Remove the journal: a reference has what it said."""
+        self._journal.unlink(missing_ok=True)
 
     def _state(self) -> object:
         folder = self._reader.repository.git / ACCESS

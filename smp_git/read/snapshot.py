@@ -11,14 +11,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from smp_git.format import document
+from smp_git.format import document, metadata
 from smp_git.format import records as tombstones
 from smp_git.format.lines import Entry
+from smp_git.format.metadata import Metadata
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import (
     DamagedError,
+    FormatError,
     InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
@@ -57,6 +59,15 @@ class PageCache:
         self._known: tuple[tuple[ObjectId | None, Tombstones], Tombstones, Tombstones] | None = None
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
         self._subjects: dict[tuple[str, ObjectId], dict[Subject, list[MemoryId]]] = {}
+        self._metadata: tuple[ObjectId, Metadata] | None = None
+
+    def metadata(self, blob: ObjectId) -> Metadata:
+        """Return what the session says of itself in a file."""
+        known = self._metadata
+        if known is None or known[0] != blob:
+            said = metadata.read(self.repository.blob(blob), self.repository.path.name)
+            known = self._metadata = blob, said
+        return known[1]
 
     def records(self, blob: ObjectId | None) -> Tombstones:
         """Return what a commit's records and this replica's own say together."""
@@ -150,6 +161,14 @@ class Snapshot:
     def tree(self) -> ObjectId:
         """The tree of the commit."""
         return self.commit.tree
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the session says of itself; raise FormatError if it says nothing."""
+        blob = self.repository.find(self.tree, metadata.PATH)
+        if blob is None:
+            raise FormatError(f"{self.repository.path} is a Git repository, but not a session")
+        return self._cache.metadata(blob)
 
     @cached_property
     def tombstones(self) -> Tombstones:

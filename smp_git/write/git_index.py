@@ -11,12 +11,12 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format import messages
-from smp_git.git import locks, references, staging
+from smp_git.git import references, staging
 from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.objects import COMMIT, Commit
 from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
@@ -26,7 +26,6 @@ from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import recovery
 from smp_git.write.writer import Writer
 
 # After this long without a write a person may be looking.
@@ -163,27 +162,6 @@ def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
             return staging.refresh(reader.repository, tree)
         return True
     return False
-
-
-def on_open(keeper: IndexKeeper, now: datetime) -> None:
-    """Mend what a dead writer or a power cut left, unless somebody is writing now."""
-    writer = keeper.writer
-    reader = writer.reader
-    git = reader.repository.git
-    if (reader.local.folder / "erasure.json").exists() or locks.is_locked_by_us(git):
-        from smp_git.remove.history.erase import resume  # noqa: PLC0415 - only after a crash
-
-        with suppress(SmpError):
-            resume(writer)
-    behind = not staging.is_current(git, reader.main().tree)
-    if recovery.is_needed(reader) or (behind and now - reader.snapshot().commit.time > _RECENT):
-        # Reading needs none of this; the next writer repairs before it writes.
-        with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
-            recovery.repair(reader)
-            if reader.repository.checked_out() == MAIN:
-                staging.refresh(reader.repository, snapshot.tree)
-    elif behind:
-        keeper.note_behind()
 
 
 _EXPLAINED = ("remove", "undo", "rollback")

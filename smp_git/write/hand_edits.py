@@ -26,6 +26,7 @@ from smp_git.model.memory import MAX_FILE_BYTES, Value, is_same
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Snapshot
+from smp_git.write.stage import Stage
 
 # Every write sets it, so that it says nothing about a conflict.
 _STAMP = "updated_at"
@@ -126,6 +127,27 @@ def _written(data: bytes, path: str, life: str) -> bytes:
     if spliced is not None and life_of(spliced, path) == life:
         return spliced
     return document.encode(replace(document.decode(data, path), life=life))
+
+
+def stage_all(stage: Stage, folder: Path, rules: Rules, local: Local) -> None:
+    """Check and stage what a person changed by hand, together with later writes.
+
+    Raises InvalidFileError, naming files and lines, if anything does not parse, and
+    ConflictError if both changed the same field; then nothing is staged.
+    """
+    base = stage.base
+    found = find(base, folder)
+    check(found, rules)
+    same = list(found.stale_indexes)
+    right = put_right(found.files, base, base.tombstones)
+    whole = Handmade(right, found.stale_indexes, found.strangers)
+    for path, data in brought_together(whole, base, local).items():
+        was = base.repository.find(base.tree, path)
+        verb = "remove" if data is None else "edit" if was else ""
+        stage.put_file(path, data, verb, found.files[path])
+        if data is not None and was and data == base.repository.blob(was):
+            same.append(path)
+    restore(base, folder, same)
 
 
 class Handmade(NamedTuple):

@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from smp_git.format import dialect, messages, records
 from smp_git.format.document import life_of
@@ -25,13 +24,13 @@ from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
 from smp_git.model.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
 from smp_git.model.ids import Id, parse_id, parse_path
-from smp_git.model.memory import CommitId, Kind, Memory, agent_name
+from smp_git.model.memory import CommitId, Kind, agent_name
 from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.recovery import repair
-from smp_git.write.stage import Draft, Stage
+from smp_git.write.stage import Stage
 from smp_git.write.tree import Assembly, assemble, check_out
 from smp_git.write.tree import Change as AssembledChange
 
@@ -459,91 +458,3 @@ def _is_buried(stage: Stage, touch: Touch) -> bool:
     if not stage.base.tombstones.names(touch.id) or touch.verb in messages.LASTING:
         return False
     return stage.files.get(parse_id(touch.id).path, b"") is None
-
-
-class Transaction:
-    """Many edits, one commit, all or nothing.
-
-    Edits are staged without the lock. On leaving the `with` block they are committed;
-    an exception inside it leaves everything as it was. If somebody else changed one of
-    the memories meanwhile, ConflictError is raised and nothing is written.
-    """
-
-    def __init__(self, writer: Writer, agent: str, reason: str | None) -> None:
-        self._writer = writer
-        self._reason = reason
-        self._numbers: dict[str, Iterator[int]] = {}
-        self._batch = 1
-        self._ref = writer.reader.ref
-        base = writer.reader.snapshot()
-        self._stage = Stage(base, agent_name(agent), writer.clock(), self._number)
-        self._open = True
-        self.change: Change | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None and self._open:
-            self.commit()
-        self._open = False
-
-    def _number(self, kind: Kind) -> Id:
-        numbers = self._numbers.get(kind.prefix)
-        number = next(numbers, None) if numbers else None
-        if number is None:
-            # Each further block is larger, so that a long batch takes the lock seldom.
-            reserved = iter(self._writer.reserve(kind, self._batch))
-            self._batch = min(self._batch * 4, 1024)
-            self._numbers[kind.prefix] = reserved
-            number = next(reserved)
-        return Id(kind, number, self._writer.identity().suffix)
-
-    @property
-    def is_active(self) -> bool:
-        """Whether edits can still be staged."""
-        return self._open
-
-    @property
-    def modifications(self) -> tuple[Touch, ...]:
-        """What is staged, in order."""
-        return tuple(self._stage.touches.values())
-
-    @property
-    def agent(self) -> str:
-        """Who makes the commit."""
-        return self._stage.agent
-
-    def staged(self) -> Stage:
-        """Return the stage; raise RefusedError after the end."""
-        if not self._open:
-            raise RefusedError("this transaction has ended", hint="begin another one")
-        return self._stage
-
-    def get(self, memory_id: str) -> Memory:
-        """Return a memory as this transaction would leave it."""
-        return self.staged().get(memory_id)
-
-    def add_draft(self, new: Draft, *, skip_duplicates: bool = False) -> Memory:
-        """Stage a checked draft."""
-        return self.staged().add(new, skip_duplicates=skip_duplicates)
-
-    def commit(self) -> Change:
-        """Write what is staged; raise ConflictError if it was changed meanwhile."""
-        stage = self.staged()
-        self._open = False
-        if self._writer.reader.ref != self._ref:
-            raise RefusedError("this transaction began on another branch", hint="begin another one")
-        _, self.change = self._writer.run(
-            stage.agent, lambda fresh: fresh.adopt(stage), reason=self._reason
-        )
-        return self.change
-
-    def rollback(self) -> None:
-        """Forget what is staged."""
-        self._open = False

@@ -92,7 +92,7 @@ def _first(session: Session, text: str, rounds: int) -> Samples:
 def _rebuilding(session: Session, rounds: int) -> Samples:
     samples = Samples()
     with Store.open(session.path.parent.parent).session(session.id) as again:
-        snapshot = again._reader.snapshot()
+        snapshot = again._handle.reader.snapshot()
         repository, pages = snapshot.repository, snapshot.page_ids()
         for _ in range(rounds):
             samples.take(lambda: [index.rebuilt(repository, path, tree) for path, tree in pages.items()])  # fmt: skip

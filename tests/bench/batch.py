@@ -54,7 +54,7 @@ def _batch(session: Session, count: int) -> Iterator[tuple[str, float]]:
     yield "smp transaction", done - started
     yield "  of it: staging", staged - started
     yield "  of it: commit and check-out", done - staged
-    yield "behind it: Git's index", _seconds(session._keeper.flush)
+    yield "behind it: Git's index", _seconds(session._handle.keeper.flush)
 
 
 def _git(source: Path, target: Path, fsync: str) -> Callable[[], object]:

@@ -94,7 +94,7 @@ def deleted(source: Path, place: Path, ids: Sequence[str]) -> tuple[Cost, str]:
     """Delete from a copy; return the cost in all, and the time by part."""
     _copy(source, place)
     with Store.open(place).session("bench") as session:
-        cost, receipt = measured(place, lambda: erase(session._writer, ids, by="bench", now=datetime.now(UTC)))  # fmt: skip
+        cost, receipt = measured(place, lambda: erase(session._handle.writer, ids, by="bench", now=datetime.now(UTC)))  # fmt: skip
     assert receipt.proof.clean, receipt.proof.hits
     return cost, ", ".join(f"{name} {value:.2f}" for name, value in receipt.seconds.items())
 

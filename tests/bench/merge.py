@@ -74,7 +74,7 @@ def _ours(store: Path, aside: Path) -> _Cost:
 
 def _pure(store: Path) -> _Cost:
     with Store.open(store).session("bench") as session:
-        repository = session._reader.repository
+        repository = session._handle.reader.repository
         heads = repository.head(MAIN), repository.head("refs/heads/theirs")
         before, started = time.process_time(), time.perf_counter()
         merge(repository, heads[0] or session.head, heads[1] or session.head, Tombstones())

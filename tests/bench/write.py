@@ -87,7 +87,7 @@ class _Field:
         """Refresh Git's index of the session that just wrote, so that nobody else waits for it."""
         name = key.removesuffix(self._key(""))
         if key.endswith(self._key("")) and name in self._sessions:
-            samples.take(self._sessions[name]._keeper.flush)
+            samples.take(self._sessions[name]._handle.keeper.flush)
 
     def close(self) -> None:
         """Close everything."""

@@ -171,8 +171,8 @@ def test_pack_of_one_gc_stays_while_it_is_the_only_place(session: Session) -> No
     for number in range(2):
         with gc_at_work(session.path):
             names.append(session.add("finding", f"Number {number}", agent="a").id)
-        with session._writer.holding("a pause"):
-            session._writer.settle()
+        with session._handle.writer.holding("a pause"):
+            session._handle.writer.settle()
         git(session.path, "prune-packed")
 
     _assert_sound(session, names)

@@ -32,7 +32,7 @@ def test_index_that_a_killed_writer_left_behind_is_refreshed_by_a_handle_that_on
     session: Session,
 ) -> None:
     session.add("decision", "Use PostgreSQL", agent="a")
-    session._keeper.flush()
+    session._handle.keeper.flush()
     _killed_writer(session)
 
     assert len(session.memories()) == 2

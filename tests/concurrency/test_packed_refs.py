@@ -79,7 +79,7 @@ def test_reference_that_is_being_packed_is_read(session: Session) -> None:
     with beside(_pack, session.path), beside(_move, session.path):
         for _ in range(400):
             assert {"refs/heads/main", "refs/heads/aside"} <= references.read(session.path / ".git").keys()  # fmt: skip
-            assert "refs/heads/aside" in session._reader.repository.references()
+            assert "refs/heads/aside" in session._handle.reader.repository.references()
 
 
 @pytest.mark.slow

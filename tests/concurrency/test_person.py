@@ -102,7 +102,7 @@ def test_revert_by_plain_git_stays_staged(session: Session) -> None:
     session.edit(memory.id, severity="high")
     session.check()
     git(session.path, "revert", "--no-commit", "HEAD")
-    staging.refresh(session._reader.repository, session._reader.snapshot().tree)
+    staging.refresh(session._handle.reader.repository, session._handle.reader.snapshot().tree)
 
     assert f"M  {memory.path}\n" in git(session.path, "status", "--porcelain")
 

@@ -50,7 +50,7 @@ class Holder:
         self.pid = self._process.pid
 
     def _hold(self, root: Path) -> None:
-        with _session(root) as session, session._writer.holding("waiting"):
+        with _session(root) as session, session._handle.writer.holding("waiting"):
             self._held.set()
             self._go.wait()
 
@@ -120,7 +120,7 @@ def test_killed_writers_lose_nothing_and_block_nobody(root: Path, seed: int) -> 
 
     acknowledged = [name for writer in writers for name in writer.acknowledged()]
     with _session(root) as session:
-        session._writer.timeout_seconds = 0
+        session._handle.writer.timeout_seconds = 0
         acknowledged.append(session.add("finding", "and then", agent="w").id)
     assert_sound(root, acknowledged)
 
@@ -141,7 +141,7 @@ def test_writer_killed_alone_leaves_a_session_that_is_ready(root: Path) -> None:
         writer.join()
         acknowledged += told.read_text().split("\n")[:-1]
         with _session(root) as session:
-            session._writer.timeout_seconds = 0
+            session._handle.writer.timeout_seconds = 0
             acknowledged.append(session.add("finding", f"after {number}", agent="w").id)
         if number % 10 == 9:
             assert_sound(root, acknowledged)
@@ -163,12 +163,12 @@ def test_threads_share_one_session(root: Path, count: int) -> None:
 def test_stopped_holder_is_named_and_nothing_breaks(root: Path, holder: Holder) -> None:
     os.kill(holder.pid, signal.SIGSTOP)
     with _session(root) as session:
-        session._writer.timeout_seconds = 0.3
+        session._handle.writer.timeout_seconds = 0.3
         with pytest.raises(LockedError, match=f"process {holder.pid} "):
             session.add("finding", "too late", agent="w")
         os.kill(holder.pid, signal.SIGCONT)
         holder.let_go()
-        session._writer.timeout_seconds = 5.0
+        session._handle.writer.timeout_seconds = 5.0
         name = session.add("finding", "in time", agent="w").id
 
     assert_sound(root, [name])
@@ -182,7 +182,7 @@ def test_stopped_writer_goes_on_where_it_was(root: Path) -> None:
             time.sleep(chance.random() / 10)
             os.kill(writer.process.pid, signal.SIGSTOP)
             with _session(root) as session:
-                session._writer.timeout_seconds = 0.2
+                session._handle.writer.timeout_seconds = 0.2
                 with suppress(LockedError):
                     session.add("finding", "between", agent="v")
             os.kill(writer.process.pid, signal.SIGCONT)
@@ -194,7 +194,7 @@ def test_stopped_writer_goes_on_where_it_was(root: Path) -> None:
 def test_killed_holder_blocks_nobody(root: Path, holder: Holder) -> None:
     holder.kill()
     with _session(root) as session:
-        session._writer.timeout_seconds = 0
+        session._handle.writer.timeout_seconds = 0
         name = session.add("finding", "at once", agent="w").id
 
     assert_sound(root, [name])
@@ -203,7 +203,7 @@ def test_killed_holder_blocks_nobody(root: Path, holder: Holder) -> None:
 def test_lock_file_that_is_removed_lets_no_second_one_in(root: Path, holder: Holder) -> None:
     (root / "active/busy/.git/smp/lock").unlink()
     with _session(root) as session:
-        session._writer.timeout_seconds = 0.3
+        session._handle.writer.timeout_seconds = 0.3
         with pytest.raises(LockedError):
             session.add("finding", "at the same time", agent="w")
         holder.let_go()
@@ -241,12 +241,12 @@ def test_lock_removed_and_folder_cleaned_while_many_write(root: Path) -> None:
 
 def test_fork_while_holding_neither_keeps_nor_takes_the_lock(root: Path) -> None:
     with _session(root) as session:
-        with session._writer.holding("forking"):
+        with session._handle.writer.holding("forking"):
             child = os.fork()
             if child == 0:
                 time.sleep(30)
                 os._exit(0)
-        session._writer.timeout_seconds = 1.0
+        session._handle.writer.timeout_seconds = 1.0
         session.add("finding", "while the child lives", agent="w")
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -257,7 +257,7 @@ def test_child_forked_beside_a_writing_thread_can_write(root: Path) -> None:
         inside, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with session._writer.holding("a while"):
+            with session._handle.writer.holding("a while"):
                 inside.set()
                 done.wait()
 
@@ -287,7 +287,7 @@ def test_child_forked_beside_a_waiting_thread_keeps_no_lock(root: Path, holder: 
             os._exit(0)
         holder.let_go()
         thread.join()
-        session._writer.timeout_seconds = 1.0
+        session._handle.writer.timeout_seconds = 1.0
         session.add("finding", "while the child lives", agent="w")
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -151,7 +151,7 @@ def assert_ready(path: Path) -> None:
         assert session.check() == ()
     assert_clean(path)
     with opened.session(path.name) as session:
-        session._writer.timeout_seconds = 0
+        session._handle.writer.timeout_seconds = 0
         name = session.add("finding", "The next write", agent="b").id
         assert session.check() == ()
     assert name in state(path)

@@ -109,7 +109,7 @@ def test_objects_forced_out_are_there_without_any_reference(tmp_path: Path, jour
     with mounted(place, "-o", "loop,commit=300" if journal else "loop", disk_file):
         session = Store.init(place / "store").create_session("shop")
         objects = [Object(BLOB, f"number {number}\n".encode()) for number in range(20)]
-        with session._reader.repository.store(objects) as written:
+        with session._handle.reader.repository.store(objects) as written:
             written.force()
         copied(disk_file, copy)
         session.close()
@@ -200,7 +200,7 @@ def test_object_that_a_power_cut_left_blank_is_written_anew(tmp_path: Path, debr
     blank = session.path / ".git/objects" / wanted.id[:2] / wanted.id[2:]
     blank.parent.mkdir(exist_ok=True)
     blank.write_bytes(debris)
-    session._reader.repository.store([wanted]).close()
+    session._handle.reader.repository.store([wanted]).close()
 
     assert git(session.path, "cat-file", "blob", wanted.id) == "never published\n"
 

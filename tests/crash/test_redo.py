@@ -274,7 +274,7 @@ def test_closed_session_leaves_nothing_of_the_line(path: Path) -> None:
         assert not line.exists()
         two(session)
         assert b"What is to be done" in line.read_bytes()
-        session._keeper.flush()
+        session._handle.keeper.flush()
         assert line.read_bytes().strip(b"\0") == b""
         two(session)
         assert b"What is to be done" in line.read_bytes()
@@ -290,7 +290,7 @@ def test_two_processes_share_the_line(path: Path) -> None:
             (one, other)[number % 2].add("decision", f"number {number}", agent="a")
         records = _records(path)
         assert [record.stood.commit for record in records[-5:]] == [record.new for record in records[-6:-1]]  # fmt: skip
-        one._keeper.flush()
+        one._handle.keeper.flush()
         other.add("decision", "the last", agent="a")
         assert len(_records(path)) == 1
         assert len(one.memories("decision")) == 7

@@ -105,7 +105,7 @@ def test_compressed_copy_is_found(session: Session, clock: Clock, copy: str) -> 
         shutil.rmtree(made) if made.is_dir() else made.unlink()
     (folder / ".git/old.gz").unlink(missing_ok=True)
     with Session(folder, clock) as opened:
-        assert verify(opened._reader, opened._reader.snapshot().tombstones).clean
+        assert verify(opened._handle.reader, opened._handle.reader.snapshot().tombstones).clean
 
 
 def test_compressed_copy_in_history_is_found(session: Session, clock: Clock) -> None:

@@ -44,7 +44,7 @@ def _refused(session: Session, clock: Clock, error: type[Exception], words: str)
     sealed: list[Version] = []
     before = git(session.path, "for-each-ref")
     with pytest.raises(error, match=words):
-        erase(session._writer, ["DEC-0002"], by="a", now=clock(), seal=sealed.extend)
+        erase(session._handle.writer, ["DEC-0002"], by="a", now=clock(), seal=sealed.extend)
 
     assert sealed == []
     assert git(session.path, "for-each-ref") == before
@@ -172,12 +172,12 @@ def test_ranges_of_a_million_cost_no_million_steps(session: Session, clock: Cloc
     with Session(folder, clock) as opened:
         first, last = parse_id("turn-0001"), parse_id("turn-1000000")
         elsewhere = Tombstones([Tombstone(first, last, lives.deleted(purged=True))])
-        opened._reader.local.keep_tombstones(elsewhere)
+        opened._handle.reader.local.keep_tombstones(elsewhere)
 
         receipt = deleted(opened, clock, "DEC-0002")
 
         assert receipt.proof.clean
-        assert verify(opened._reader, elsewhere).clean
+        assert verify(opened._handle.reader, elsewhere).clean
 
 
 def test_what_a_killed_sync_left_goes(session: Session, clock: Clock) -> None:
@@ -200,7 +200,7 @@ def test_what_a_sync_under_way_holds_is_looked_through(session: Session, clock: 
 
         assert not receipt.proof.clean
     with Session(folder, clock) as opened:
-        assert verify(opened._reader, opened._reader.snapshot().tombstones).clean
+        assert verify(opened._handle.reader, opened._handle.reader.snapshot().tombstones).clean
 
 
 def test_sync_that_ends_while_it_is_looked_through_is_no_fault(session: Session, clock: Clock) -> None:  # fmt: skip

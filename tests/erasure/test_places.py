@@ -226,7 +226,7 @@ def test_purge_of_the_deleted_raises_its_record(session: Session, clock: Clock) 
     deleted(session, clock, "DEC-0001", purge=True)
 
     assert session.log()[0].subject == "purge decision DEC-0001"
-    assert session._reader.snapshot().tombstones == Tombstones(
+    assert session._handle.reader.snapshot().tombstones == Tombstones(
         [tombstone("DEC-0001", lives.deleted(purged=True))]
     )
 
@@ -268,7 +268,7 @@ def test_open_handles_answer_without_it_and_write_whole_commits(session: Session
     session.add("decision", f"{SENTINEL} goes away", agent="a")
     with Session(session.path, clock) as other:
         assert len(other.memories()) == 2
-        erase(session._writer, ["DEC-0002"], by="a", now=clock())
+        erase(session._handle.writer, ["DEC-0002"], by="a", now=clock())
         with pytest.raises(MemoryNotFoundError):
             other.get("DEC-0002")
         maps = Path("/proc/self/maps")
@@ -283,7 +283,7 @@ def test_open_handles_answer_without_it_and_write_whole_commits(session: Session
 def test_proof_is_repeated_for_all_tombstones(session: Session, clock: Clock) -> None:
     session.add("decision", "one that goes away", agent="a")
     deleted(session, clock, "DEC-0001")
-    reader = session._reader
+    reader = session._handle.reader
 
     assert verify(reader, reader.snapshot().tombstones).clean
     put(session.path / "notes.yaml", '- {"id":"DEC-0001","blob":"0"}\n')

@@ -20,7 +20,9 @@ ALL_KINDS = ("turn", "decision", "finding", "preference", "learning", "artifact"
 
 
 def deleted(session: Session, clock: Clock, *ids: str, purge: bool = False) -> Receipt:
-    return erase(session._writer, ids, purge=purge, reason="a test", by="tester", now=clock())
+    return erase(
+        session._handle.writer, ids, purge=purge, reason="a test", by="tester", now=clock()
+    )
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def marked(session: Session) -> Iterator[Session]:
         git(folder, "stash", "-q")
     (folder / "decisions/000/DEC-0002.yaml~").write_text(SENTINEL)
     (folder / "decisions/000/.DEC-0002.yaml.swp").write_text(SENTINEL)
-    with Session(folder, session._clock) as opened:
+    with Session(folder, session._handle.clock) as opened:
         opened.add("decision", "one more after everything", agent="other")
         yield opened
 
@@ -132,7 +134,7 @@ def test_seal_gets_every_version_before_anything_changes(session: Session, clock
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        erase(session._writer, ["DEC-0001"], reason=None, by="a", seal=refuse, now=clock())
+        erase(session._handle.writer, ["DEC-0001"], reason=None, by="a", seal=refuse, now=clock())
 
     assert session.head == head
     assert [b"first" in each.data for each in got] == [True, False]

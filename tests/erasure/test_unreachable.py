@@ -88,7 +88,7 @@ def test_what_another_process_has_just_written_stays_unless_it_holds_the_deleted
         made["its commit"] = git_input(folder, b"m\n", "commit-tree", bad)
 
     with Session(folder, clock) as opened:
-        erase(opened._writer, ["DEC-0002"], by="a", now=clock(), seal=seal)
+        erase(opened._handle.writer, ["DEC-0002"], by="a", now=clock(), seal=seal)
 
     left = {name for name, each in made.items() if _is_there(folder, each)}
     assert left == {"innocent", "commit", "no id at all"}

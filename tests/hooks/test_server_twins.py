@@ -141,7 +141,7 @@ def test_a_move_that_nobody_else_would_make_is_refused(twins: Twins, old: str, n
     path = parse_id(old).path
     root = git(twins.right.path, "log", "--diff-filter=A", "--format=%H", "--", path).strip()
     blob = git(twins.right.path, "rev-parse", f"{root}:{path}").strip()
-    move(twins.right._writer, [Move(MemoryId(old), MemoryId(new), (blob,))], twins.right._clock(), by="m")  # fmt: skip
+    move(twins.right._handle.writer, [Move(MemoryId(old), MemoryId(new), (blob,))], twins.right._handle.clock(), by="m")  # fmt: skip
     assert new in {memory.id for memory in twins.right.memories()}
     # Brings the twin in, so that it is there beside what moved.
     twins.right.sync(accept=True)

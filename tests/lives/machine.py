@@ -137,7 +137,7 @@ class Run:
     def _go_back(self, verb: str, session: Session, name: str) -> None:
         if verb == "undo":
             session.undo()
-            head = session._reader.snapshot()
+            head = session._handle.reader.snapshot()
             self.removed.update(each for each in self.names if head.blob(each) is None)
         elif verb == "rollback":
             session.rollback(f"HEAD~{self.rng.randint(1, 3)}", name)
@@ -203,7 +203,7 @@ class Run:
             _die(store, self.machines[number].clock, after, lambda s: _child(s, verb, name, word, remote))  # fmt: skip
         os.waitpid(child, 0)
         self.sessions[number] = session = self.machines[number].store.session("shop")
-        gone = session._reader.snapshot().entry(name) is None and verb == "delete"
+        gone = session._handle.reader.snapshot().entry(name) is None and verb == "delete"
         if gone:
             self._note_deleted(name, words, purged=False)
         if verb == "restore" and not gone:
@@ -266,7 +266,7 @@ class Run:
     def _not_alive(self, session: Session) -> list[str]:
         found = []
         for name in self.names:
-            there = session._reader.snapshot().entry(name) is not None
+            there = session._handle.reader.snapshot().entry(name) is not None
             if there and name in self.purged and self._is_final(session, name):
                 found.append(f"{name} was purged and is alive")
             if there and name in self.deleted and name not in self.restored:
@@ -276,7 +276,7 @@ class Run:
         return found
 
     def _is_final(self, session: Session, name: str) -> bool:
-        return session._reader.snapshot().tombstones.is_purged(name)
+        return session._handle.reader.snapshot().tombstones.is_purged(name)
 
     def close(self) -> None:
         for session in self.sessions:

@@ -158,7 +158,7 @@ def test_what_plain_git_brings_back_is_neither_shown_nor_called_sound(session: S
     for command in (("fetch", "-q", str(old), "main"), ("reset", "-q", "--hard", "FETCH_HEAD")):
         git(session.path, *command)
 
-    assert [memory.id for memory in session._reader.snapshot().memories()] == ["DEC-0002"]
+    assert [memory.id for memory in session._handle.reader.snapshot().memories()] == ["DEC-0002"]
     assert session.query(X).hits == ()
     with pytest.raises(SmpError, match="deleted"):
         session.get("DEC-0001")

@@ -62,7 +62,7 @@ class History:
     """Commits of several replicas on top of one session, on no branch."""
 
     def __init__(self, session: Session) -> None:
-        self.reader: Reader = session._reader
+        self.reader: Reader = session._handle.reader
         self.repository = self.reader.repository
         self.root = session.head
         self._minutes = 0

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from smp_git import Session, Store
-from smp_git.read import counts
+from smp_git.write import counts
 from tests.conftest import Clock
 from tests.query.support import cloned, scored
 from tests.support import git

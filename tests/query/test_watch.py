@@ -75,7 +75,7 @@ def test_only_what_changed_is_read(fast_store: Store, monkeypatch: pytest.Monkey
 
 def test_watching_goes_on_after_history_was_rewritten(shop: Session) -> None:
     shop.add("finding", "one")
-    found = shop._desk.watch(shop._desk.asked(None, None, {}, shop._clock()), after="0" * 40, stop=lambda: bool(calls.append(1)) or len(calls) > 2)  # type: ignore[arg-type, func-returns-value]  # fmt: skip
+    found = shop._desk.watch(shop._desk.asked(None, None, {}, shop._handle.clock()), after="0" * 40, stop=lambda: bool(calls.append(1)) or len(calls) > 2)  # type: ignore[arg-type, func-returns-value]  # fmt: skip
     calls: list[int] = []
 
     assert list(found) == []

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from smp_git import Session, Store
 from smp_git.model.errors import DamagedError, InvalidError, RefusedError
 from smp_git.remove import seal
+from smp_git.remove.requests import site_of
 from tests.conftest import Clock
 from tests.recovery.test_recovery import keys_of
 from tests.support import smp
@@ -50,7 +51,7 @@ def test_a_deadline_that_was_changed_does_not_open_the_copy(store: Store, delete
 
 
 def test_a_copy_of_the_first_form_still_opens(store: Store, deleted: Session) -> None:
-    trash = deleted._site().trash
+    trash = site_of(deleted._handle).trash
     (record,) = trash.records()
     (key,) = keys_of(store)
     bound = seal.Bound(record.deletion, trash.uid, record.recovery_deadline)

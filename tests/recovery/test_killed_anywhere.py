@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
+from smp_git.remove.requests import site_of
 from tests.independent_scan import scan
 from tests.recovery.support import everything
 from tests.support import git, python
@@ -96,7 +97,7 @@ def sound(session: Session) -> None:
 
 def copies(session: Session) -> bytes:
     """Return the text of every version that a sealed copy still tells."""
-    trash = session._site().trash
+    trash = site_of(session._handle).trash
     return b"".join(each.data for record in trash.records() for each in trash.versions(record))
 
 

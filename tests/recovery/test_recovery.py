@@ -196,7 +196,7 @@ def test_a_memory_is_deleted_and_restored_again_and_again(told: Session) -> None
 
     assert lives[0] == ""
     assert len(set(lives)) == 4
-    known = told._reader.snapshot().tombstones.lives("DEC-0001")
+    known = told._handle.reader.snapshot().tombstones.lives("DEC-0001")
     assert [known.is_dead(life) for life in lives] == [True, True, True, False]
     assert known.past(lives[-1]) == set(lives)
 

@@ -9,6 +9,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.lives import is_life
+from smp_git.remove.requests import site_of
 from tests.recovery.support import everything
 from tests.recovery.test_recovery import keys_of
 from tests.support import git
@@ -167,7 +168,7 @@ def test_no_branch_keeps_the_text_and_all_go_on_as_one_life(store: Store, sessio
 
 def opened_copies(session: Session) -> list[bytes]:
     """Return every version that a sealed copy of the session holds, as plain bytes."""
-    trash = session._site().trash
+    trash = site_of(session._handle).trash
     return [version.data for record in trash.records() for version in trash.versions(record)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidError
-from smp_git.session import SessionTransaction
+from smp_git.write.transaction import Transaction
 from tests.redact.test_writing import TOKEN, stored
 
 # Lower case, so that it has the form of every name.
@@ -73,7 +73,7 @@ def test_a_session_refuses_a_name_with_a_secret(store: Store, session: Session, 
     assert_nowhere(store.path, caught.value)
 
 
-STAGED: dict[str, Callable[[SessionTransaction], object]] = {
+STAGED: dict[str, Callable[[Transaction], object]] = {
     "add": lambda t: t.add("decision", "x", agent=TOKEN),
     "state": lambda t: t.set_state(TOKEN, {"a": "b"}),
     "link": lambda t: t.link("FIND-0001", KEY, "DEC-0001"),

@@ -131,7 +131,7 @@ def test_deletion_arrives_after_a_plain_fetch_or_merge(
 
     _plain(two, "fetch", "-q", "origin")
     if merges:
-        two._keeper.flush()
+        two._handle.keeper.flush()
         _plain(two, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
     two.sync()
     _plain(one, "fetch", "-q", "origin")

@@ -441,7 +441,7 @@ class Replicas(RuleBasedStateMachine):
     @staticmethod
     def is_deleted(replica: Replica, name: str) -> bool:
         """Whether a memory was ever deleted or redacted, so that some of it may be gone."""
-        return effective(replica.session._reader).names(name)
+        return effective(replica.session._handle.reader).names(name)
 
 
 TestReplicas = pytest.mark.slow(Replicas.TestCase)

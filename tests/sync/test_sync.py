@@ -218,7 +218,7 @@ def test_access_counts_travel(one: Session, two: Session) -> None:
     two.sync()
     one.get("DEC-0001")
     one.sync()
-    assert one._accesses.totals()["DEC-0001"].times == 4
+    assert one._handle.accesses.totals()["DEC-0001"].times == 4
 
 
 def test_branches_and_tags_travel(one: Session, two: Session, hub: Path) -> None:

@@ -117,13 +117,13 @@ def test_a_replica_that_finds_its_tag_in_use_takes_another(
     two: tuple[Session, Session], hub: Path
 ) -> None:
     left, right = two
-    before = right._writer.identity().tag
+    before = right._handle.writer.identity().tag
     left.add("decision", "Keep PostgreSQL", agent="a")
     left.sync()
     right.sync()
-    assert right._writer.identity().tag != before
+    assert right._handle.writer.identity().tag != before
     added = right.add("decision", "Move to SQLite", agent="b")
-    assert added.id == f"DEC-0002-{right._writer.identity().tag}" or added.id.startswith("DEC-0003-")  # fmt: skip
+    assert added.id == f"DEC-0002-{right._handle.writer.identity().tag}" or added.id.startswith("DEC-0003-")  # fmt: skip
     assert not right.sync().moved
     settled(two, [hub])
     left.add("decision", "One more", agent="a")
@@ -141,7 +141,9 @@ def test_another_handle_of_the_replica_takes_the_new_tag_too(
     left.add("decision", "Keep PostgreSQL", agent="a")
     left.sync()
     right.sync()
-    assert other.add("decision", "After", agent="b").id.endswith(right._writer.identity().tag)
+    assert other.add("decision", "After", agent="b").id.endswith(
+        right._handle.writer.identity().tag
+    )
 
 
 def test_the_same_import_on_both_sides_is_one_memory(

@@ -1,0 +1,96 @@
+"""The metadata of a session, `metadata.yaml`: what the session says of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+
+from smp_git.format import dialect, yamlfile
+from smp_git.format.records import FORMAT, RULE
+from smp_git.model.errors import FormatError, InvalidFileError, shown
+from smp_git.model.memory import Value
+from smp_git.model.times import parse_time
+
+PATH: Final = "metadata.yaml"
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Metadata:
+    """What `metadata.yaml` says of a session."""
+
+    id: str
+    uid: str
+    created_at: datetime
+    user: str | None
+    agents: tuple[str, ...]
+    context: Mapping[str, Value]
+    tags: tuple[str, ...]
+    overrides: Mapping[str, Value]
+    format: int = FORMAT
+    rule: int = RULE
+
+    @property
+    def project(self) -> str:
+        """The project that the session is about, or nothing."""
+        return str(self.context.get("project_name", ""))
+
+
+def mapping(data: bytes) -> dict[str, Value]:
+    """Return what the file says, key by key; raise InvalidFileError."""
+    return yamlfile.read(data.decode("utf-8", "replace"), PATH)
+
+
+def read(data: bytes, session: str) -> Metadata:
+    """Return what a session says of itself; raise FormatError if it is too new."""
+    found = mapping(data)
+    for name, known in (("format", FORMAT), ("rule", RULE)):
+        number = found.get(name)
+        if not isinstance(number, int) or number > known:
+            raise FormatError(
+                f"session {session} has {name} {shown(number)}; this program knows {known}",
+                hint="install a newer smp-git",
+            )
+    user, context = found.get("user"), found.get("context")
+    return Metadata(
+        id=str(found.get("id")),
+        uid=str(found.get("uid")),
+        created_at=_created_at(found.get("created_at")),
+        user=user if isinstance(user, str) else None,
+        tags=_texts(found.get("tags")),
+        agents=_texts(found.get("agents")),
+        context=MappingProxyType(context if isinstance(context, dict) else {}),
+        overrides=MappingProxyType(overrides(found)),
+        format=int(str(found["format"])),
+        rule=int(str(found["rule"])),
+    )
+
+
+def overrides(found: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the settings that a session overrides."""
+    said = found.get("overrides")
+    return said if isinstance(said, dict) else {}
+
+
+def with_overrides(data: bytes, settings: dict[str, Value]) -> bytes:
+    """Return the file with other overrides, all else as it stands."""
+    old = data.decode()
+    edited = yamlfile.edit(old, {"overrides": settings or None}, ("tags", "overrides"))
+    return (edited or dialect.write({**mapping(data), "overrides": settings})).encode()
+
+
+def _texts(value: Value) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _created_at(text: Value) -> datetime:
+    try:
+        if isinstance(text, str) and _DATE.match(text):
+            return parse_time(text, datetime.max.replace(tzinfo=UTC))
+    except ValueError:
+        pass
+    raise InvalidFileError(f"{PATH}: created_at is not a time: {shown(text)}")

@@ -1,0 +1,112 @@
+"""Work on every session of a store: checked, purged, synced; one that fails stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from smp_git.keep import opening
+from smp_git.keep.check import check
+from smp_git.keep.sessions import listed, open_by_id
+from smp_git.model.errors import SmpError
+from smp_git.remove import requests, whole
+from smp_git.remove.purge import Purged, moment_before
+from smp_git.sync.remotes import SyncResult
+from smp_git.sync.requests import exchange_with, known
+from smp_git.write.handle import GLOBAL, Handle, Home
+
+
+class Synced(NamedTuple):
+    """What became of each session that was to be synced."""
+
+    results: Mapping[str, SyncResult]
+    failed: Mapping[str, SmpError]
+
+
+@contextmanager
+def opened(home: Home, name: str) -> Iterator[Handle]:
+    """Open a session for as long as the block lasts."""
+    handle = open_by_id(home, name)
+    try:
+        yield handle
+    finally:
+        opening.close(handle)
+
+
+def check_all(home: Home) -> tuple[str, ...]:
+    """Return everything that is wrong with any session."""
+    found = []
+    for name in listed(home.path):
+        try:
+            with opened(home, name) as handle:
+                handle.keeper.flush()
+                found += [f"{name}: {problem.message}" for problem in check(handle.reader)]
+        except SmpError as error:
+            found.append(f"{name}: {error.message}")
+    return tuple(found)
+
+
+def purge_expired(
+    home: Home,
+    older_than: datetime | str | timedelta | None,
+    *,
+    by: str | None,
+    dry_run: bool,
+) -> Purged:
+    """Destroy every copy and every deleted session past its deadline, or older than a time.
+
+    What cannot be purged stops nothing else; the answer names it.
+    """
+    now, left = home.clock(), list[str]()
+    moment, found = moment_before(older_than, now), list[Purged]()
+    for name in listed(home.path):
+        with _naming(f"session {name}", left), opened(home, name) as handle:
+            found.append(requests.purge_due(handle, older_than, by=by, dry_run=dry_run))
+    gone = []
+    for record in whole.deleted(home):
+        if not record.is_due(now, moment):
+            continue
+        with _naming(f"deleted session {record.session_id}", left):
+            if not dry_run:
+                damaged = whole.purge_record(home, record, now, by, "deadline passed")
+                left += [
+                    f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
+                ]
+            gone.append(record.session_id)
+    return Purged(
+        ids=tuple(item for each in found for item in each.ids),
+        copies=sum(each.copies for each in found),
+        sessions=tuple(gone),
+        dry_run=dry_run,
+        kept_keys=tuple(dict.fromkeys(store for each in found for store in each.kept_keys)),
+        damaged=tuple(name for each in found for name in each.damaged),
+        left=tuple(left),
+    )
+
+
+@contextmanager
+def _naming(what: str, left: list[str]) -> Iterator[None]:
+    """Go on past an error, and name it among what is left."""
+    try:
+        yield
+    except SmpError as error:
+        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+
+
+def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
+    """Sync every session that has the remote, the global one too."""
+    results: dict[str, SyncResult] = {}
+    failed: dict[str, SmpError] = {}
+    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
+    for name in (*listed(home.path), *shared):
+        try:
+            with opened(home, name) as handle:
+                found = known(handle)
+                if found if remote is None else remote in found:
+                    exchange = exchange_with(handle, remote, agent, ask=ask, progress=None)
+                    results[name] = exchange.sync()
+        except SmpError as error:
+            failed[name] = error
+    return Synced(results, failed)

@@ -1,0 +1,214 @@
+"""Open sessions: opened with what a crash left repaired, looked at, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from smp_git.format.config import Settings
+from smp_git.format.records import FORMAT
+from smp_git.git import locks, staging
+from smp_git.git.repository import MAIN
+from smp_git.model.errors import SmpError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import CommitId, Value
+from smp_git.model.times import format_time
+from smp_git.read.counts import Accesses
+from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.write import counts, git_index, recovery
+from smp_git.write.git_index import IndexKeeper
+from smp_git.write.handle import Handle, Home
+from smp_git.write.writer import Writer
+
+if TYPE_CHECKING:
+    from smp_git.sync.outbound import RemoteState
+
+# Another process that wrote this recently will refresh the index itself.
+_RECENT: Final = timedelta(seconds=3)
+# Nobody waits longer than this for what the next one may do as well.
+_PATIENCE_SECONDS: Final = 0.2
+
+
+def open_session(
+    path: Path,
+    clock: Callable[[], datetime],
+    settings: Settings,
+    *,
+    shared: Path | None = None,
+    home: Home | None = None,
+) -> Handle:
+    """Open the session in a folder; what a dead process left unfinished is finished first."""
+    recovery.before_reading(path)
+    reader = Reader(path, durable=settings.durable)
+    told = reader.snapshot().metadata
+    writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
+    if min(told.format, told.rule) < FORMAT:
+        writer.before_writing = partial(_upgrade, writer, clock)
+    handle = Handle(
+        reader=reader,
+        writer=writer,
+        keeper=IndexKeeper(writer),
+        accesses=Accesses(reader),
+        clock=clock,
+        settings=settings,
+        home=home,
+        shared=shared,
+    )
+    settings.redaction.overridden(told.overrides, "metadata.yaml")
+    _finish_deletions(handle)
+    _repair(handle)
+    return handle
+
+
+def _upgrade(writer: Writer, clock: Callable[[], datetime]) -> None:
+    from smp_git.remove.history.erase import upgrade  # noqa: PLC0415 - once in a session's life
+
+    upgrade(writer, clock())
+
+
+def _finish_deletions(handle: Handle) -> None:
+    """Finish a deletion that was interrupted; few programs ever delete."""
+    git, journal = handle.reader.repository.git, handle.reader.local.folder / "erasure.json"
+    if journal.exists():
+        from smp_git.remove.requests import finish_interrupted  # noqa: PLC0415 - after a crash
+
+        finish_interrupted(handle)
+    if journal.exists() or locks.is_locked_by_us(git):
+        from smp_git.remove.history.erase import resume  # noqa: PLC0415 - after a crash
+
+        with suppress(SmpError):
+            resume(handle.writer)
+
+
+def _repair(handle: Handle) -> None:
+    """Repair what a dead writer or a power cut left, unless somebody is writing now."""
+    reader, writer = handle.reader, handle.writer
+    behind = not staging.is_current(reader.repository.git, reader.main().tree)
+    is_old = handle.clock() - reader.snapshot().commit.time > _RECENT
+    if recovery.is_needed(reader) or (behind and is_old):
+        # Reading needs none of this; the next writer repairs before it writes.
+        with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
+            recovery.repair(reader)
+            if reader.repository.checked_out() == MAIN:
+                staging.refresh(reader.repository, snapshot.tree)
+    elif behind:
+        handle.keeper.note_behind()
+
+
+def close(handle: Handle) -> None:
+    """Refresh Git's index, keep what was counted, and let go of the repository."""
+    # Another handle may have moved the session away: then there is nothing to refresh.
+    if handle.reader.local.folder.is_dir():
+        handle.keeper.stop()
+        counts.fold(handle.accesses, handle.writer)
+    while handle.mains:
+        handle.mains.pop().reader.close()
+    handle.reader.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant:
+    """An agent that wrote in a session: how much, and when last."""
+
+    agent: str
+    memories: int
+    last_active: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session at a glance."""
+
+    id: str
+    path: str
+    created_at: datetime
+    user: str | None
+    tags: tuple[str, ...]
+    context: Mapping[str, Value]
+    head: CommitId
+    last_written_at: datetime
+    memories: int
+    counts: Mapping[str, int]
+    participants: tuple[Participant, ...]
+    size_bytes: int
+    problems: tuple[str, ...]
+    remotes: tuple[RemoteState, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "id": self.id,
+            "path": self.path,
+            "created_at": format_time(self.created_at),
+            "user": self.user,
+            "tags": list(self.tags),
+            "context": deepcopy(dict(self.context)),
+            "head": self.head,
+            "last_written_at": format_time(self.last_written_at),
+            "memories": self.memories,
+            "counts": dict(self.counts),
+            "participants": [
+                {"agent": p.agent, "memories": p.memories, "last_active": p.last_active}
+                for p in self.participants
+            ],
+            "size_bytes": self.size_bytes,
+            "problems": list(self.problems),
+            "remotes": [each.as_json() for each in self.remotes],
+        }
+
+
+def info(handle: Handle) -> SessionInfo:
+    """Return the session at a glance."""
+    return handle.read(None, lambda snapshot: _info(handle, snapshot))
+
+
+def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
+    told, entries = snapshot.metadata, snapshot.entries()
+    kinds: dict[str, int] = {}
+    agents: dict[str, tuple[int, str]] = {}
+    for entry in entries:
+        kind = parse_id(entry.id).kind.name
+        kinds[kind] = kinds.get(kind, 0) + 1
+        count, last = agents.get(entry.agent, (0, ""))
+        agents[entry.agent] = count + 1, max(last, entry.updated or entry.at)
+    left = [f"{path} has an uncommitted edit" for path in handle.writer.left]
+    return SessionInfo(
+        id=handle.name,
+        path=str(handle.reader.path),
+        created_at=told.created_at,
+        user=told.user,
+        tags=told.tags,
+        context=told.context,
+        head=snapshot.id,
+        last_written_at=snapshot.commit.time,
+        memories=len(entries),
+        counts=kinds,
+        participants=tuple(
+            Participant(agent=name, memories=count, last_active=last)
+            for name, (count, last) in sorted(agents.items())
+        ),
+        size_bytes=_size(snapshot),
+        problems=(*snapshot.problems(), *git_index.problems(handle.reader), *left),
+        remotes=_remotes(handle),
+    )
+
+
+def _size(snapshot: Snapshot) -> int:
+    known = {entry.blob: entry.size for entry in snapshot.entries()}
+    repository = snapshot.repository
+    files = repository.files(snapshot.tree)
+    return sum(known.get(blob) or repository.size(blob) for _, blob in files)
+
+
+def _remotes(handle: Handle) -> tuple[RemoteState, ...]:
+    if handle.home is None:
+        return ()
+    from smp_git.sync.requests import states  # noqa: PLC0415 - what syncs is loaded by what syncs
+
+    return states(handle)

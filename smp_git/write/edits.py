@@ -1,0 +1,218 @@
+"""Edits of memories: drafts without secrets, staged and committed one write at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple, TypeVar, cast
+
+from smp_git.format import metadata
+from smp_git.git.objects import ObjectId
+from smp_git.model.errors import MemoryNotFoundError
+from smp_git.model.memory import KINDS, Memory, MemoryId, check_fields
+from smp_git.model.secrets.rules import Report
+from smp_git.read.snapshot import Snapshot
+from smp_git.write import hand_edits
+from smp_git.write import undo as undoing
+from smp_git.write.handle import Handle
+from smp_git.write.stage import Draft, Stage, draft
+from smp_git.write.writer import Change
+
+_T = TypeVar("_T")
+
+
+class Named(NamedTuple):
+    """The tags and links of a memory, without secrets; None where none are given."""
+
+    tags: Iterable[str] | None
+    links: Iterable[object] | None
+
+
+def new(
+    handle: Handle,
+    kind: str,
+    text: str,
+    agent: str,
+    tags: Iterable[str] = (),
+    links: Iterable[object] = (),
+    at: datetime | str | None = None,
+    fields: Mapping[str, object] | None = None,
+) -> Draft:
+    """Return a checked draft without secrets."""
+    said = handle.rules.cleaned(text, fields or {})
+    named = names(handle, tags, links)
+    made = draft(
+        kind,
+        cast("str", said.text),
+        agent=handle.actor(agent),
+        at=handle.moment(at) if at is not None else None,
+        tags=cast("Iterable[str]", named.tags),
+        links=cast("Iterable[object]", named.links),
+        fields=said.fields,
+    )
+    return replace(made, redacted=said.redacted)
+
+
+def names(handle: Handle, tags: Iterable[str] | None, links: Iterable[object] | None) -> Named:
+    """Return tags and links as they are; raise InvalidError if they hold a secret."""
+    return Named(
+        cast("Iterable[str] | None", handle.rules.names(tags, "a tag")),
+        cast("Iterable[object] | None", handle.rules.names(links, "a link")),
+    )
+
+
+def resolver(handle: Handle, by: str | None) -> str | None:
+    """Return who resolved a memory, without secrets; what is no text is checked later."""
+    return handle.rules.text(by)[0] if isinstance(by, str) else by
+
+
+def add(handle: Handle, made: Draft, *, skip_duplicates: bool = False) -> Memory:
+    """Add a memory and return it."""
+    return _one(handle, made.agent, lambda stage: stage.add(made, skip_duplicates=skip_duplicates))
+
+
+def edit(
+    handle: Handle,
+    memory_id: str,
+    agent: str | None,
+    text: str | None,
+    tags: Iterable[str] | None,
+    links: Iterable[object] | None,
+    fields: Mapping[str, object],
+) -> Memory:
+    """Change a memory and return it; a field set to None is removed."""
+    said, named = handle.rules.cleaned(text, fields), names(handle, tags, links)
+
+    def work(stage: Stage) -> Memory:
+        return stage.edit(
+            memory_id, text=said.text, tags=named.tags, links=named.links, fields=said.fields
+        )
+
+    return _one(handle, agent, work, said.redacted)
+
+
+def resolve(
+    handle: Handle, memory_id: str, agent: str | None, action: str | None, by: str | None
+) -> Memory:
+    """Mark a finding or a decision as resolved."""
+    said, who = handle.rules.cleaned(action, {}), resolver(handle, by)
+    return _one(
+        handle,
+        agent,
+        lambda stage: stage.resolve(memory_id, action=said.text, by=who),
+        said.redacted,
+    )
+
+
+def supersede(
+    handle: Handle,
+    memory_id: str,
+    text: str,
+    agent: str | None,
+    tags: Iterable[str],
+    links: Iterable[object],
+    fields: Mapping[str, object],
+) -> Memory:
+    """Add a memory that replaces another of the same kind; the other says so."""
+    old = handle.read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+    made = new(handle, old.kind, text, handle.actor(agent), tags or old.tags, links, None, fields)
+    return _one(handle, made.agent, lambda stage: stage.supersede(old.id, made))
+
+
+def pin(handle: Handle, memory_id: str, agent: str | None, *, pinned: bool) -> Memory:
+    """Keep a memory from decay and compaction, or let it decay again."""
+    return _one(handle, agent, lambda stage: stage.pin(memory_id, pinned=pinned))
+
+
+def link(handle: Handle, memory_id: str, relation: str, target: str, agent: str | None) -> Memory:
+    """Link a memory to another."""
+    names(handle, None, [(relation, target)])
+    return _one(handle, agent, lambda stage: stage.link(memory_id, relation, target))
+
+
+def unlink(handle: Handle, memory_id: str, relation: str, target: str, agent: str | None) -> Memory:
+    """Remove a link."""
+    return _one(handle, agent, lambda stage: stage.unlink(memory_id, relation, target))
+
+
+def set_state(handle: Handle, agent: str, fields: Mapping[str, object]) -> Memory:
+    """Replace the state of an agent."""
+    said = handle.rules.cleaned(None, fields)
+    return _one(handle, agent, lambda stage: stage.set_state(agent, said.fields), said.redacted)
+
+
+def undo(handle: Handle, agent: str | None) -> Change:
+    """Reverse the latest write that still stands."""
+    return _change(handle, agent, undoing.undo, undoing.UNDO_BATCH)
+
+
+def rollback(
+    handle: Handle, revision: str | datetime, memory_id: str | None, agent: str | None
+) -> Change:
+    """Bring the session, or one memory, back to how it was; what was deleted stays away."""
+    target = handle.at(revision)
+    name = _somewhere(handle, memory_id, target) if memory_id is not None else None
+    return _change(
+        handle, agent, lambda stage: undoing.rollback(stage, target, name), "rollback batch"
+    )
+
+
+def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
+    """Check what a person changed by hand and commit it as it is."""
+    handle.refuse_aside("edits by hand are committed there")
+    folder, rules, local = handle.reader.path, handle.rules, handle.reader.local
+    return _change(
+        handle,
+        agent,
+        lambda stage: hand_edits.stage_all(stage, folder, rules, local),
+        "edits by hand",
+    )
+
+
+def override(handle: Handle, settings: Mapping[str, object], agent: str | None) -> Change:
+    """Set settings for this session alone; None removes one."""
+    given = check_fields(KINDS["state"], settings)
+    both = {**handle.metadata.overrides, **given}
+    kept = {name: value for name, value in both.items() if settings.get(name, "") is not None}
+    rules = handle.settings.redaction.overridden(kept, "overrides")
+    clean = check_fields(KINDS["state"], rules.settings(kept))
+
+    def work(stage: Stage) -> None:
+        blob = stage.base.repository.find(stage.base.tree, metadata.PATH)
+        old = stage.base.repository.blob(ObjectId(blob)) if blob else b""
+        stage.put_file(metadata.PATH, metadata.with_overrides(old, clean), "")
+
+    return _change(handle, agent, work, "settings")
+
+
+def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:
+    """Return the id that a text names now, else at `target`."""
+    now = handle.reader.snapshot()
+    with suppress(MemoryNotFoundError):
+        return now.find(memory_id)
+    # A deleted memory is in no revision; whoever asks for it is told so later.
+    if now.tombstones.names_text(memory_id.encode()):
+        return MemoryId(memory_id)
+    return target.find(memory_id)
+
+
+def _one(
+    handle: Handle, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()
+) -> Memory:
+    memory, change = _written(handle, agent, work)
+    commit = change.commit or handle.reader.snapshot().id
+    return replace(memory, commit=commit, redacted=redacted or memory.redacted)
+
+
+def _change(
+    handle: Handle, agent: str | None, work: Callable[[Stage], None], subject: str
+) -> Change:
+    return _written(handle, agent, work, subject)[1]
+
+
+def _written(
+    handle: Handle, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None
+) -> tuple[_T, Change]:
+    return handle.writer.run(handle.actor(agent), work, subject=subject)

@@ -1,0 +1,188 @@
+"""A transaction: many edits, one commit, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from smp_git.format.messages import Touch
+from smp_git.model.errors import RefusedError
+from smp_git.model.ids import Id
+from smp_git.model.memory import Kind, Memory, agent_name, check_text
+from smp_git.model.secrets.rules import Cleaned, Report, merged
+from smp_git.write import edits
+from smp_git.write.handle import Handle
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Change
+
+
+class Transaction:
+    """Edits are staged without the lock; on leaving the `with` block they are committed.
+
+    An exception inside it leaves everything as it was. If somebody else changed one of
+    the memories meanwhile, ConflictError is raised and nothing is written.
+    """
+
+    def __init__(self, handle: Handle, agent: str | None, reason: str | None) -> None:
+        if reason is not None:
+            reason, _ = handle.rules.text(check_text(reason, "reason"))
+        self._handle = handle
+        self._writer = handle.writer
+        self._reason = reason
+        self._redacted: list[Report] = []
+        self._numbers: dict[str, Iterator[int]] = {}
+        self._batch = 1
+        self._ref = handle.reader.ref
+        base = handle.reader.snapshot()
+        self._stage = Stage(base, agent_name(handle.actor(agent)), handle.clock(), self._number)
+        self._open = True
+        self.change: Change | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and self._open:
+            self.commit()
+        self._open = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether edits can still be staged."""
+        return self._open
+
+    @property
+    def modifications(self) -> tuple[Touch, ...]:
+        """What is staged, in order."""
+        return tuple(self._stage.touches.values())
+
+    @property
+    def agent(self) -> str:
+        """Who makes the commit."""
+        return self._stage.agent
+
+    def get(self, memory_id: str) -> Memory:
+        """Return a memory as this transaction would leave it."""
+        return self._staged().get(memory_id)
+
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        at: datetime | str | None = None,
+        skip_duplicates: bool = False,
+        **fields: object,
+    ) -> Memory:
+        """Stage a new memory and return it; its id is final."""
+        made = edits.new(self._handle, kind, text, agent or self.agent, tags, links, at, fields)
+        self._redacted.append(made.redacted)
+        return self._staged().add(made, skip_duplicates=skip_duplicates)
+
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        tags: Iterable[str] | None = None,
+        links: Iterable[object] | None = None,
+        **fields: object,
+    ) -> Memory:
+        """Stage a change of a memory."""
+        said, named = self._cleaned(text, fields), edits.names(self._handle, tags, links)
+        done = self._staged().edit(
+            memory_id, text=said.text, tags=named.tags, links=named.links, fields=said.fields
+        )
+        return replace(done, redacted=said.redacted)
+
+    def resolve(
+        self, memory_id: str, *, action: str | None = None, by: str | None = None
+    ) -> Memory:
+        """Stage the resolution of a finding or decision."""
+        who = edits.resolver(self._handle, by)
+        return self._staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=who)
+
+    def supersede(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        tags: Iterable[str] = (),
+        links: Iterable[object] = (),
+        **fields: object,
+    ) -> Memory:
+        """Stage a memory that replaces another."""
+        kind = self.get(memory_id).kind
+        made = edits.new(self._handle, kind, text, self.agent, tags, links, None, fields)
+        self._redacted.append(made.redacted)
+        return self._staged().supersede(memory_id, made)
+
+    def pin(self, memory_id: str) -> Memory:
+        """Stage that a memory is kept from decay."""
+        return self._staged().pin(memory_id, pinned=True)
+
+    def unpin(self, memory_id: str) -> Memory:
+        """Stage that a memory may decay again."""
+        return self._staged().pin(memory_id, pinned=False)
+
+    def link(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage a link."""
+        edits.names(self._handle, None, [(relation, target)])
+        return self._staged().link(memory_id, relation, target)
+
+    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
+        """Stage that a link goes."""
+        return self._staged().unlink(memory_id, relation, target)
+
+    def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
+        """Stage the state of an agent."""
+        said, name = self._cleaned(None, fields), self._handle.actor(agent)
+        return replace(self._staged().set_state(name, said.fields), redacted=said.redacted)
+
+    def commit(self) -> Change:
+        """Write what is staged; raise ConflictError if it was changed meanwhile."""
+        stage = self._staged()
+        self._open = False
+        if self._handle.reader.ref != self._ref:
+            raise RefusedError("this transaction began on another branch", hint="begin another one")
+        _, change = self._writer.run(
+            stage.agent, lambda fresh: fresh.adopt(stage), reason=self._reason
+        )
+        self.change = replace(change, redacted=merged(self._redacted))
+        return self.change
+
+    def rollback(self) -> None:
+        """Forget what is staged."""
+        self._open = False
+
+    def _staged(self) -> Stage:
+        if not self._open:
+            raise RefusedError("this transaction has ended", hint="begin another one")
+        return self._stage
+
+    def _cleaned(self, text: str | None, fields: Mapping[str, object]) -> Cleaned:
+        said = self._handle.rules.cleaned(text, fields)
+        self._redacted.append(said.redacted)
+        return said
+
+    def _number(self, kind: Kind) -> Id:
+        numbers = self._numbers.get(kind.prefix)
+        number = next(numbers, None) if numbers else None
+        if number is None:
+            # Each further block is larger, so that a long batch takes the lock seldom.
+            reserved = iter(self._writer.reserve(kind, self._batch))
+            self._batch = min(self._batch * 4, 1024)
+            self._numbers[kind.prefix] = reserved
+            number = next(reserved)
+        return Id(kind, number, self._writer.identity().suffix)
