@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|all [--short] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import ask, batch, commands, create, erase, imports, machine, merge, sync, write
+from tests.bench import (
+    ask,
+    batch,
+    commands,
+    create,
+    erase,
+    forget,
+    imports,
+    machine,
+    merge,
+    sync,
+    write,
+)
 
 PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "write": write.run,
@@ -21,6 +33,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "merge": merge.run,
     "sync": sync.run,
     "erase": erase.run,
+    "forget": forget.run,
 }
 
 
