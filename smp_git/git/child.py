@@ -21,7 +21,6 @@ _GRACE_SECONDS: Final = 2.0
 # A helper that went into the background may keep the pipes open.
 _LINGER_SECONDS: Final = 0.5
 _TICK_SECONDS: Final = 0.25
-_SOON_SECONDS: Final = 0.001
 _LULL_SECONDS: Final = 0.05
 _SHELL: Final = "/bin/sh"
 _BLOCK: Final = 512
@@ -51,54 +50,23 @@ class Done(NamedTuple):
     cut: str = ""
 
 
-class Watch:
-    """What a process makes while it runs.
-
-    `size` is what it has written so far: as long as that grows it is not silent, and no
-    more than `file_bytes` may come. `then` is called once, soon after something `is_there`.
-    """
-
-    def __init__(
-        self,
-        size: Callable[[], int] = lambda: 0,
-        is_there: Callable[[], bool] = lambda: False,
-        then: Callable[[], None] | None = None,
-    ) -> None:
-        self.size = size
-        self._is_there = is_there
-        self._then = then
-
-    def pause(self, passed: float) -> float:
-        """Return how long to wait before the next look."""
-        if self._then is None:
-            return _TICK_SECONDS
-        return min(_TICK_SECONDS, max(_SOON_SECONDS, passed / 20))
-
-    def look(self) -> bool:
-        """Look once; return whether something was there and taken up."""
-        if self._then is None or not self._is_there():
-            return False
-        then, self._then = self._then, None
-        then()
-        return True
-
-
 def run(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     leash: Leash,
     said: Callable[[str], None] | None = None,
-    watch: Watch | None = None,
+    size: Callable[[], int] | None = None,
 ) -> Done:
     """Run a command to its end and return what it said.
 
-    Each line of its standard error goes to `said`.
+    Each line of its standard error goes to `said`. `size` is what it has written so far:
+    as long as that grows it is not silent, and no more than `file_bytes` may come.
     """
     process: subprocess.Popen[bytes] | None = None
     try:
         with _undisturbed():
             process = _started(arguments, environment, leash)
-        listener = _Listener(process, leash, said, watch or Watch())
+        listener = _Listener(process, leash, said, size or (lambda: 0))
         cut = listener.listen() or _waited(process, leash)
     finally:
         if process is not None:
@@ -193,12 +161,12 @@ class _Listener:
         process: subprocess.Popen[bytes],
         leash: Leash,
         said: Callable[[str], None] | None,
-        watch: Watch,
+        size: Callable[[], int],
     ) -> None:
         self._process = process
         self._leash = leash
         self._said = said
-        self._watch = watch
+        self._size = size
         self.reply = bytearray()
         self._lines: list[str] = []
         self._kept = 0
@@ -226,20 +194,18 @@ class _Listener:
     def listen(self) -> str:
         """Return why the process has to be ended, or an empty text when it ended."""
         started = self._last = looked = time.monotonic()
-        size = self._watch.size()
+        size = self._size()
         while self._is_open:
-            if not self._hear_some(self._watch.pause(looked - started)):
+            if not self._hear_some(_TICK_SECONDS):
                 return ""
-            if self._watch.look():
-                self._last = time.monotonic()
             now = time.monotonic()
             if now - looked >= _TICK_SECONDS:
-                looked, grown = now, self._watch.size()
+                looked, grown = now, self._size()
                 if grown != size:
                     self._last, size = now, grown
             if cut := self._cut(now - started, now - self._last, size):
                 return cut
-        return self._cut(0, 0, self._watch.size())
+        return self._cut(0, 0, self._size())
 
     def _hear_some(self, seconds: float) -> bool:
         """Take what is said within a time; return whether more may come."""

@@ -311,11 +311,6 @@ class Repository:
             _remember(self._common, pair, CommitId(str(found)) if found is not None else None)
         return self._common[pair]
 
-    def know_descent(self, older: CommitId, newer: CommitId) -> None:
-        """Take note that one commit descends from another, so that nobody need look."""
-        for pair in ((older, newer), (newer, older)):
-            _remember(self._common, pair, older)
-
     def resolve(self, text: str, ref: str = MAIN) -> CommitId:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
         named = text.replace("HEAD", ref, 1) if text.startswith("HEAD") else text

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from smp_git.git import child, command, references, remotes
-from smp_git.git.child import Done, Leash, Watch
+from smp_git.git.child import Done, Leash
 from smp_git.git.references import TRAVELLING
 from smp_git.git.remotes import Address, parse
 from smp_git.model.errors import (
@@ -181,18 +182,9 @@ def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, 
 
 
 def fetch(
-    into: Path,
-    address: str,
-    refspecs: Sequence[str],
-    access: Access,
-    limits: Limits = Limits(),
-    arrived: Callable[[], None] | None = None,
+    into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits()
 ) -> None:
-    """Fetch into the Git folder `into`, checking every object as it comes.
-
-    `arrived` is called once everything stands there, if that is noticed before Git ends;
-    never over http, where a server of plain files is asked for one pack after another.
-    """
+    """Fetch into the Git folder `into`, checking every object as it comes."""
     place = _place(address)
     # From far away progress is also what tells a slow server from one that is gone.
     is_heard = access.progress is not None or place.kind != "path"
@@ -209,22 +201,14 @@ def fetch(
         "--",
         place.text,
     )
-    objects = into / "objects"
     if not is_heard:
         # Then nothing tells how long it counts, and it is given the time.
         access = replace(access, timeout_seconds=_UNHEARD * access.timeout_seconds)
     leash = _leash(access, limits, file_bytes=limits.received_bytes)
-    early = None if place.kind in ("http", "https") else arrived
-    watch = Watch(lambda: _size_of(objects), lambda: _has_pack(objects), early)
-    done = _run(into, place, access, leash, _FETCHING, (*arguments, *refspecs), watch)
+    size = partial(_size_of, into / "objects")
+    done = _run(into, place, access, leash, _FETCHING, (*arguments, *refspecs), size)
     if done.status or done.cut:
         raise _error(done, place, access)
-
-
-def _has_pack(objects: Path) -> bool:
-    """Whether a pack is whole: its index is named last."""
-    with os.scandir(objects / "pack") as entries:
-        return any(entry.name.endswith(".idx") for entry in entries)
 
 
 def _size_of(folder: Path) -> int:
@@ -339,7 +323,7 @@ def _run(
     leash: Leash,
     settings: Sequence[str],
     rest: Sequence[str],
-    watch: Watch | None = None,
+    size: Callable[[], int] | None = None,
 ) -> Done:
     if command.program() is None:
         raise SyncError("remotes need the git command, which is not installed", hint="install git")
@@ -357,7 +341,7 @@ def _run(
     own += _token_settings(place, access)
     options = [part for each in own for part in ("-c", each)]
     arguments = command.arguments(git, *options, *rest)
-    return child.run(arguments, _environment(place, access), leash, access.progress, watch)
+    return child.run(arguments, _environment(place, access), leash, access.progress, size)
 
 
 def _error(done: Done, place: Address, access: Access) -> Exception:

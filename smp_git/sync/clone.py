@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from smp_git.format.records import Tombstones
@@ -22,9 +22,8 @@ from smp_git.read.snapshot import Reader
 from smp_git.sync import remotes, state
 from smp_git.sync.bring import Arrived, cleaned, needed
 from smp_git.sync.inspect import unfit
-from smp_git.sync.inspect.inspection import Inspection
+from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.integrate import mended
-from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote
 from smp_git.sync.state import ACCESS, HEADS, shown, tracking
 
@@ -72,20 +71,14 @@ def clone(
 def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
     """Bring everything in; return what the remote named, and the id of its session."""
     git, address = aside / ".git", remote.address.text
-
-    def look(held: Quarantine, leave_out: Iterable[str]) -> Inspection:
-        inspection = Inspection(held.repository, ())
-        held.fetch(address, way, limits, inspection.begin, leave_out)
-        return inspection
-
-    with unfit.fetched(git, address, way, look) as (held, inspection, left_out):
+    with unfit.fetched(git, address, way, limits) as (held, left_out):
         there = dict(held.refs)
         if MAIN not in there:
             raise RemoteNotFoundError(
                 f"{remote.address.text} holds no session yet",
                 hint="push one to it first: smp remote add, then smp sync",
             )
-        inspected = inspection.finish(there, held.objects)
+        inspected = inspect(held.repository, there, ())
         told = inspected.tombstones
         arrived = cleaned(held.repository, there, told, frozenset())
         repository = Repository(aside)

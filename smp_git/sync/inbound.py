@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
@@ -34,6 +34,7 @@ from smp_git.sync.bring import (
 from smp_git.sync.heads import meet
 from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import Inspected, Inspection
+from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.integrate import integrate
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
@@ -81,61 +82,62 @@ def take_in(
     """
     git, address = site.reader.repository.git, remote.address.text
 
-    def look(held: Quarantine, leave_out: Iterable[str]) -> Inspection:
-        return _fetched(site, held, address, way, limits, leave_out)
+    with unfit.fetched(git, address, way, limits) as (held, left_out):
+        named: Mapping[str, str] = dict(held.refs)
+        lineage.check_not_emptied(site.reader, remote.name, named, seen, accept=accept)
+        if not named:
+            return Came(named)
+        # A rewrite by others may have come between: then this opens the repository anew.
+        site.reader.snapshot()
+        inspection = Inspection(held.repository, named, _known(site))
+        tips = inspection.look_at_tips()
+        _check_same_session(site, remote, tips)
+        inspected = inspection.look_through()
+        known = tips.tombstones | effective(site.reader)
+        unfit.check_lives(tips, known)
+        there = of_this_format(held, named, known) if tips.is_old else named
+        came = _brought_in(site, remote, held, there, inspected, by=by, merge=merge, accept=accept)
+    odd_ones = [unfit.said(ref, f"of {remote.name}") for ref in left_out]
+    return came._replace(named={**named, **left_out}, notes=(*odd_ones, *came.notes))
 
-    with unfit.fetched(git, address, way, look) as (held, inspection, left_out):
-        there: Mapping[str, str] = dict(held.refs)
-        lineage.check_not_emptied(site.reader, remote.name, there, seen, accept=accept)
-        if not there:
-            return Came(there)
-        inspected = inspection.finish(there, held.objects)
-        _check_same_session(site, remote, inspected)
-        named = there
-        unfit.check_lives(inspected, inspected.tombstones | effective(site.reader))
-        if inspected.is_old:
-            there = of_this_format(held, there, inspected.tombstones | effective(site.reader))
-        deleted: list[MemoryId] = []
-        notes: list[str] = []
-        moved: list[Move] = []
-        for _ in range(_MOST_TRIES):
-            parted = apart(site, remote.name, held, there, inspected.tombstones, by)
-            there = parted.there
-            moved += parted.moved
-            notes += parted.notes
-            try:
-                cleaning = _cleaned(site, held, named, there, inspected.tombstones, by)
-            except MovedHeadsError:
-                continue
-            deleted += cleaning.deleted
-            notes += cleaning.notes
-            came = _taken(
-                site, remote, held, there, cleaning.arrived, inspected, merge=merge, accept=accept
+
+def _brought_in(
+    site: Site,
+    remote: Remote,
+    held: Quarantine,
+    there: Mapping[str, str],
+    inspected: Inspected,
+    *,
+    by: str,
+    merge: bool,
+    accept: bool,
+) -> Came:
+    """Part, clean and take over what came, anew if a deletion comes between."""
+    named, told = held.refs, inspected.tombstones
+    deleted: list[MemoryId] = []
+    notes: list[str] = []
+    moved: list[Move] = []
+    for _ in range(_MOST_TRIES):
+        parted = apart(site, remote.name, held, there, told, by)
+        there = parted.there
+        moved += parted.moved
+        notes += parted.notes
+        try:
+            cleaning = _cleaned(site, held, named, there, told, by)
+        except MovedHeadsError:
+            continue
+        deleted += cleaning.deleted
+        notes += cleaning.notes
+        came = _taken(
+            site, remote, held, there, cleaning.arrived, inspected, merge=merge, accept=accept
+        )
+        if came is not None:
+            return came._replace(
+                deleted=tuple(dict.fromkeys(deleted)),
+                notes=tuple(dict.fromkeys((*notes, *came.notes))),
+                moved=tuple(dict.fromkeys(moved)),
             )
-            if came is not None:
-                odd_ones = [unfit.said(ref, f"of {remote.name}") for ref in left_out]
-                return came._replace(
-                    named={**named, **left_out},
-                    deleted=tuple(dict.fromkeys(deleted)),
-                    notes=tuple(dict.fromkeys((*odd_ones, *notes, *came.notes))),
-                    moved=tuple(dict.fromkeys(moved)),
-                )
     raise rewritten(site)
-
-
-def _fetched(
-    site: Site, held: Quarantine, address: str, way: Way, limits: Limits, leave_out: Iterable[str]
-) -> Inspection:
-    """Fetch everything; return the inspection, which may have begun."""
-    local = site.reader.local
-    before = local.epoch()
-    site.reader.snapshot()
-    inspection = Inspection(held.repository, _known(site))
-    held.fetch(address, way, limits, inspection.begin, leave_out)
-    if local.epoch() == before:
-        return inspection
-    site.reader.snapshot()
-    return Inspection(held.repository, _known(site))
 
 
 def rewritten(site: Site) -> ConflictError:
@@ -162,10 +164,10 @@ def _own(site: Site) -> list[CommitId]:
     return commits_of(repository, references.read(repository.git).values())
 
 
-def _check_same_session(site: Site, remote: Remote, inspected: Inspected) -> None:
-    if inspected.uid != site.trash.uid:
+def _check_same_session(site: Site, remote: Remote, tips: Tips) -> None:
+    if tips.uid != site.trash.uid:
         raise RefusedError(
-            f"remote {remote.name} holds another session ({inspected.session}), so nothing was taken from it",
+            f"remote {remote.name} holds another session ({tips.session}), so nothing was taken from it",
             hint=f"give session {site.reader.path.name} a remote of its own: smp remote add",
         )
 
@@ -276,15 +278,10 @@ def _taken(
         if part(held.repository, references.read(reader.repository.git), there, arrived.known):
             return None
         _adopt(site, held, arrived)
-        for tip, below in inspected.below.items():
-            for older in below:
-                reader.repository.know_descent(older, tip)
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
         _take_new_tag(site, heads, inspected.replicas)
-        count = inspected.came
-        if count is None or arrived.is_rewritten:
-            count = len(reader.repository.beyond(heads, _own(site)))
+        count = len(reader.repository.beyond(heads, _own(site)))
         done = integrate(writer, remote.name, arrived.clean, inspected, merge=merge)
     return Came(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left

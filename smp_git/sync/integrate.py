@@ -120,13 +120,7 @@ def integrate(
             and (ref in before or _is_left(remote, ref, tip, before))
         ):
             whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
-            joined = join(
-                writer,
-                ref,
-                whole,
-                source=f"{branch_of(ref)} of {remote}",
-                at_hand=inspected.objects.at_hand,
-            )
+            joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}")
             contested += [each for each in joined.contested if each.field != COMMENTS]
             notes += [
                 f"comments of one side are not in {each.id} now: the history has them"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,7 @@ from typing import Final, Self
 
 from smp_git.git import command, disk, incoming, packs, references, storage
 from smp_git.git.objects import Object
-from smp_git.git.packfile import PackFile
 from smp_git.git.packs import Packed
-from smp_git.git.raw import Objects
 from smp_git.git.references import TRAVELLING
 from smp_git.git.remotes import unfit
 from smp_git.git.repository import Repository
@@ -37,6 +35,7 @@ _REFS: Final = "refs/"
 # From here on a pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
 _MOST_REFERENCES: Final = 10_000
+MAKE_WHOLE: Final = "a shallow clone is no remote: git fetch --unshallow there makes it whole"
 # Read in this order, a pack is visible only once it is whole.
 _SUFFIXES: Final = (".pack", ".rev", ".idx")
 
@@ -76,34 +75,22 @@ class Quarantine:
         """What came in together with what the session has, for reading."""
         return Repository(self.path)
 
-    @cached_property
-    def objects(self) -> Objects:
-        """The same, object by object; what came in is held in memory if it is small."""
-        indexes = packs.indexes(self.git / "objects")
-        return Objects(self.git, filter(None, map(PackFile.read_from, indexes)))
-
     def fetch(
-        self,
-        address: str,
-        access: Access,
-        limits: Limits,
-        arrived: Callable[[Objects], None] = lambda _: None,
-        leave_out: Iterable[str] = (),
+        self, address: str, access: Access, limits: Limits, leave_out: Iterable[str] = ()
     ) -> None:
-        """Fetch everything that travels from a remote, but for the references to be left out.
-
-        `arrived` may be told what came as soon as it is whole, while Git still looks at
-        what hangs together and notes what the references are.
-        """
+        """Fetch everything that travels from a remote, but for the references to be left out."""
         self._name_what_is_there()
         specs = [f"+{each}*:{_THEIRS}{each.removeprefix(_REFS)}*" for each in TRAVELLING]
         specs += [f"^{each}" for each in leave_out]
-        fetch(self.git, address, specs, access, limits, lambda: arrived(self.objects))
+        fetch(self.git, address, specs, access, limits)
         self.refs = {
             _REFS + name.removeprefix(_THEIRS): value
             for name, value in references.read(self.git).items()
             if name.startswith(_THEIRS)
         }
+        if not self.refs and any(_stored(self.git / "objects")):
+            # Git takes no branch of a shallow clone, though it fetches what that has.
+            raise UntrustedError(f"{address}: what it sent is not whole", hint=MAKE_WHOLE)
         if len(self.refs) > _MOST_REFERENCES:
             raise UntrustedError(f"{address}: it has more than {_MOST_REFERENCES:,} references")
 

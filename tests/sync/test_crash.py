@@ -36,8 +36,8 @@ SECRET = "Zanzibar-secret-of-the-crash"
 VERBS: dict[str, tuple[Any, str]] = {
     "ask": (transport, "advertised"),
     "fetch": (Quarantine, "fetch"),
-    "inspect": (Inspection, "begin"),
-    "inspect the tips": (Inspection, "finish"),
+    "inspect the tips": (Inspection, "look_at_tips"),
+    "inspect": (Inspection, "look_through"),
     "clean": (inbound, "cleaned"),
     "follow": (finish, "follow"),
     "adopt": (Quarantine, "adopt"),

@@ -15,13 +15,13 @@ from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import SyncError, UntrustedError
 from smp_git.model.memory import CommitId
-from smp_git.sync.inspect.inspection import Inspected, Inspection, inspect
+from smp_git.sync.inspect.inspection import Inspected, inspect
 from smp_git.sync.inspect.structure import Bounds
 from smp_git.sync.quarantine import Quarantine
 from tests.support import git
 from tests.sync.hostile import CASES, FILE, FOLDER, LINK, MEMORY, PAST, Forge
 
-Way = Callable[[Forge, Quarantine, Inspection], dict[str, str]]
+Way = Callable[[Forge, Quarantine], dict[str, str]]
 _BOUNDS = Bounds()
 
 
@@ -36,19 +36,19 @@ def _own(session: Session) -> list[CommitId]:
     return [CommitId(references.read(session.path / ".git")["refs/heads/main"])]
 
 
-def _fetched(forge: Forge, held: Quarantine, inspection: Inspection) -> dict[str, str]:
-    held.fetch(str(forge.place), Access(), Limits(), inspection.begin)
+def _fetched(forge: Forge, held: Quarantine) -> dict[str, str]:
+    held.fetch(str(forge.place), Access(), Limits())
     return held.refs
 
 
-def _given(forge: Forge, held: Quarantine, _inspection: Inspection | None = None) -> dict[str, str]:
+def _given(forge: Forge, held: Quarantine) -> dict[str, str]:
     """Put what the remote has into quarantine as it is, past Git's own checks."""
     shutil.copytree(forge.place / "objects", held.git / "objects", dirs_exist_ok=True)
     return references.read(forge.place)
 
 
-def _packed(forge: Forge, held: Quarantine, _inspection: Inspection) -> dict[str, str]:
-    """Do the same as one pack, which is held in memory, where Git can pack it."""
+def _packed(forge: Forge, held: Quarantine) -> dict[str, str]:
+    """Do the same as one pack, where Git can pack it."""
     refs = _given(forge, held)
     loose = dict(packs.loose(held.git / "objects"))
     if command.pack_objects(held.git, loose):
@@ -61,8 +61,7 @@ _WAYS: tuple[Way, ...] = (_fetched, _given, _packed)
 
 
 def _arrived(way: Way, forge: Forge, held: Quarantine, session: Session, bounds: Bounds = _BOUNDS) -> Inspected:  # fmt: skip
-    inspection = Inspection(held.repository, _own(session), bounds)
-    return inspection.finish(way(forge, held, inspection), held.objects)
+    return inspect(held.repository, way(forge, held), _own(session), bounds)
 
 
 def _inspected(forge: Forge, session: Session, bounds: Bounds = _BOUNDS) -> Inspected:
@@ -79,7 +78,7 @@ def _inspected(forge: Forge, session: Session, bounds: Bounds = _BOUNDS) -> Insp
         assert isinstance(loose, UntrustedError)
         raise packed
     assert isinstance(loose, Inspected)
-    assert loose._replace(objects=packed.objects, came=packed.came, below=packed.below) == packed
+    assert loose == packed
     return packed
 
 
@@ -212,10 +211,9 @@ def test_what_is_here_may_be_sent_again(forge: Forge, session: Session) -> None:
             assert command.pack_objects(held.git, map(bytes.fromhex, set(wanted)))
             for path in dict(packs.loose(held.git / "objects")).values():
                 path.unlink()
-            inspection = Inspection(held.repository, [CommitId(tip)])
-            found = inspection.finish(references.read(forge.place), held.objects)
+            found = inspect(held.repository, references.read(forge.place), [CommitId(tip)])
 
-        assert (found.commits, found.came) == (1, 1)
+        assert found.commits == 1
 
 
 def test_title_with_an_escape_travels(session: Session, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from smp_git.model.errors import (
     UntrustedError,
 )
 from smp_git.model.lives import is_life
-from smp_git.write.merge import join as joining
 from tests import independent_scan
 from tests.support import ROOT, git
 from tests.sync.support import Machine, head, hook, plain_files, sound, tree
@@ -79,13 +78,13 @@ def test_what_two_wrote_is_in_both(one: Session, two: Session) -> None:
     assert one.get(mine.id).content == "No backups"
 
 
-def test_more_than_is_held_in_memory_is_checked_out_as_well(one: Session, two: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(joining, "_HELD_BYTES", 300)
+def test_many_that_came_in_are_checked_out(one: Session, two: Session) -> None:
     names = [one.add("finding", f"number {number}", agent="a").id for number in range(20)]
     one.sync()
 
     assert two.sync().fetched == 20
     assert [two.get(name).content for name in names] == [f"number {number}" for number in range(20)]
+    assert git(two.path, "status", "--porcelain") == ""
 
 
 def test_tag_alone_is_no_commit_that_came(one: Session, two: Session, hub: Path) -> None:

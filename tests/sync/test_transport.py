@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -91,30 +90,6 @@ def test_fetch_brings_what_is_asked(here: Path, there: Path) -> None:
     assert _id(there, "refs/theirs/main") == _id(here)
     assert git(there, "fsck").strip() == ""
     assert not (there / "FETCH_HEAD").exists()
-
-
-def test_what_arrived_is_told_once_it_is_whole(here: Path, there: Path) -> None:
-    """If Git does not end sooner than anybody looks; then nothing is told."""
-    told: list[set[str]] = []
-
-    for number in range(20):
-        (here / "more").write_text(f"{number}")
-        git(here, "add", "more")
-        git(here, "commit", "-q", "-m", "more")
-        shutil.rmtree(there / "objects" / "pack")
-        (there / "objects" / "pack").mkdir()
-        git(there, "update-ref", "-d", "refs/theirs/main")
-        before = len(told)
-        fetch(there, str(here), ["+refs/heads/*:refs/theirs/*"], ACCESS, Limits(), lambda: told.append(_packs(there)))  # fmt: skip
-
-        assert len(told) - before <= 1
-        assert _id(there, "refs/theirs/main") == _id(here)
-    assert told
-    assert all({".pack", ".idx"} <= suffixes for suffixes in told)
-
-
-def _packs(there: Path) -> set[str]:
-    return {path.suffix for path in (there / "objects" / "pack").iterdir()}
 
 
 def test_progress_is_told(here: Path, there: Path) -> None:
@@ -677,29 +652,6 @@ def test_children_end_with_what_was_cut_off() -> None:
     mark = "61.7173"
 
     child.run(["sh", "-c", f"trap '' TERM; sleep {mark} & wait"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
-
-    _until(lambda: not _commands(f"sleep {mark}"))
-
-
-def test_whoever_looks_for_long_does_not_make_a_process_silent() -> None:
-    leash = Leash(silence_seconds=0.5, total_seconds=20, reply_bytes=100)
-    watch = child.Watch(is_there=lambda: True, then=lambda: time.sleep(1))
-
-    done = child.run(["sh", "-c", "echo one; sleep 0.3; echo two"], {"PATH": os.environ["PATH"]}, leash, watch=watch)  # fmt: skip
-
-    assert (done.status, done.reply, done.cut) == (0, b"one\ntwo\n", "")
-
-
-def test_whoever_looks_and_refuses_ends_what_runs(tmp_path: Path) -> None:
-    leash = Leash(silence_seconds=20, total_seconds=20, reply_bytes=100)
-    mark = "62.7173"
-
-    def refuse() -> None:
-        raise UntrustedError("it holds what no session holds")
-
-    watch = child.Watch(is_there=(tmp_path / "there").exists, then=refuse)
-    with pytest.raises(UntrustedError):
-        child.run(["sh", "-c", f"> {tmp_path}/there; sleep {mark}"], {"PATH": os.environ["PATH"]}, leash, watch=watch)  # fmt: skip
 
     _until(lambda: not _commands(f"sleep {mark}"))
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT
 from smp_git.git.raw import Objects
-from smp_git.git.references import ACCESS, HEADS, TAGS, TRAVELLING
+from smp_git.git.references import ACCESS, TAGS, TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, UntrustedError, shown
-from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId
+from smp_git.model.memory import MAX_FILE_BYTES, CommitId
 from smp_git.read.counts import FILE as COUNTS
 from smp_git.sync.inspect.structure import FILE, Bounds, Structure
 from smp_git.sync.inspect.tips import Tips
+from smp_git.sync.quarantine import MAKE_WHOLE
 from smp_git.sync.state import is_fit
 
 # A commit of a hundred memories has a line and a trailer for each.
@@ -97,23 +98,15 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `commits` is how many are new, `came` how many of the branches, None if that has to be
-    counted; `below` are the commits on which the new ones of a tip stand; `objects` what all was read from;
-    `lying` are the pages, by branch, whose index does not say what their files say; `is_old`
-    tells that a branch is of format 1; `lives` are those of its memories that have a name;
-    `replicas` are the tags of those that made the new commits.
+    `commits` is how many were looked through, `replicas` are the tags of those that made
+    them; `lying` are the pages, by branch, whose index does not say what their files say.
     """
 
     uid: str
     session: str
     commits: int
-    came: int | None
-    below: Mapping[CommitId, Collection[CommitId]]
-    objects: Objects
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
-    is_old: bool
-    lives: Mapping[MemoryId, Collection[str]]
     replicas: frozenset[str] = frozenset()
 
 
@@ -124,7 +117,9 @@ def inspect(
     bounds: Bounds = Bounds(),
 ) -> Inspected:
     """Look through everything that references of a remote reach and `known` commits do not."""
-    return Inspection(repository, known, bounds).finish(refs, Objects(repository.git))
+    inspection = Inspection(repository, refs, known, bounds)
+    inspection.look_at_tips()
+    return inspection.look_through()
 
 
 @contextmanager
@@ -133,15 +128,14 @@ def _refusing() -> Iterator[None]:
         yield
     except DamagedError as error:
         raise UntrustedError(
-            f"what the remote sent is not whole: {error.message}",
-            hint="a shallow clone is no remote: git fetch --unshallow there makes it whole",
+            f"what the remote sent is not whole: {error.message}", hint=MAKE_WHOLE
         ) from error
     except RecursionError:
         raise UntrustedError("what the remote sent is nested too deep") from None
 
 
 class Inspection:
-    """One look through what a remote sent.
+    """One look through what a remote sent: first at what it holds now, then at how that came.
 
     `known` are the branches that the session has checked out or could: their state is
     compared with what the remote's branches hold now. Raises UntrustedError, naming the
@@ -149,76 +143,53 @@ class Inspection:
     """
 
     def __init__(
-        self, repository: Repository, known: Iterable[CommitId], bounds: Bounds = Bounds()
+        self,
+        repository: Repository,
+        refs: Mapping[str, str],
+        known: Iterable[CommitId],
+        bounds: Bounds = Bounds(),
     ) -> None:
         self._repository = repository
+        self._objects = Objects(repository.git)
+        self._refs = refs
         self._known = list(known)
         self._bounds = bounds
-        self._came: set[CommitId] | None = None
-        # Everything that these hold or stand on is checked or known.
-        self._passed: dict[CommitId, Commit] = {}
 
-    def begin(self, objects: Objects) -> None:
-        """Look through the commits that are at hand, whatever names them."""
+    def look_at_tips(self) -> Tips:
+        """Look at what the branches and tags hold now, and return it."""
+        _check_references(self._refs, self._bounds)
         with _refusing():
-            self._objects = objects
-            names = [name.hex() for name in objects.commits_at_hand()]
-            sent = {CommitId(name): self._commit(name) for name in names}
-            edge = {each.hex() for found in sent.values() for each in found.parents} - sent.keys()
-            if edge.issubset(self._known) and sent.keys().isdisjoint(self._known):
-                new = dict(sent)
-            else:
-                # What is here already may be sent again.
-                new = {name: sent.get(name) or self._commit(name) for name in self._beyond(sent)}
-            self._check_number(len(new))
-            self._came = new.keys() & sent.keys()
-            self._pass(new)
-
-    def finish(self, refs: Mapping[str, str], objects: Objects) -> Inspected:
-        """Look through the rest of what the references of a remote reach."""
-        _check_references(refs, self._bounds)
-        if self._came is None:
-            self.begin(objects)
-        with _refusing():
-            heads = {ref: CommitId(tip) for ref, tip in refs.items() if ref.startswith(HEADS)}
-            tags = {
-                ref: self._peeled(ref, tip) for ref, tip in refs.items() if ref.startswith(TAGS)
+            tips = {
+                ref: self._tip(ref, tip)
+                for ref, tip in self._refs.items()
+                if not ref.startswith(ACCESS)
             }
-            new = {*heads.values(), *tags.values()}
-            for name in new:
-                self._check_type(name)
-            rest = self._beyond(new.difference(self._passed))
-            self._check_number(len(rest))
-            self._pass({name: self._commit(name) for name in rest if name not in self._passed})
-            for ref, tip in refs.items():
-                if ref.startswith(ACCESS):
-                    self._check_counts(ref, bytes.fromhex(tip))
-            return self._tips(heads, tags, _reached(new, self._passed)[0])
+            self._new = self._beyond(tips.values())
+            if len(self._new) > self._bounds.commits:
+                raise UntrustedError(f"{len(self._new):,} commits are more than a session has")
+            for ref in self._refs.keys() - tips.keys():
+                self._check_counts(ref, bytes.fromhex(self._refs[ref]))
+            self._found = self._look_at(tips)
+        return self._found
 
-    def _tips(
-        self, heads: Mapping[str, CommitId], tags: Mapping[str, CommitId], new: Collection[CommitId]
-    ) -> Inspected:
+    def _look_at(self, tips: Mapping[str, CommitId]) -> Tips:
         structure = Structure(self._objects, self._bounds)
         structure.trust(self._root(bytes.fromhex(tip)) for tip in self._known)
-        tips = Tips(self._objects, structure, self._bounds)
-        for ref, tip in sorted(heads.items()):
-            tips.look(ref, self._root(bytes.fromhex(tip)))
-        for ref, tip in sorted(tags.items()):
-            tips.look_at_tag(ref, self._root(bytes.fromhex(tip)))
-        came, _ = _reached(heads.values(), self._passed)
-        below = {tip: _reached([tip], self._passed)[1] for tip in heads.values()}
+        found = Tips(self._objects, structure, self._bounds)
+        for ref, tip in sorted(tips.items()):
+            look = found.look_at_tag if ref.startswith(TAGS) else found.look
+            look(ref, self._root(bytes.fromhex(tip)))
+        return found
+
+    def look_through(self, sound: Container[CommitId] = ()) -> Inspected:
+        """Look through the commits that lead to the tips, but for those known to be `sound`."""
+        tips = self._found
+        with _refusing():
+            new = {name: self._commit(name) for name in self._new if name not in sound}
+            self._pass(new)
+        replicas = frozenset(each.replica for each in new.values())
         return Inspected(
-            tips.uid,
-            tips.session,
-            len(new),
-            len(came) if came <= (self._came or set()) else None,
-            below,
-            self._objects,
-            tips.tombstones,
-            dict(tips.lying),
-            tips.is_old,
-            tips.lives,
-            frozenset(each.replica for each in self._passed.values()),
+            tips.uid, tips.session, len(new), tips.tombstones, dict(tips.lying), replicas
         )
 
     def _pass(self, new: Mapping[CommitId, Commit]) -> None:
@@ -229,21 +200,11 @@ class Inspection:
         past.trust(self._root(name) for name in sorted(below))
         for name, commit in new.items():
             past.check(commit.tree, f"commit {name[:12]}")
-        self._passed.update(new)
 
     def _beyond(self, tips: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and known ones do not."""
         unknown = set(tips).difference(self._known)
         return self._repository.beyond(unknown, self._known) if unknown else []
-
-    def _check_number(self, commits: int) -> None:
-        if commits > self._bounds.commits:
-            raise UntrustedError(f"{commits:,} commits are more than a session has")
-
-    def _check_type(self, tip: str) -> None:
-        kind, _ = self._objects.header(bytes.fromhex(tip))
-        if kind != COMMIT:
-            raise UntrustedError(f"a branch or tag names a {kind.decode()}, not a commit")
 
     def _commit(self, name: str) -> Commit:
         where = f"commit {name[:12]}"
@@ -260,8 +221,15 @@ class Inspection:
     def _root(self, name: bytes) -> bytes:
         return bytes.fromhex(self._objects.read(name)[1][5:45].decode())
 
+    def _tip(self, ref: str, tip: str) -> CommitId:
+        """Return the commit that a branch names, or a tag at last."""
+        found = self._peeled(ref, tip) if ref.startswith(TAGS) else CommitId(tip)
+        kind, _ = self._objects.header(bytes.fromhex(found))
+        if kind != COMMIT:
+            raise UntrustedError(f"a branch or tag names a {kind.decode()}, not a commit")
+        return found
+
     def _peeled(self, ref: str, tip: str) -> CommitId:
-        """Return the commit that a tag names at last."""
         name = bytes.fromhex(tip)
         for _ in range(_DEEPEST_TAG):
             kind, _ = self._objects.header(name)
@@ -286,23 +254,6 @@ class Inspection:
             counts = None
         if not isinstance(counts, dict) or not all(map(_is_count, counts.values())):
             raise UntrustedError(f"{ref}: its counts cannot be read")
-
-
-def _reached(
-    tips: Iterable[CommitId], commits: Mapping[CommitId, Commit]
-) -> tuple[set[CommitId], set[CommitId]]:
-    """Return those of some commits that tips reach, and the others on which these stand."""
-    found: set[CommitId] = set()
-    edge: set[CommitId] = set()
-    waiting = list(tips)
-    while waiting:
-        name = waiting.pop()
-        if name not in commits:
-            edge.add(name)
-        elif name not in found:
-            found.add(name)
-            waiting += [CommitId(parent.hex()) for parent in commits[name].parents]
-    return found, edge
 
 
 def _is_count(value: object) -> bool:

@@ -132,11 +132,10 @@ class Structure:
         return _rows(self._tree(tree, where), where)
 
     def _tree(self, tree: bytes, where: str) -> bytes:
-        held = self._objects.at_hand(tree)
-        kind, size = (held[0], len(held[1])) if held else self._objects.header(tree)
+        kind, size = self._objects.header(tree)
         if kind != TREE or size > self._bounds.folder_entries * 300:
             raise UntrustedError(f"{where or 'its top folder'}: not a folder of a sensible size")
-        data = held[1] if held else self._objects.read(tree)[1]
+        data = self._objects.read(tree)[1]
         self._trees += 1
         self._count(len(data))
         return data

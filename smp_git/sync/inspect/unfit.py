@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,12 +13,13 @@ from smp_git.git.objects import COMMIT
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
 from smp_git.git.transport import Access as Way
+from smp_git.git.transport import Limits
 from smp_git.model.errors import DamagedError, UnfoundedError, UntrustedError, shown
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import REDACT, generation
 from smp_git.model.memory import CommitId
-from smp_git.sync.inspect import inspection as headers
-from smp_git.sync.inspect.inspection import Inspected, Inspection
+from smp_git.sync.inspect import inspection
+from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.state import TAGS, is_fit
 from smp_git.write.merge.meeting import is_ended
@@ -27,9 +28,9 @@ from smp_git.write.merge.versions import History
 _WAY_OUT: Final = "smp sync --accept makes the remote as this replica is"
 
 
-def check_lives(inspected: Inspected, known: Tombstones) -> None:
+def check_lives(tips: Tips, known: Tombstones) -> None:
     """Raise UnfoundedError for a life at a tip that no record explains."""
-    for name, found in inspected.lives.items():
+    for name, found in tips.lives.items():
         lives = known.lives(name)
         for life in sorted(found):
             if not lives.explains(life) and not generation(life):
@@ -75,10 +76,9 @@ _MOST_LOOKS: Final = 3
 
 
 class Fetched(NamedTuple):
-    """What came in, the look at it, and the references that were left out with what they name."""
+    """What came in, and the references that were left out with what they name."""
 
     held: Quarantine
-    inspection: Inspection
     left_out: Mapping[str, str]
 
 
@@ -98,7 +98,7 @@ def _leads_to_commit(repository: Repository, tip: str) -> bool:
             kind, data = repository.raw(bytes.fromhex(tip))
             if kind != b"tag":
                 return kind == COMMIT
-            tip = headers.tag(data, tip).target.hex()
+            tip = inspection.tag(data, tip).target.hex()
     except (DamagedError, UntrustedError):
         # Not for its name: whoever looks at it says what is wrong.
         return True
@@ -114,21 +114,13 @@ def said(ref: str, where: str) -> str:
 
 
 @contextmanager
-def fetched(
-    session: Path,
-    address: str,
-    way: Way,
-    look: Callable[[Quarantine, Mapping[str, str]], Inspection],
-) -> Iterator[Fetched]:
-    """Yield what came in, without the references that no replica takes in.
-
-    `look` fetches into a quarantine without some references, and begins to inspect.
-    """
+def fetched(session: Path, address: str, way: Way, limits: Limits) -> Iterator[Fetched]:
+    """Yield what came in, without the references that no replica takes in."""
     left_out: dict[str, str] = {}
     for _ in range(_MOST_LOOKS):
         with Quarantine(session) as held:
             try:
-                inspection = look(held, left_out)
+                held.fetch(address, way, limits, left_out)
             except UntrustedError:
                 # What is wrong may be below a name that is left out.
                 named = transport.advertised(address, way)
@@ -142,7 +134,7 @@ def fetched(
             else:
                 more = odd(held.repository, held.refs)
                 if not more:
-                    yield Fetched(held, inspection, left_out)
+                    yield Fetched(held, left_out)
                     return
         left_out |= more
     raise UntrustedError(f"{address}: it names other branches each time it is asked")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -22,11 +22,8 @@ from smp_git.write.merge.trees import has_buried, merge
 from smp_git.write.tree import Assembly, Change, assemble
 from smp_git.write.writer import Writer
 
-AtHand = Callable[[bytes], tuple[bytes, bytes] | None]
-
 # How often a person's own commit may come between before it is given up.
 _MOST_MOVES: Final = 20
-_HELD_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +54,6 @@ class MergeResult:
         }
 
 
-def _nothing(_name: bytes) -> None:
-    """Have no object at hand."""
-
-
 def join(
     writer: Writer,
     ref: str,
@@ -68,19 +61,17 @@ def join(
     *,
     by: str | None = None,
     source: str = "the other branch",
-    at_hand: AtHand = _nothing,
 ) -> MergeResult:
     """Bring `theirs` into a branch, which is made if it is not there; the caller holds the lock.
 
     `by` is the agent who asked for the merge, and signs it. Without one the merge commit
     is a function of its two parents: replicas that merge the same make the same commit.
-    `at_hand` gives the type and bytes of objects that need not be looked for. Raises
-    RefusedError if the two have no commit in common; `source` names the other one then.
+    Raises RefusedError if the two have no commit in common; `source` names the other one then.
     """
     agent = agent_name(by) if by is not None else None
     for _ in range(_MOST_MOVES):
         try:
-            return _joined(writer, ref, theirs, agent, source, at_hand)
+            return _joined(writer, ref, theirs, agent, source)
         except MovedError:
             continue
     raise ConflictError(
@@ -90,7 +81,7 @@ def join(
 
 
 def _joined(
-    writer: Writer, ref: str, theirs: CommitId, agent: str | None, source: str, at_hand: AtHand
+    writer: Writer, ref: str, theirs: CommitId, agent: str | None, source: str
 ) -> MergeResult:
     repository = writer.reader.repository
     ours = repository.head(ref)
@@ -108,11 +99,11 @@ def _joined(
         return MergeResult(commit=ours)
     base = writer.reader.at(ours)
     if bases == [ours] and not has_buried(repository, theirs, base.tombstones):
-        return _forwarded(writer, ref, base, theirs, at_hand)
+        return _forwarded(writer, ref, base, theirs)
     if agent is not None:
         return _published(writer, ref, base, _commit_by(writer, agent, base, theirs))
     if _gives_way(repository, base, theirs):
-        return _forwarded(writer, ref, base, theirs, at_hand)
+        return _forwarded(writer, ref, base, theirs)
     return _published(writer, ref, base, _commit_of(writer.reader, base, theirs))
 
 
@@ -133,25 +124,12 @@ def _gives_way(repository: Repository, base: Snapshot, theirs: CommitId) -> bool
     return all(len(each.parents) > 1 and is_products(each.committer_email) for each in commits)
 
 
-def _forwarded(
-    writer: Writer, ref: str, base: Snapshot, theirs: CommitId, at_hand: AtHand
-) -> MergeResult:
+def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId) -> MergeResult:
     repository = writer.reader.repository
     tree = repository.commit(theirs).tree
     changes = [Change(*each) for each in repository.changes(base.tree, tree)]
-    files = list(_files(changes, at_hand))
-    left = writer.publish(ref, base.id, theirs, Assembly(tree, files, changes, {}), [])
+    left = writer.publish(ref, base.id, theirs, Assembly(tree, [], changes, {}), [])
     return MergeResult(commit=theirs, touches=tuple(_touches(changes)), left=tuple(left))
-
-
-def _files(changes: Iterable[Change], at_hand: AtHand) -> Iterable[Object]:
-    """Yield what is at hand of new files, as much as may be held in memory."""
-    size = 0
-    for change in changes:
-        found = at_hand(bytes.fromhex(change.new)) if change.new and size < _HELD_BYTES else None
-        if found is not None:
-            size += len(found[1])
-            yield Object(*found)
 
 
 def _touches(changes: Iterable[Change]) -> Iterable[Touch]:
