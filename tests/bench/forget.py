@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from smp_git import Store
-from tests.bench import table
+from tests.bench import erase, table
 from tests.bench.samples import settle
 from tests.bench.workload import filled
 from tests.support import ROOT, git, python
 
 DELETE, OUT, IN = "smp delete", "smp sync, out", "smp sync, in"
 PUSH, FETCH = "git push --force", "git fetch"
+# In a process of its own: what a command takes begins with what its parent has.
 _BUILD = """
 import sys
 from pathlib import Path
-from tests.bench.erase import built
-built(Path(sys.argv[1]), int(sys.argv[2]))
+from tests.bench.forget import build
+build(Path(sys.argv[1]), int(sys.argv[2]))
 """
 # What `resource` counts in.
 _MEGABYTE = 1e6 if sys.platform == "darwin" else 1e6 / 1024
@@ -45,8 +46,7 @@ def run(folder: Path, *, short: bool = False) -> Iterator[str]:
     found: dict[str, list[_Cost]] = {name: [] for name in (DELETE, PUSH, OUT, FETCH, IN)}
     # Addresses stay as they are, so each round is in the same place.
     place, built = folder / "place", folder / "built"
-    place.mkdir()
-    _built(place, count)
+    python(_BUILD, place, count)
     place.rename(built)
     for number in range(rounds):
         shutil.copytree(built, place, symlinks=True)
@@ -65,9 +65,9 @@ def run(folder: Path, *, short: bool = False) -> Iterator[str]:
     yield from _restored(folder / "restored", *((100, 30, 5) if short else (1_000, 600, 30)))
 
 
-def _built(folder: Path, count: int) -> None:
+def build(folder: Path, count: int) -> None:
     """Make a session, a hub, and what either program cloned from it."""
-    python(_BUILD, folder / "left", count)
+    erase.built(folder / "left", count)
     git(folder / "left/active/bench", "repack", "-adq")
     with Store.open(folder / "left").session("bench") as session:
         session.add_remote("origin", folder / "hub.git", create=True)
