@@ -19,6 +19,7 @@ from smp_git.read.replica import OURS
 from smp_git.remove import audit, purge
 from smp_git.remove.delete import drop_copies, keep
 from smp_git.remove.history.erase import (
+    Incoming,
     Receipt,
     Replacement,
     Version,
@@ -27,6 +28,7 @@ from smp_git.remove.history.erase import (
     resume,
 )
 from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.plan import Plan
 from smp_git.remove.record import DROPPED, Item, Record
 from smp_git.remove.site import Site
 from smp_git.remove.trash import new_deletion
@@ -42,12 +44,15 @@ def follow(
     by: str,
     again: bool = False,
     replacement: Replacement | None = None,
+    plan: Plan | None = None,
+    incoming: Incoming = Incoming(),
 ) -> Receipt | None:
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
     copy; nothing that was purged or redacted can be, and its copies are destroyed. The
-    `replacement` brings what a redaction elsewhere left.
+    `replacement` brings what a redaction elsewhere left, `plan` is of the same deletions,
+    `incoming` is what came with them.
     """
     site.sweep()
     deletion = new_deletion(now)
@@ -84,6 +89,8 @@ def follow(
         again=again,
         replacement=replacement,
         settle=settle,
+        plan=plan,
+        incoming=incoming,
     )
     if receipt is None:
         purge.follow(site)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
@@ -13,7 +14,9 @@ from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
 from smp_git.remove import finish
+from smp_git.remove.history.erase import Incoming
 from smp_git.remove.history.moves import Move
+from smp_git.remove.history.plan import Plan, make_plan
 from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
@@ -92,13 +95,29 @@ def take_in(
         inspection = Inspection(held.repository, named, _known(site))
         tips = inspection.look_at_tips()
         _check_same_session(site, remote, tips)
-        inspected = inspection.look_through()
         known = tips.tombstones | effective(site.reader)
-        unfit.check_lives(tips, known)
-        there = of_this_format(held, named, known) if tips.is_old else named
-        came = _brought_in(site, remote, held, there, inspected, by=by, merge=merge, accept=accept)
+        with _planned(site, tips.tombstones, known) as plan:
+            inspected = inspection.look_through(plan.becoming() if plan else ())
+            unfit.check_lives(tips, known)
+            there = of_this_format(held, named, known) if tips.is_old else named
+            came = _brought_in(
+                site, remote, held, there, inspected, plan, by=by, merge=merge, accept=accept
+            )
     odd_ones = [unfit.said(ref, f"of {remote.name}") for ref in left_out]
     return came._replace(named={**named, **left_out}, notes=(*odd_ones, *came.notes))
+
+
+@contextmanager
+def _planned(site: Site, told: Tombstones, known: Tombstones) -> Iterator[Plan | None]:
+    """Yield how the session follows what it is `told` was deleted, None if it has done so.
+
+    What our own history comes to is sound and clean, and most of what came in is just that.
+    """
+    if not told or _is_done(site, known):
+        yield None
+        return
+    with closing(make_plan(site.reader, (), known)) as plan:
+        yield plan
 
 
 def _brought_in(
@@ -107,25 +126,27 @@ def _brought_in(
     held: Quarantine,
     there: Mapping[str, str],
     inspected: Inspected,
+    plan: Plan | None,
     *,
     by: str,
     merge: bool,
     accept: bool,
 ) -> Came:
     """Part, clean and take over what came, anew if a deletion comes between."""
-    named, told = held.refs, inspected.tombstones
+    named = held.refs
     deleted: list[MemoryId] = []
     notes: list[str] = []
     moved: list[Move] = []
     for _ in range(_MOST_TRIES):
-        parted = apart(site, remote.name, held, there, told, by)
+        parted = apart(site, remote.name, held, there, inspected.tombstones, by, plan)
         there = parted.there
         moved += parted.moved
         notes += parted.notes
         try:
-            cleaning = _cleaned(site, held, named, there, told, by)
+            cleaning = _cleaned(site, held, named, there, inspected, by, plan)
         except MovedHeadsError:
             continue
+        plan = None
         deleted += cleaning.deleted
         notes += cleaning.notes
         came = _taken(
@@ -194,25 +215,29 @@ def _cleaned(
     held: Quarantine,
     named: Mapping[str, str],
     there: Mapping[str, str],
-    told: Tombstones,
+    inspected: Inspected,
     by: str,
+    plan: Plan | None,
 ) -> _Cleaning:
-    """Take what was deleted there, as `told`, or here out of both sides.
+    """Take what was deleted there or here out of both sides.
 
     What a redaction left, and edits that met one, are brought to the branches that need
     them, before anything of the old is let go.
     """
     # A rewrite by others may have come between: then this opens the repository anew.
     site.reader.snapshot()
-    before = effective(site.reader)
+    told, before = inspected.tombstones, effective(site.reader)
     known = before | told
     ours = heads_of(site.reader)
     unfit.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
     meeting = meet(held.repository, ours, there, known)
     known |= meeting.records
+    plan = None if meeting.records else plan
     trusted = frozenset[str]()
     if known and _is_done(site, known):
         trusted = boundary(held.repository, there.values(), _own(site))
+    elif plan:
+        trusted = inspected.sound
     arrived = cleaned(held.repository, there, known, trusted)._replace(named=named)
     if arrived.is_rewritten and arrived.rewriter is None:
         arrived = arrived._replace(rewriter=Rewriter(held.repository.raw, known))
@@ -221,9 +246,29 @@ def _cleaned(
     brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
     receipt = None
     if told or brought:
-        receipt = finish.follow(site, known, site.writer.clock(), by=by, replacement=brought)
+        incoming = (
+            _adopted(site, held, arrived) if plan and not arrived.is_rewritten else Incoming()
+        )
+        receipt = finish.follow(
+            site,
+            known,
+            site.writer.clock(),
+            by=by,
+            replacement=brought,
+            plan=plan,
+            incoming=incoming,
+        )
     notes = (*meeting.notes, *returned(before, known, there, held.repository))
     return _Cleaning(arrived, receipt.ids if receipt else (), notes)
+
+
+def _adopted(site: Site, held: Quarantine, arrived: Arrived) -> Incoming:
+    """Put what came into the session before that is rewritten: then it is all there and proved clean.
+
+    A pack that was fetched may hold objects of ours too, which its differences are to.
+    """
+    with site.writer.holding("taking in what came"):
+        return Incoming([bytes.fromhex(tip) for tip in arrived.clean.values()], held.adopt())
 
 
 def _named_apart(there: Mapping[str, str]) -> dict[str, str]:

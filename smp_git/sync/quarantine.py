@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -108,8 +108,8 @@ class Quarantine:
 
     # Taking over
 
-    def adopt(self, names: Iterable[bytes] | None = None) -> None:
-        """Put objects that came in, or all, into the session; nothing names them yet.
+    def adopt(self, names: Iterable[bytes] | None = None) -> Collection[bytes]:
+        """Put objects that came in, or all, into the session, and return them; nothing names them yet.
 
         The caller holds the session's lock. What is adopted is forced out, names and all.
         """
@@ -117,13 +117,13 @@ class Quarantine:
         own = set(_stored(self.git / "objects"))
         wanted = own if names is None else own & set(names)
         with disk.reporting("what came in"), Written(objects) as written:
-            if len(wanted) >= _PACK_FROM:
-                wanted = self._moved_packs(wanted, written)
-            if len(wanted) >= _PACK_FROM:
-                self._packed(wanted, written)
+            rest = self._moved_packs(wanted, written) if len(wanted) >= _PACK_FROM else wanted
+            if len(rest) >= _PACK_FROM:
+                self._packed(rest, written)
             else:
-                self._loose(wanted, written)
+                self._loose(rest, written)
             written.force()
+        return wanted
 
     def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
         """Move the packs of which everything is wanted; return what is in none of them."""

@@ -26,6 +26,7 @@ from smp_git.model.lives import FIRST
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.remove.history.erase import move
 from smp_git.remove.history.moves import Move, moved_id, moves_in
+from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.rewrite import History, Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
@@ -222,15 +223,25 @@ class Apart(NamedTuple):
 
 
 def apart(
-    site: Site, remote: str, held: Quarantine, there: Mapping[str, str], told: Tombstones, by: str
+    site: Site,
+    remote: str,
+    held: Quarantine,
+    there: Mapping[str, str],
+    told: Tombstones,
+    by: str,
+    plan: Plan | None = None,
 ) -> Apart:
-    """Give one of two memories that have one id another, in all of its history."""
+    """Give one of two memories that have one id another, in all of its history.
+
+    Branches that are about to follow a deletion are compared as they are in the `plan`.
+    """
     reader = site.reader
     moved: list[Move] = []
     notes: list[str] = []
     for _ in range(_MOST_TRIES):
         reader.snapshot()
         ours = references.read(reader.repository.git)
+        ours = {ref: _as_planned(plan, held, tip) for ref, tip in ours.items()} if plan else ours
         found = part(held.repository, ours, there, effective(reader) | told)
         if found.ours:
             now = site.writer.clock()
@@ -245,6 +256,12 @@ def apart(
         if not found:
             break
     return Apart(there, tuple(moved), tuple(notes))
+
+
+def _as_planned(plan: Plan, held: Quarantine, tip: str) -> str:
+    """Return what becomes of a commit if that came in too: then both sides hardly differ."""
+    step = plan.rewriter.steps.get(bytes.fromhex(tip))
+    return step.new.hex() if step and held.repository.has(step.new.hex()) else tip
 
 
 def apart_there(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from types import MappingProxyType
@@ -78,6 +78,13 @@ class Replacement(Protocol):
         """Return the files that each branch gets, as its tip is now."""
 
 
+class Incoming(NamedTuple):
+    """What came from elsewhere and nothing names yet: its objects, and the tips that reach what lives."""
+
+    tips: Collection[bytes] = ()
+    objects: Collection[bytes] = frozenset()
+
+
 class _Order(NamedTuple):
     """What is to be deleted, by whom and why."""
 
@@ -91,6 +98,7 @@ class _Order(NamedTuple):
     deadline: datetime | None = None
     # What was deleted elsewhere: then no ids are named, and no commit of ours names them.
     arrived: Tombstones = Tombstones()
+    incoming: Incoming = Incoming()
     replacement: Replacement | None = None
     upgrades: bool = False
     reasons: Mapping[str, str] = MappingProxyType({})
@@ -163,12 +171,15 @@ def erase_arrived(
     again: bool = False,
     replacement: Replacement | None = None,
     settle: Settle | None = None,
+    plan: Plan | None = None,
+    incoming: Incoming = Incoming(),
 ) -> Receipt | None:
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
     what was deleted here before is looked for too: plain Git may have brought it back.
-    The `replacement` is what stands in the place of what goes, on top of each branch.
+    The `replacement` is what stands in the place of what goes, on top of each branch. A
+    `plan` that was made for the same is carried out if nothing has come between.
     """
     # A branch may name what this replica has not acted on yet: plain Git can merge one.
     is_done = writer.reader.local.tombstones().covers(arrived)
@@ -184,10 +195,11 @@ def erase_arrived(
         deletion=name,
         seal=seal,
         arrived=arrived,
+        incoming=incoming,
         replacement=replacement,
         settle=settle,
     )
-    return _erased(writer, order)
+    return _erased(writer, order, plan)
 
 
 def upgrade(writer: Writer, now: datetime) -> None:
@@ -240,11 +252,10 @@ def move(writer: Writer, moves: Iterable[Move], now: datetime, *, by: str) -> No
 def _moved(writer: Writer, entry: Journal) -> None:
     """Plan without the lock, then publish under it; plan anew if a deletion came between."""
     for _ in range(_MOST_PLANS):
-        epoch = writer.reader.local.epoch()
         guards.check(writer.reader.repository.git)
         plan = make_plan(writer.reader, (), moves=entry.moves)
         with closing(plan), writer.holding("giving memories another id"):
-            if writer.reader.local.epoch() == epoch:
+            if writer.reader.local.epoch() == plan.epoch:
                 plan.update()
                 publish.check_unedited(plan, entry)
                 publish.publish(writer, plan, entry)
@@ -295,14 +306,14 @@ def _new_name(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def _erased(writer: Writer, order: _Order) -> Receipt | None:
+def _erased(writer: Writer, order: _Order, plan: Plan | None = None) -> Receipt | None:
     if not order.upgrades:
         writer.ready()
     clock = _Clock()
     smp = writer.reader.local.folder
     with _alone(writer, "deleting", _PATIENCE_SECONDS):
         _resumed(writer)
-        done = _planned(writer, order, clock)
+        done = _planned(writer, order, plan, clock)
         if done is None:
             with writer.holding("deleting"):
                 writer.reader.local.keep_tombstones(order.arrived)
@@ -423,15 +434,14 @@ class _Clock:
         self._last = now
 
 
-def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
+def _planned(writer: Writer, order: _Order, plan: Plan | None, clock: _Clock) -> _Done | None:
     """Plan without the lock, then carry out under it; plan anew if a deletion came between.
 
     Returns None if nothing that arrived is of concern here.
     """
     for _ in range(_MOST_PLANS):
-        epoch = writer.reader.local.epoch()
         guards.check(writer.reader.repository.git)
-        plan = make_plan(writer.reader, order.ids, order.arrived, upgrades=order.upgrades)
+        plan = plan or make_plan(writer.reader, order.ids, order.arrived, upgrades=order.upgrades)
         if order.arrived and order.replacement is None and not plan.is_concerned():
             plan.close()
             return None
@@ -439,9 +449,10 @@ def _planned(writer: Writer, order: _Order, clock: _Clock) -> _Done | None:
         clock.lap("plan")
         with writer.holding("deleting"):
             clock.lap("wait")
-            if writer.reader.local.epoch() == epoch:
+            if writer.reader.local.epoch() == plan.epoch:
                 return _carried_out(writer, order, plan, clock)
         plan.close()
+        plan = None
     raise _rewritten(writer)
 
 
@@ -491,7 +502,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     journal.write(smp, entry.stepped(journal.SEALED))
     clock.lap("seal")
     files = order.replacement.files if order.replacement else None
-    return _published(writer, entry, plan, versions, clock, files)
+    return _published(writer, entry, plan, versions, clock, files, order.incoming)
 
 
 def _finished(
@@ -519,12 +530,13 @@ def _published(
     versions: tuple[Version, ...],
     clock: _Clock,
     files: Callable[[Plan], Brought] | None,
+    incoming: Incoming = Incoming(),
 ) -> _Done:
     smp = writer.reader.local.folder
     # What has not yet been forced out stands there once more.
     writer.settle(remove=True)
     known = plan.known | entry.tombstones
-    publisher = Publisher(writer, plan, entry, files)
+    publisher = Publisher(writer, plan, entry, files, incoming.objects)
     head = publisher.prepare()
     clock.lap("write")
     # From here on it is finished, whatever happens.
@@ -540,7 +552,7 @@ def _published(
     journal.reached("checked out")
     sweep.tidy(plan.repository.git, known)
     journal.reached("tidied")
-    removed = _removed(plan, publisher.tips(), known, versions)
+    removed = _removed(plan, (*publisher.tips(), *incoming.tips), known, versions)
     plan.close()
     writer.reader.local.raise_epoch()
     writer.reader.reopen()

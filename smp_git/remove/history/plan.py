@@ -189,6 +189,8 @@ class Plan:
         moves: Iterable[Move] = (),
     ) -> None:
         self.repository = Repository(reader.path)
+        # It holds for this state of the session, and what was written on top of that since.
+        self.epoch = reader.local.epoch()
         self._ids = ids
         self._reader = reader
         self._more = more
@@ -270,9 +272,24 @@ class Plan:
 
     def unshared(self, versions: tuple[Version, ...]) -> tuple[Version, ...]:
         """Return those of `versions` that no remote had when it was last seen."""
-        tips = [tip for name, tip in self.history.refs.items() if name.startswith(SEEN)]
-        shared = set(self.rewriter.losses(tips))
+        shared = {
+            (gone.path, gone.id.hex())
+            for name in self._reached(SEEN)
+            for gone in self.rewriter.steps[bytes.fromhex(name)].loss
+            if isinstance(gone, Gone)
+        }
         return tuple(v for v in versions if (v.path, object_id(BLOB, v.data)) not in shared)
+
+    def _reached(self, prefix: str) -> list[CommitId]:
+        """Return the commits that references of a kind reach now."""
+        tips = [tip for ref, tip in self.history.refs.items() if ref.startswith(prefix)]
+        return self.repository.beyond((CommitId(tip.hex()) for tip in tips), ())
+
+    def becoming(self) -> frozenset[CommitId]:
+        """Return the commits that those of the branches become, or stay."""
+        steps = self.rewriter.steps
+        reached = self._reached(HEADS)
+        return frozenset(CommitId(steps[bytes.fromhex(name)].new.hex()) for name in reached)
 
     def versions(self) -> tuple[Version, ...]:
         """Return the versions that go, oldest first."""

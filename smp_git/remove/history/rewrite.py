@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import hexlify, unhexlify
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
@@ -238,20 +238,6 @@ class Rewriter:
             stack.pop()
             steps[name] = self._step(name, raws.pop(name), role)
         return steps[tip]
-
-    def losses(self, tips: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-        """Yield the path and id of every version that goes from what some tips reach."""
-        waiting = list(tips)
-        seen: set[bytes] = set()
-        while waiting:
-            name = waiting.pop()
-            if name in seen or name not in self.steps:
-                continue
-            seen.add(name)
-            for gone in self.steps[name].loss:
-                if isinstance(gone, Gone):
-                    yield gone.path, gone.id.hex()
-            waiting += raw_commit(self.read(name)[1]).parents
 
     def _before(self, name: bytes, raw: Raw) -> tuple[bytes, ...]:
         origin = self._origins.get(name)

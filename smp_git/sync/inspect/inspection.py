@@ -98,13 +98,14 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `commits` is how many were looked through, `replicas` are the tags of those that made
-    them; `lying` are the pages, by branch, whose index does not say what their files say.
+    `commits` is how many were looked through, `sound` those on which these stand that were
+    known to be so, `replicas` are the tags of those that made them; `lying` are the pages, by branch, whose index does not say what their files say.
     """
 
     uid: str
     session: str
     commits: int
+    sound: frozenset[str]
     tombstones: Tombstones
     lying: Mapping[str, tuple[str, ...]]
     replicas: frozenset[str] = frozenset()
@@ -164,7 +165,8 @@ class Inspection:
                 for ref, tip in self._refs.items()
                 if not ref.startswith(ACCESS)
             }
-            self._new = self._beyond(tips.values())
+            self._tips = set(tips.values())
+            self._new = self._beyond(self._tips)
             if len(self._new) > self._bounds.commits:
                 raise UntrustedError(f"{len(self._new):,} commits are more than a session has")
             for ref in self._refs.keys() - tips.keys():
@@ -186,18 +188,23 @@ class Inspection:
         tips = self._found
         with _refusing():
             new = {name: self._commit(name) for name in self._new if name not in sound}
-            self._pass(new)
-        replicas = frozenset(each.replica for each in new.values())
+            below = {parent.hex() for commit in new.values() for parent in commit.parents}
+            below = below.union(self._tips) - new.keys()
+            self._pass(new, below)
         return Inspected(
-            tips.uid, tips.session, len(new), tips.tombstones, dict(tips.lying), replicas
+            tips.uid,
+            tips.session,
+            len(new),
+            frozenset(name for name in below if name in sound),
+            tips.tombstones,
+            dict(tips.lying),
+            frozenset(each.replica for each in new.values()),
         )
 
-    def _pass(self, new: Mapping[CommitId, Commit]) -> None:
+    def _pass(self, new: Mapping[CommitId, Commit], below: Iterable[str]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
         past = Structure(self._objects, self._bounds, history=True)
-        names = {bytes.fromhex(name) for name in new}
-        below = {parent for commit in new.values() for parent in commit.parents} - names
-        past.trust(self._root(name) for name in sorted(below))
+        past.trust(self._root(bytes.fromhex(name)) for name in sorted(below))
         for name, commit in new.items():
             past.check(commit.tree, f"commit {name[:12]}")
 
