@@ -16,7 +16,6 @@ from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.references import ACCESS
 from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.lives import NOTHING as NO_LIVES
-from smp_git.model.lives import Lives
 from smp_git.model.memory import KINDS
 from smp_git.remove.history import moves as moving
 from smp_git.remove.history import pages
@@ -147,15 +146,15 @@ class Rewriter:
         self.tags: dict[bytes, tuple[bytes, bool]] = {}
         self._trees: dict[tuple[str, bytes], Edited] = {}
         self._like: dict[str, bytes] = {}
-        self._lives: dict[bytes, Lives] = {}
         self._stash: set[bytes] = set()
         self._kept: set[bytes] = set()
         self._origins: dict[bytes, bytes] = {}
-        # What was found of entries and lines, which return from commit to commit.
-        self._swapped: dict[str, tuple[dict[bytes, bytes], dict[bytes, Loss]]] = {}
-        self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}
-        self._lines: dict[bytes, bool] = {}
-        self._last_loss: dict[str, Loss] = {}
+        # What was found of entries and lines, which return from commit to commit: processor
+        # time of the plan to delete 100 of 20,000 memories (2.3 s) without each of them.
+        self._swapped: dict[str, tuple[dict[bytes, bytes], dict[bytes, Loss]]] = {}  # 11.8 s
+        self._lines: dict[bytes, bool] = {}  # 3.0 s
+        self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}  # 2.8 s
+        self._last_loss: dict[str, Loss] = {}  # 2.4 s, and 290 MB instead of 272
         self._indexes: dict[bytes, str] = {}
 
     # History
@@ -281,18 +280,12 @@ class Rewriter:
         subject = pages.subject(raw_commit(self.read(step.new)[1]).message)
         return pages.renamed(message, Origin(hexlify(step.new), subject))
 
-    def _known(self, memory_id: bytes) -> Lives:
-        found = self._lives.get(memory_id)
-        if found is None:
-            found = self._lives[memory_id] = self._tombstones.lives_of_text(memory_id)
-        return found
-
     def _is_named(self, memory_id: bytes) -> bool:
-        return self._known(memory_id) is not NO_LIVES
+        return self._tombstones.lives_of_text(memory_id) is not NO_LIVES
 
     def _is_gone(self, root: bytes, memory_id: bytes) -> bool:
         """Whether an id has a record and its file is not in a rewritten tree."""
-        known = self._known(memory_id)
+        known = self._tombstones.lives_of_text(memory_id)
         if known is NO_LIVES or known.is_gone:
             return known is not NO_LIVES
         return not self._holds(root, pages.path_of(memory_id))
@@ -359,7 +352,10 @@ class Rewriter:
     def _edit_pages(
         self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes
     ) -> Edited:
-        """Return a folder of which many pages are wanted: only entries never seen are looked at."""
+        """Return a folder of which many pages are wanted: only entries never seen are looked at.
+
+        For one memory of 20,000 this takes 1.2 s of processor time in the place of 0.8 s.
+        """
         swapped, lost = self._swapped.setdefault(folder, ({}, {}))
         pieces = pages.pieces(data)
         for piece in pieces:
@@ -460,7 +456,7 @@ class Rewriter:
     def _gone(self, page: str, entry: Entry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
         stem = entry.name.rpartition(b".")[0]
-        known = self._known(b"state-" + stem if page == _STATES else stem)
+        known = self._tombstones.lives_of_text(b"state-" + stem if page == _STATES else stem)
         if known is NO_LIVES:
             return None
         path = f"{page}/{entry.name.decode('utf-8', 'surrogateescape')}"
@@ -506,7 +502,7 @@ class Rewriter:
                 if not line.startswith(b"-"):
                     return None
                 item = pages.item(line + b"\n")
-                seen[line] = self._known(item.id).is_dead(item.life)
+                seen[line] = self._tombstones.lives_of_text(item.id).is_dead(item.life)
         gone = [line for line in lines if seen[line]]
         if not gone:
             return index, gone
@@ -515,7 +511,7 @@ class Rewriter:
 
     def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
         head, items = pages.items(index)
-        dead = [self._known(item.id).is_dead(item.life) for item in items]
+        dead = [self._tombstones.lives_of_text(item.id).is_dead(item.life) for item in items]
         left = [item.text for item, is_dead in zip(items, dead, strict=True) if not is_dead]
         gone = [item.text for item, is_dead in zip(items, dead, strict=True) if is_dead]
         return b"".join((head, *left)) if left else b"", gone
