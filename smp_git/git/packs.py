@@ -275,6 +275,14 @@ def loose(objects: Path) -> Iterator[tuple[bytes, Path]]:
                 yield bytes.fromhex(name), file
 
 
+def stored(objects: Path) -> Iterator[bytes]:
+    """Yield the id of every object of a store, loose or packed."""
+    for index in indexes(objects):
+        yield from names(index)
+    for name, _ in loose(objects):
+        yield name
+
+
 def text(name: bytes) -> str:
     """Return an id as it is written."""
     return hexlify(name).decode()

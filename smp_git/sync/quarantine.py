@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -88,7 +88,7 @@ class Quarantine:
             for name, value in references.read(self.git).items()
             if name.startswith(_THEIRS)
         }
-        if not self.refs and any(_stored(self.git / "objects")):
+        if not self.refs and any(packs.stored(self.git / "objects")):
             # Git takes no branch of a shallow clone, though it fetches what that has.
             raise UntrustedError(f"{address}: what it sent is not whole", hint=MAKE_WHOLE)
         if len(self.refs) > _MOST_REFERENCES:
@@ -103,8 +103,8 @@ class Quarantine:
 
     def new_objects(self) -> set[bytes]:
         """Return the ids of what came in and is not in the session."""
-        session = set(_stored(self._session / "objects"))
-        return set(_stored(self.git / "objects")) - session
+        session = set(packs.stored(self._session / "objects"))
+        return set(packs.stored(self.git / "objects")) - session
 
     # Taking over
 
@@ -114,7 +114,7 @@ class Quarantine:
         The caller holds the session's lock. What is adopted is forced out, names and all.
         """
         objects = self._session / "objects"
-        own = set(_stored(self.git / "objects"))
+        own = set(packs.stored(self.git / "objects"))
         wanted = own if names is None else own & set(names)
         with disk.reporting("what came in"), Written(objects) as written:
             rest = self._moved_packs(wanted, written) if len(wanted) >= _PACK_FROM else wanted
@@ -191,14 +191,6 @@ def _build(git: Path, session: Path) -> None:
     if "\n" in f"{place}" or "\r" in f"{place}":
         raise unfit(place.parent.parent)
     (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
-
-
-def _stored(objects: Path) -> Iterator[bytes]:
-    """Yield the id of everything in an object store."""
-    for index in packs.indexes(objects):
-        yield from packs.names(index)
-    for name, _ in packs.loose(objects):
-        yield name
 
 
 def _move(path: Path, folder: Path, written: Written) -> None:

@@ -210,3 +210,17 @@ def test_sync_that_ends_while_it_is_looked_through_is_no_fault(session: Session,
         (place / ".git").mkdir()
 
         assert deleted(session, clock, "DEC-0002").proof.clean
+
+
+def test_what_a_sync_under_way_holds_is_looked_through_once(session: Session, clock: Clock) -> None:  # fmt: skip
+    """What the session has too is the same, byte for byte."""
+    folder = filled(session)
+    with Session(folder, clock) as opened:
+        before = opened.verify()
+    with incoming.folder(folder / ".git") as place:
+        subprocess.run(["git", "clone", "-q", "--mirror", "--no-local", str(folder), str(place / ".git")], check=True)  # fmt: skip
+        with Session(folder, clock) as opened:
+            found = opened.verify()
+
+    assert found.clean
+    assert found.objects == before.objects

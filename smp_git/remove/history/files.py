@@ -167,7 +167,7 @@ def objects(repository: Repository) -> Iterator[Piece]:
             kind, data = repository.raw(name)
             yield Piece(name.hex().encode(), kind, data)
     for place in sorted((repository.git / incoming.PLACE).glob("*/.git")):
-        yield from _coming_in(place)
+        yield from _coming_in(place, repository.git)
 
 
 def some(git: Path, names: Iterable[bytes]) -> Iterator[Piece]:
@@ -185,14 +185,15 @@ def some(git: Path, names: Iterable[bytes]) -> Iterator[Piece]:
         yield from _by_command(git, asked=asked)
 
 
-def _coming_in(git: Path) -> Iterator[Piece]:
-    """Yield the objects that a sync under way has fetched; they may go meanwhile."""
+def _coming_in(git: Path, session: Path) -> Iterator[Piece]:
+    """Yield the objects that a sync under way has fetched, but those that the session has too.
+
+    They may go meanwhile.
+    """
     try:
-        names = [name for name, _ in packs.loose(git / "objects")]
-        for index in packs.indexes(git / "objects"):
-            names += packs.names(index)
+        names = set(packs.stored(git / "objects"))
         if names:
-            yield from some(git, names)
+            yield from some(git, names.difference(packs.stored(session / "objects")))
     except (FileNotFoundError, SmpError):
         # Who fetched it removes it.
         if git.is_dir() and (git / "objects").is_dir():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from smp_git.git import references
+from smp_git.git import incoming, references
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
@@ -32,8 +32,10 @@ _FILE_NAMES: Final = re.compile(rb" ([^\0 ]{1,96}\.(?:yaml|md))\0")
 _ITEM_LINES: Final = re.compile(rb"^-[^\n]*id[^\n]*", re.MULTILINE)
 _FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values()).encode()
 _STAGED: Final = re.compile(rb"((?:%s)/[^\0]{1,96}\.(?:yaml|md))\0" % _FOLDERS)
-_LOOSE: Final = re.compile(r"\.git/objects/[0-9a-f]{2}/[0-9a-f]{38}")
-_PACKED: Final = re.compile(r"(\.git/objects/pack/[^/]+)\.(?:pack|idx)")
+# Objects of the session, and those that a sync under way has fetched.
+_OBJECTS: Final = rf"\.git/(?:{incoming.PLACE.as_posix()}/[^/]+/\.git/)?objects"
+_LOOSE: Final = re.compile(rf"{_OBJECTS}/[0-9a-f]{{2}}/[0-9a-f]{{38}}")
+_PACKED: Final = re.compile(rf"({_OBJECTS}/pack/[^/]+)\.(?:pack|idx)")
 _NOTE: Final = re.compile("[0-9a-f/]{40,80}")
 _HISTORY: Final = "an index line of history"
 

@@ -69,7 +69,7 @@ def dead(
     unless it holds the deleted, which `holds` tells of the bytes of a file or message.
     """
     git = repository.git
-    there = _everything(git / "objects")
+    there = set(packs.stored(git / "objects"))
     staged = staging.named(git)
     edited = map(bytes.fromhex, Local(git).left_alone().values())
     alive = _alive(repository, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
@@ -77,14 +77,6 @@ def dead(
     fresh = _fresh(git, unreachable)
     gone = unreachable - fresh | (rewriter.replaced - alive)
     return gone | _strays(repository.raw, fresh - gone, gone, Judge(known), holds)
-
-
-def _everything(objects: Path) -> set[bytes]:
-    """Return the id of every object on the disk."""
-    found = {name for name, _ in packs.loose(objects)}
-    for index in packs.indexes(objects):
-        found.update(packs.names(index))
-    return found
 
 
 def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
