@@ -19,6 +19,7 @@ from smp_git.read.replica import OURS
 from smp_git.remove import audit, purge
 from smp_git.remove.delete import drop_copies, keep
 from smp_git.remove.history.erase import (
+    Adopt,
     Incoming,
     Receipt,
     Replacement,
@@ -45,14 +46,14 @@ def follow(
     again: bool = False,
     replacement: Replacement | None = None,
     plan: Plan | None = None,
-    incoming: Incoming = Incoming(),
+    adopt: Adopt = Incoming,
 ) -> Receipt | None:
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
     copy; nothing that was purged or redacted can be, and its copies are destroyed. The
     `replacement` brings what a redaction elsewhere left, `plan` is of the same deletions,
-    `incoming` is what came with them.
+    `adopt` brings in what came with them.
     """
     site.sweep()
     deletion = new_deletion(now)
@@ -90,7 +91,7 @@ def follow(
         replacement=replacement,
         settle=settle,
         plan=plan,
-        incoming=incoming,
+        adopt=adopt,
     )
     if receipt is None:
         purge.follow(site)

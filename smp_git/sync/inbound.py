@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
@@ -246,29 +247,20 @@ def _cleaned(
     brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
     receipt = None
     if told or brought:
-        incoming = (
-            _adopted(site, held, arrived) if plan and not arrived.is_rewritten else Incoming()
-        )
+        adopt = partial(_adopted, held, arrived) if plan and not arrived.is_rewritten else Incoming
         receipt = finish.follow(
-            site,
-            known,
-            site.writer.clock(),
-            by=by,
-            replacement=brought,
-            plan=plan,
-            incoming=incoming,
+            site, known, site.writer.clock(), by=by, replacement=brought, plan=plan, adopt=adopt
         )
     notes = (*meeting.notes, *returned(before, known, there, held.repository))
     return _Cleaning(arrived, receipt.ids if receipt else (), notes)
 
 
-def _adopted(site: Site, held: Quarantine, arrived: Arrived) -> Incoming:
-    """Put what came into the session before that is rewritten: then it is all there and proved clean.
+def _adopted(held: Quarantine, arrived: Arrived) -> Incoming:
+    """Put what came into the session while that is rewritten: then one proof is of all.
 
     A pack that was fetched may hold objects of ours too, which its differences are to.
     """
-    with site.writer.holding("taking in what came"):
-        return Incoming([bytes.fromhex(tip) for tip in arrived.clean.values()], held.adopt())
+    return Incoming([bytes.fromhex(tip) for tip in arrived.clean.values()], held.adopt())
 
 
 def _named_apart(there: Mapping[str, str]) -> dict[str, str]:

@@ -85,6 +85,10 @@ class Incoming(NamedTuple):
     objects: Collection[bytes] = frozenset()
 
 
+# Brings it into the session, where nothing else can take it away before it is named.
+Adopt = Callable[[], Incoming]
+
+
 class _Order(NamedTuple):
     """What is to be deleted, by whom and why."""
 
@@ -98,7 +102,7 @@ class _Order(NamedTuple):
     deadline: datetime | None = None
     # What was deleted elsewhere: then no ids are named, and no commit of ours names them.
     arrived: Tombstones = Tombstones()
-    incoming: Incoming = Incoming()
+    adopt: Adopt = Incoming
     replacement: Replacement | None = None
     upgrades: bool = False
     reasons: Mapping[str, str] = MappingProxyType({})
@@ -172,14 +176,15 @@ def erase_arrived(
     replacement: Replacement | None = None,
     settle: Settle | None = None,
     plan: Plan | None = None,
-    incoming: Incoming = Incoming(),
+    adopt: Adopt = Incoming,
 ) -> Receipt | None:
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
 
     `seal` gets only the versions that no remote had when it was last seen. With `again`
     what was deleted here before is looked for too: plain Git may have brought it back.
     The `replacement` is what stands in the place of what goes, on top of each branch. A
-    `plan` that was made for the same is carried out if nothing has come between.
+    `plan` that was made for the same is carried out if nothing has come between; `adopt`
+    brings in what came with it.
     """
     # A branch may name what this replica has not acted on yet: plain Git can merge one.
     is_done = writer.reader.local.tombstones().covers(arrived)
@@ -195,7 +200,7 @@ def erase_arrived(
         deletion=name,
         seal=seal,
         arrived=arrived,
-        incoming=incoming,
+        adopt=adopt,
         replacement=replacement,
         settle=settle,
     )
@@ -452,7 +457,8 @@ def _planned(writer: Writer, order: _Order, plan: Plan | None, clock: _Clock) ->
             if writer.reader.local.epoch() == plan.epoch:
                 return _carried_out(writer, order, plan, clock)
         plan.close()
-        plan = None
+        # What came was looked at beside what was known before: it may hold what has gone since.
+        plan, order = None, order._replace(adopt=Incoming)
     raise _rewritten(writer)
 
 
@@ -502,7 +508,7 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
     journal.write(smp, entry.stepped(journal.SEALED))
     clock.lap("seal")
     files = order.replacement.files if order.replacement else None
-    return _published(writer, entry, plan, versions, clock, files, order.incoming)
+    return _published(writer, entry, plan, versions, clock, files, order.adopt)
 
 
 def _finished(
@@ -530,12 +536,13 @@ def _published(
     versions: tuple[Version, ...],
     clock: _Clock,
     files: Callable[[Plan], Brought] | None,
-    incoming: Incoming = Incoming(),
+    adopt: Adopt = Incoming,
 ) -> _Done:
     smp = writer.reader.local.folder
     # What has not yet been forced out stands there once more.
     writer.settle(remove=True)
     known = plan.known | entry.tombstones
+    incoming = adopt()
     publisher = Publisher(writer, plan, entry, files, incoming.objects)
     head = publisher.prepare()
     clock.lap("write")
