@@ -41,7 +41,7 @@ def seal(versions):
 
 journal.reached = reached
 session = Session(store / "active" / "shop", lambda: datetime.now(UTC))
-erase(session._writer, ["DEC-0002"], reason=None, by="a", seal=seal, now=datetime(2026, 3, 1, tzinfo=UTC))
+erase(session._handle.writer, ["DEC-0002"], reason=None, by="a", seal=seal, now=datetime(2026, 3, 1, tzinfo=UTC))
 print(len(seen))
 """
 

@@ -34,7 +34,7 @@ from smp_git.git import command
 
 assert command.program() is None
 with Session(Path(sys.argv[1]), lambda: datetime.now(UTC)) as session:
-    receipt = erase(session._writer, sys.argv[2:], by="a", now=datetime(2026, 3, 1, tzinfo=UTC))
+    receipt = erase(session._handle.writer, sys.argv[2:], by="a", now=datetime(2026, 3, 1, tzinfo=UTC))
 assert receipt.proof.clean, receipt.proof.hits
 print(receipt.counts.commits_rewritten)
 """

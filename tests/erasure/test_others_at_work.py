@@ -153,7 +153,7 @@ from smp_git import Session
 from smp_git.remove.history import erase
 erase.make_plan = lambda *arguments, **named: os._exit(73)
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
-erase.erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
+erase.erase(session._handle.writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
 """
 
 
@@ -175,7 +175,7 @@ from pathlib import Path
 from smp_git import Session
 from smp_git.remove.history.erase import erase
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
-erase(session._writer, ["DEC-0001"], by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73))
+erase(session._handle.writer, ["DEC-0001"], by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73))
 """
 
 

@@ -34,7 +34,7 @@ class Twins:
         for session in self.sessions:
             session.add_remote("second", self.hubs[1], create=True)
         # Later than its twin, so it is this one that moves.
-        self.right._clock.now = self.left._clock.now  # type: ignore[attr-defined]
+        self.right._handle.clock.now = self.left._handle.clock.now  # type: ignore[attr-defined]
         self.right.add("decision", MOVED, agent="b")
         self.right.add("finding", "DEC-0002 costs a day", agent="b", links=[("about", "DEC-0002")])
         git(self.right.path, "tag", "-a", "noted", "-m", "DEC-0002 is decided")

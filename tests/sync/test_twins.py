@@ -151,7 +151,7 @@ def test_the_same_import_on_both_sides_is_one_memory(
 ) -> None:
     left, right = two
     for session in two:
-        session._clock.now = left._clock.now  # type: ignore[attr-defined]
+        session._handle.clock.now = left._handle.clock.now  # type: ignore[attr-defined]
     at = "2026-01-02T03:04:05Z"
     one = [session.add("decision", "Imported", agent="a", at=at) for session in two]
     assert one[0].id == one[1].id
@@ -263,7 +263,7 @@ def test_where_remotes_have_both_every_replica_moves_the_same(
     reader = Machine(tmp_path, "reader").clone(second)
     git(reader.path, "remote", "rename", "origin", "second")
     one = left.add("decision", "Keep PostgreSQL", agent="a")
-    right._clock.now = left._clock.now  # type: ignore[attr-defined]
+    right._handle.clock.now = left._handle.clock.now  # type: ignore[attr-defined]
     other = right.add("decision", "Move to SQLite", agent="b", links=[("about", "DEC-0001")])
     assert one.id == other.id
     left.sync("origin")
@@ -327,7 +327,7 @@ def test_a_remote_that_takes_no_forced_push_keeps_what_it_has(
     second = tmp_path / "second.git"
     right.add_remote("second", second, create=True)
     left.add("decision", "Keep PostgreSQL", agent="a")
-    right._clock.now = left._clock.now  # type: ignore[attr-defined]
+    right._handle.clock.now = left._handle.clock.now  # type: ignore[attr-defined]
     right.add("decision", "Move to SQLite", agent="b")
     left.sync()
     right.sync("second")
