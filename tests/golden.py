@@ -7,6 +7,7 @@ while the format is not released; afterwards a change of bytes is a new format.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,11 @@ FORMAT_1: Final = GOLDEN / "format-1"
 FORMAT_2: Final = GOLDEN / "format-2"
 # Two replicas of format 1 that restored and redacted apart, and their remote.
 APART: Final = GOLDEN / "format-1-apart"
+# A session of format 2 whose power was cut: its last writes stand in a write-ahead log alone,
+# which earlier versions kept. The log is as it was, but for the zeros at its end.
+WRITE_AHEAD: Final = GOLDEN / "write-ahead"
+# When the branch was written that the first write of the log replaced, as the log says.
+_MOVED_NS: Final = 1795122270724485849
 METADATA: Final[dict[str, Value]] = {
     "id": "golden",
     "uid": "0123456789abcdef0123456789abcdef",
@@ -74,6 +80,16 @@ def restored(folder: Path, frozen: Path = FORMAT_1) -> Path:
     git(place, "init", "-q", "-b", "main")
     git_bytes(place, "fast-import", "--quiet", data=(frozen / "session.export").read_bytes())
     git(place, "checkout", "-q", "-f", "main")
+    return place
+
+
+def cut_off(folder: Path) -> Path:
+    """Make the store whose power was cut below `folder`; return the session's folder."""
+    place = restored(folder, WRITE_AHEAD)
+    smp = place / ".git" / "smp"
+    smp.mkdir()
+    (smp / "redo").write_bytes((WRITE_AHEAD / "redo").read_bytes() + bytes(256 << 10))
+    os.utime(place / ".git/refs/heads/main", ns=(_MOVED_NS, _MOVED_NS))
     return place
 
 
