@@ -24,11 +24,6 @@ _UNORDERED: Final = ("ext4", "ext2")
 # sync_file_range: wait before, write, wait after.
 _WRITE_AND_WAIT: Final = 1 | 2 | 4
 _START_WRITING: Final = 2
-# renameat2: paths from the working folder, and both names stay.
-_HERE: Final = -100
-_EXCHANGE: Final = 2
-# As many files as are open at the same time.
-_AT_ONCE: Final = 64
 # A gc removes folders that are empty for a moment, one just made for a file among them.
 _TRIES: Final = 100
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -68,14 +63,6 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def write_all_at(fd: int, data: bytes, offset: int) -> None:
-    """Write all of `data` at a place of a file."""
-    view = memoryview(data)
-    while view:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done
 
 
 def read_all(fd: int) -> bytes:
@@ -290,26 +277,6 @@ def force_name(fd: int, folder: Path | str, near: str) -> None:
         _force_folder_of_git(folder)
 
 
-def force_files(paths: Iterable[str], folder: str) -> None:
-    """Force the files at `paths` out with their names; those that are gone are passed over.
-
-    `folder` is on the same disk, and open to files of our own.
-    """
-    kind, journal = _file_system(folder)
-    if not journal and kind in _UNORDERED:
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            if _sync_whole(fd):
-                return
-        finally:
-            os.close(fd)
-    rest = list(paths)
-    while rest:
-        _force_some(rest[:_AT_ONCE], folder)
-        rest = rest[_AT_ONCE:]
-    force_names(folder)
-
-
 def force_names(folder: str) -> None:
     """Let the names of files whose data was forced out be durable before any reference is."""
     kind, journal = _file_system(folder)
@@ -322,32 +289,6 @@ def force_names(folder: str) -> None:
         finally:
             os.close(fd)
             Path(scratch).unlink(missing_ok=True)
-
-
-def _force_some(paths: Iterable[str], near: str) -> None:
-    fds: dict[int, str] = {}
-    try:
-        for path in paths:
-            with suppress(FileNotFoundError):
-                fds[os.open(path, os.O_RDONLY)] = path
-        folders = {str(above) for path in fds.values() for above in list(Path(path).parents)[:2]}
-        force_data(list(fds), folders, near)
-    finally:
-        for fd in fds:
-            os.close(fd)
-
-
-def exchange(left: str, right: str) -> bool:
-    """Exchange the names of two files at once; return False where the system cannot.
-
-    A file that replaces another by a plain renaming is written out at once, and the
-    other is given up; neither happens here.
-    """
-    function = _function("renameat2")
-    if function is None:
-        return False
-    done = function(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE)
-    return bool(done == 0)
 
 
 def _sync_whole(fd: int) -> bool:
@@ -364,14 +305,6 @@ def force(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
         os.fsync(fd)
-
-
-def force_content(fd: int) -> None:
-    """Force the content of a file out that keeps its name and size."""
-    if hasattr(os, "fdatasync") and sys.platform != "darwin":
-        os.fdatasync(fd)
-    else:
-        force(fd)
 
 
 @cache
@@ -403,7 +336,6 @@ def force_folder(path: Path | str) -> None:
 _ARGUMENTS: Final = {
     "sync_file_range": (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint),
     "syncfs": (ctypes.c_int,),
-    "renameat2": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import pygit2
 from pygit2.enums import ObjectType, Option, SortMode
 
-from smp_git.git import disk, locks, references, storage
+from smp_git.git import disk, references, storage
 from smp_git.git.objects import (
     COMMIT,
     FOLDER_MODE,
@@ -22,15 +22,6 @@ from smp_git.git.objects import (
     ObjectId,
     read_commit,
     read_tree,
-)
-from smp_git.git.redo import (
-    LARGEST,
-    Line,
-    Record,
-    Redo,
-    Stood,
-    loose_reference,
-    standing,
 )
 from smp_git.model.errors import (
     DamagedError,
@@ -48,8 +39,7 @@ _CACHED: Final = 20_000
 # A ref is locked for milliseconds; an older lock of somebody else's is given up.
 _REF_LOCK_SECONDS: Final = 5.0
 _ABANDONED_SECONDS: Final = 60.0
-# What a record of the write-ahead line takes besides its objects, at most.
-_HEAD_SIZE: Final = 8 << 10
+_ID_LENGTH: Final = 40
 
 MAIN: Final = "refs/heads/main"
 _TYPES: Final = {
@@ -58,7 +48,6 @@ _TYPES: Final = {
     ObjectType.BLOB: b"blob",
     ObjectType.TAG: b"tag",
 }
-_KINDS: Final = {name: kind for kind, name in _TYPES.items()}
 _UNREADABLE: Final = (KeyError, ValueError, pygit2.GitError)
 
 if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
@@ -95,9 +84,6 @@ class Repository:
         self._commits: dict[CommitId, Commit] = {}
         self._trees: dict[ObjectId, dict[str, Child]] = {}
         self._common: dict[tuple[CommitId, CommitId], CommitId | None] = {}
-        self.redo = Redo(self._git)
-        # Whoever writes once needs no line: forcing all out costs no more than emptying it.
-        self._has_published = False
 
     def close(self) -> None:
         """Let go of packs and files."""
@@ -110,13 +96,13 @@ class Repository:
     def head(self, ref: str = MAIN) -> CommitId | None:
         """Return the commit that `ref` names, or None if there is no such reference."""
         try:
-            commit, loose = loose_reference(self._git, ref)
+            found = _loose_reference(f"{self._git}/{ref}")
         except (ValueError, OSError):
             raise DamagedError(
                 f"{ref} of session {self.path.name} cannot be read",
                 hint="git fsck names the commits that are whole; point the branch at the newest of them",
             ) from None
-        return commit if loose is not None else self._packed(ref)
+        return found or self._packed(ref)
 
     def _packed(self, ref: str) -> CommitId | None:
         found = self._repo.references.get(ref)
@@ -165,34 +151,25 @@ class Repository:
         try:
             return self._odb.read_header(blob_id)[1]
         except _UNREADABLE as error:
-            return len(self._held(blob_id, error).data)
+            raise _damaged(self.git, blob_id, error) from error
 
     def _read(self, name: str, kind: ObjectType) -> bytes:
         try:
             found, data = self._odb.read(name)
         except _UNREADABLE as error:
-            held = self._held(name, error)
-            found, data = _KINDS[held.type], held.data
+            raise _damaged(self.git, name, error) from error
         if found != kind:
             raise DamagedError(
                 f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}"
             )
         return data
 
-    def _held(self, name: str, error: Exception) -> Object:
-        """Return an object that is not in the store from the write-ahead line."""
-        held = self.redo.held(name)
-        if held is None:
-            raise _damaged(self.git, name, error) from error
-        return held
-
     def raw(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of any object."""
         try:
             kind, data = self._odb.read(pygit2.Oid(raw=name))
         except _UNREADABLE as error:
-            held = self._held(name.hex(), error)
-            return held.type, held.data
+            raise _damaged(self.git, name.hex(), error) from error
         return _TYPES[kind], data
 
     def everything(self) -> Iterator[bytes]:
@@ -349,30 +326,33 @@ class Repository:
     def publish(
         self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written
     ) -> None:
-        """Move `ref` from `expected` to `new`, after forcing out what was `written`.
+        """Move `ref` from `expected` to `new`, after making durable what was `written`.
 
-        The caller holds the session's lock. Raises MovedError, with nothing changed,
-        if the reference is elsewhere.
+        The caller holds the session's lock. Raises MovedError, with nothing changed, if
+        the reference is elsewhere.
         """
-        ahead = locks.runs(self._git) or (self._has_published and self.durable)
-        if ahead and written.objects and written.is_loose:
-            line = self.redo.room(_HEAD_SIZE + written.size) if written.size <= LARGEST else None
-            if line is not None:
-                with line:
-                    self._publish_ahead(ref, expected, new, written, line)
-                if locks.runs(self._git):
-                    # Until then, and on a disk that is full, the line alone has it.
-                    with suppress(OSError):
-                        self.redo.repeat()
-                return
-        if locks.runs(self._git):
-            # For whoever comes after this process, if it dies before it has done it again.
-            written.outlive_gc()
-        self._publish_forced(ref, expected, new, written)
-        self._has_published = True
-        # The write stands, whatever becomes of this on a disk that is full.
-        with suppress(OSError):
-            written.outlive_gc()
+        scratch = f"{self._git}/smp/ref"
+        fd = self._scratch(scratch, new)
+        try:
+            if self.durable:
+                written.keep(os.dup(fd), f"{self._git}/smp")
+                written.force_data()
+            while not self._move(ref, expected, scratch, written):
+                self._pack(written)
+            if self.durable:
+                disk.force_name(fd, (self.git / ref).parent, self._git)
+        finally:
+            os.close(fd)
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
+        if written.is_exposed():
+            # A gc that began just before may not know yet what the reference names.
+            self._pack(written)
+
+    def _pack(self, written: storage.Written) -> None:
+        written.pack()
+        if self.durable:
+            written.force()
 
     def point(self, moves: Mapping[str, CommitId]) -> None:
         """Move references that nobody else moves, each wherever it stands, all with one barrier.
@@ -397,57 +377,6 @@ class Repository:
                     disk.rename_into(lock, f"{self._git}/{ref}")
                 os.unlink(own)  # noqa: PTH108 - a Path costs more than the call
 
-    def _publish_ahead(
-        self,
-        ref: str,
-        expected: CommitId | None,
-        new: CommitId,
-        written: storage.Written,
-        line: Line,
-    ) -> None:
-        """Move `ref` after putting the whole write on the medium as one record."""
-        scratch = f"{self._git}/smp/ref"
-        os.close(self._scratch(scratch, new))
-        try:
-            with self._locked_ref(ref, scratch) as lock:
-                stood = self._expected(ref, expected)
-                record = Record(
-                    ref, stood, new, disk.boot(), written.counters, tuple(written.objects)
-                )
-                self._put_and_move(line, record, scratch, lock)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
-
-    def _put_and_move(self, line: Line, record: Record, scratch: str, lock: str) -> None:
-        target = f"{self._git}/{record.ref}"
-        line.put(record)
-        try:
-            if not disk.exchange(scratch, target):
-                os.rename(lock, target)  # noqa: PTH104 - a Path costs more than the call
-        except BaseException:
-            # Whoever is told that it failed must not find it done after a power cut.
-            if self.head(record.ref) != record.new:
-                line.take_back()
-            raise
-
-    def _publish_forced(
-        self, ref: str, expected: CommitId | None, new: CommitId, written: storage.Written
-    ) -> None:
-        scratch = f"{self._git}/smp/ref"
-        fd = self._scratch(scratch, new)
-        try:
-            if self.durable:
-                written.keep(os.dup(fd), f"{self._git}/smp")
-                written.force_data()
-            self._move(ref, expected, scratch)
-            if self.durable:
-                disk.force_name(fd, (self.git / ref).parent, self._git)
-        finally:
-            os.close(fd)
-            with suppress(FileNotFoundError):
-                os.unlink(scratch)  # noqa: PTH108 - a Path costs more than the call
-
     def _scratch(self, scratch: str, new: CommitId) -> int:
         """Return a descriptor of a new file that says `new`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -465,21 +394,25 @@ class Repository:
             raise
         return fd
 
-    def _expected(self, ref: str, expected: CommitId | None) -> Stood:
-        """Return where `ref` stands; raise MovedError if that is not as expected."""
+    def _move(
+        self, ref: str, expected: CommitId | None, scratch: str, written: storage.Written
+    ) -> bool:
+        """Move a reference; return False if a `git gc` may remove what it is to name."""
+        with self._locked_ref(ref, scratch) as lock:
+            self._compare(ref, expected)
+            if written.is_exposed():
+                return False
+            disk.rename_into(lock, f"{self._git}/{ref}")
+            return True
+
+    def _compare(self, ref: str, expected: CommitId | None) -> None:
+        """Raise MovedError if a reference is not where it is expected."""
         try:
-            stood = standing(self._git, ref)
+            found = _loose_reference(f"{self._git}/{ref}")
         except (ValueError, OSError):
             raise MovedError(ref) from None
-        commit = stood.commit if stood.loose is not None else self._packed(ref)
-        if commit != expected:
+        if (found or self._packed(ref)) != expected:
             raise MovedError(ref)
-        return stood._replace(commit=commit)
-
-    def _move(self, ref: str, expected: CommitId | None, scratch: str) -> None:
-        with self._locked_ref(ref, scratch) as lock:
-            self._expected(ref, expected)
-            disk.rename_into(lock, f"{self._git}/{ref}")
 
     @contextmanager
     def _locked_ref(self, ref: str, scratch: str) -> Iterator[str]:
@@ -511,11 +444,29 @@ class Repository:
             time.sleep(0.005)
 
 
+def _loose_reference(path: str) -> CommitId | None:
+    """Return what a reference's own file says, None if it has none; raise ValueError if it is torn."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        text = os.read(fd, 200).decode("ascii").strip()
+    except IsADirectoryError:
+        # Of references of longer names, or of none any more.
+        return None
+    finally:
+        os.close(fd)
+    if len(text) != _ID_LENGTH or not text.isalnum():
+        raise ValueError(path)
+    return CommitId(text)
+
+
 def drop_own_ref_lock(git: Path, ref: str = MAIN) -> None:
     """Remove the ref lock of a writer of ours that died; the caller holds the session's lock."""
     own, lock, target = git / "smp" / "ref", git / f"{ref}.lock", git / ref
     with suppress(FileNotFoundError):
-        # Died with the names exchanged, and nobody else links his lock to a reference.
+        # An earlier version died with the names exchanged; nobody else links a lock to a reference.
         if lock.samefile(target):
             lock.unlink()
     disk.drop_own_lock(own, lock)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from smp_git.git import disk, locks, packs
+from smp_git.git import disk, locks
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -23,7 +22,7 @@ from smp_git.git.objects import (
     framed,
     stored,
 )
-from smp_git.git.packs import Pack, Packed
+from smp_git.git.packs import Pack
 
 # From here on one pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
@@ -31,50 +30,58 @@ _PACK_TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3}
 _LARGE_OFFSET: Final = 1 << 31
 # Takes one block of the disk, compressed or not.
 _SMALL: Final = 4_000
+# What the marks of ours are links to.
+_OWN_MARK: Final = "smp/pack-keep"
 # A gc with --prune=now takes what is being written for litter.
 _TRIES: Final = 20
 
 
 class Written:
-    """New objects on the disk whose data is not yet forced out; keeps them open until then."""
+    """New objects on the disk whose data is not yet fsynced; keeps them open until then."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._fds: list[int] = []
         self._folders: set[str] = set()
-        # What a record of the write-ahead line may stand for; a pack is more than that.
-        self.objects: list[tuple[ObjectId, bytes]] = []
-        self.packs: list[Pack] = []
-        self.counters: Mapping[str, int] = {}
-        self.is_loose = True
+        # Each loose object by its file.
+        self._loose: dict[str, Object] = {}
+        self._marks: list[Path] = []
 
     def keep(self, fd: int, folder: str) -> None:
         """Take over an open file in `folder` that must be durable before anything names it."""
         self._fds.append(fd)
         self._folders.add(folder)
 
-    @property
-    def size(self) -> int:
-        """How many bytes the objects take."""
-        return sum(len(data) for _, data in self.objects)
-
-    def keep_object(self, fd: int, folder: str, name: ObjectId, data: bytes) -> None:
+    def keep_loose(self, fd: int, path: str, item: Object) -> None:
         """Take over the open file of a loose object."""
-        self.keep(fd, folder)
-        self.objects.append((name, data))
+        self.keep(fd, os.path.dirname(path))  # noqa: PTH120 - a Path costs more than the call
+        self._loose[path] = item
 
-    def outlive_gc(self) -> None:
-        """See to it that no gc takes what was written before a reference named it."""
-        for made in self.packs:
-            index = self._folder / f"pack/{made.name}.idx"
-            if locks.runs(self._folder.parent) or not index.exists():
-                write_pack(self._folder, _renamed(made))
-        if self.objects:
-            outlive_gc(self._folder, dict(self.objects))
+    def mark(self, pack: Path) -> None:
+        """Let Git leave a pack alone until this is closed, as it does with packs that it fetches.
+
+        A repacking that began before a reference reached the pack would remove it afterwards.
+        """
+        own, mark = _own_mark(self._folder), pack.with_suffix(".keep")
+        own.touch(0o600)
+        with suppress(FileExistsError):
+            os.link(own, mark)
+        self._marks.append(mark)
+
+    def is_exposed(self) -> bool:
+        """Whether a `git gc` has removed loose objects, or may: no reference names them yet."""
+        if not self._loose:
+            return False
+        there = all(os.access(path, os.F_OK) for path in self._loose)
+        return not there or locks.runs(self._folder.parent)
+
+    def pack(self) -> None:
+        """Put the loose objects into a pack as well, where no `git gc` removes them."""
+        _store_pack(f"{self._folder}", list(self._loose.values()), self)
+        self._loose.clear()
 
     def keep_files(self, top: Path) -> None:
         """Make the files that stand below `top` durable as well, and their names."""
-        self.is_loose = False
         for path in top.rglob("*"):
             self._folders.add(str(path.parent))
             if path.is_file():
@@ -100,6 +107,25 @@ class Written:
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+        if self._marks:
+            disk.drop_own_lock(_own_mark(self._folder), *self._marks)
+            self._marks.clear()
+
+
+def _own_mark(folder: Path | str) -> Path:
+    return Path(folder).parent / _OWN_MARK
+
+
+def is_marked_by_us(objects: Path, mark: Path) -> bool:
+    """Whether a write of ours, under way or dead, has marked a pack to be kept."""
+    with suppress(FileNotFoundError):
+        return mark.samefile(_own_mark(objects))
+    return False
+
+
+def drop_marks(objects: Path) -> None:
+    """Remove the marks that a writer of ours left when it died; the caller holds the lock."""
+    disk.drop_own_lock(_own_mark(objects), *(objects / "pack").glob("*.keep"))
 
 
 def sweep(folder: Path) -> None:
@@ -122,17 +148,15 @@ def _is_blank(path: Path) -> bool:
 
 def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
     """Put `objects` into the object store at `folder`."""
-    if len(objects) >= _PACK_FROM:
-        _store_pack(folder, objects, written)
+    if len(objects) >= _PACK_FROM or (objects and locks.runs(folder.parent)):
+        _store_pack(f"{folder}", objects, written)
         return
     for item in objects:
         _store_loose(folder, item, written)
 
 
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
-    name = item.id
-    above = f"{folder}/{name[:2]}"
-    path = f"{above}/{name[2:]}"
+    path = f"{folder}/{item.id[:2]}/{item.id[2:]}"
     data = framed(item.type, item.data)
     standing = _standing(path, data) if os.access(path, os.F_OK) else None
     if standing is not None:
@@ -140,7 +164,7 @@ def _store_loose(folder: Path, item: Object, written: Written) -> None:
     else:
         data = stored(data) if len(data) <= _SMALL else deflate(data)
         fd = _place(path, data, f"{folder}")
-    written.keep_object(fd, above, name, data)
+    written.keep_loose(fd, path, item)
 
 
 def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
@@ -163,39 +187,6 @@ def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
     return None
 
 
-def restore(folder: Path, name: ObjectId, data: bytes) -> None:
-    """Write the file of a loose object again, unless it holds `data` in some form."""
-    path = f"{folder}/{name[:2]}/{name[2:]}"
-    standing = _standing(path, zlib.decompress(data))
-    os.close(standing[0] if standing is not None else _place(path, data, f"{folder}"))
-
-
-def outlive_gc(folder: Path, items: Mapping[ObjectId, bytes]) -> None:
-    """See to it that no gc takes loose objects that were written before a reference named them.
-
-    With --prune=now it takes what nothing named when it looked. It leaves packs alone that
-    were not there when it looked, and whatever it took stands here as it stood on the disk.
-    """
-    if locks.runs(folder.parent):
-        repeat(folder, items)
-        return
-    for name, data in items.items():
-        if not os.access(f"{folder}/{name[:2]}/{name[2:]}", os.F_OK):
-            restore(folder, name, data)
-
-
-def repeat(folder: Path, items: Mapping[ObjectId, bytes]) -> Path:
-    """Put loose objects into a new pack as well; return its path without a suffix."""
-    objects = (unframed(data) for data in items.values())
-    made = packs.pack(Packed(bytes.fromhex(each.id), each.type, each.data) for each in objects)
-    return write_pack(folder, _renamed(made))
-
-
-def _renamed(made: Pack) -> Pack:
-    """Return a pack under a name that no gc can know."""
-    return made._replace(name=f"pack-{secrets.token_hex(20)}")
-
-
 def write_pack(folder: Path, made: Pack) -> Path:
     """Put a pack into the object store at `folder`, on the medium; return its path, no suffix."""
     stem = folder / "pack" / made.name
@@ -205,12 +196,6 @@ def write_pack(folder: Path, made: Pack) -> Path:
         # Not in the object store, where a gc may take it for litter.
         disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp", 0o400)
     return stem
-
-
-def unframed(data: bytes) -> Object:
-    """Return the object that a loose file holds."""
-    head, _, body = zlib.decompress(data).partition(b"\0")
-    return Object(head.partition(b" ")[0], body)
 
 
 def _place(path: str, data: bytes, folder: str) -> int:
@@ -237,17 +222,16 @@ def _place(path: str, data: bytes, folder: str) -> int:
             return fd
 
 
-def _store_pack(folder: Path, objects: Sequence[Object], written: Written) -> None:
+def _store_pack(folder: str, objects: Sequence[Object], written: Written) -> None:
     data, rows = _pack({item.id: item for item in objects})
     names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
     name = f"pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
     made = Pack(name, data, _index(rows, data[-20:]))
+    written.mark(Path(folder, "pack", name))
     # The index makes the pack visible, so it comes last.
-    written.is_loose = False
-    written.packs.append(made)
     for suffix, part in ((".pack", made.pack), (".idx", made.idx)):
         path = f"{folder}/pack/{name}{suffix}"
-        written.keep(_place(path, part, f"{folder}"), f"{folder}/pack")
+        written.keep(_place(path, part, folder), f"{folder}/pack")
 
 
 def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:

@@ -21,7 +21,7 @@ from smp_git.model.memory import CommitId, Value
 from smp_git.model.times import format_time
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import counts, git_index, recovery
+from smp_git.write import counts, git_index, recovery, replay
 from smp_git.write.git_index import IndexKeeper
 from smp_git.write.handle import Handle, Home
 from smp_git.write.writer import Writer
@@ -44,7 +44,7 @@ def open_session(
     home: Home | None = None,
 ) -> Handle:
     """Open the session in a folder; what a dead process left unfinished is finished first."""
-    recovery.before_reading(path)
+    replay.before_reading(path)
     reader = Reader(path, durable=settings.durable)
     told = reader.snapshot().metadata
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)

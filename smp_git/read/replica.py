@@ -42,8 +42,9 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         "counters.json": Use.KEPT,  # the highest numbers given
         "epoch": Use.KEPT,  # how often history was rewritten
         "erasure.json": Use.KEPT,  # a deletion under way: ids only
-        "gc-lock": Use.KEPT,  # our link to a lock of Git's, as are the next three
+        "gc-lock": Use.KEPT,  # our link to a lock of Git's, as are the next four
         "index-lock": Use.KEPT,
+        "pack-keep": Use.KEPT,
         "packed-lock": Use.KEPT,
         "ref": Use.KEPT,
         "index-tree": Use.KEPT,  # the tree that Git's index was last brought up to
@@ -56,7 +57,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         "pending.json": Use.TRIMMED,  # checked-out files that a write is about to change
         "told.json": Use.CACHE,  # the commits of which was told that Git took them off
         "vetted.json": Use.CACHE,  # up to where others' commits were looked through
-        "redo": Use.CONTENT,  # the write-ahead line
+        "redo": Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
         "search-catalogue": Use.CONTENT,
         "search.db": Use.CONTENT,
         "search.db-journal": Use.CONTENT,
@@ -206,7 +207,6 @@ class Local:
         fd = self._overwrite("counters.json", counters)
         if written is not None:
             written.keep(fd, str(self.folder))
-            written.counters = counters
         else:
             os.close(fd)
 

@@ -114,14 +114,7 @@ class IndexKeeper:
         # A forked child has the lock as it stood, but not the thread that may hold it.
         with self._refreshing if self._process == os.getpid() else nullcontext():
             _keepers.discard(self)
-        self.leave()
-
-    def leave(self) -> None:
-        """Refresh the index and leave nothing in the write-ahead line."""
         self.flush()
-        if self.writer.reader.repository.redo.is_used:
-            with suppress(SmpError), self.writer.holding("closing", _PATIENCE_SECONDS):
-                self.writer.settle(remove=True)
 
 
 def _keep(reference: weakref.ref[IndexKeeper]) -> None:
@@ -139,7 +132,7 @@ def _keep(reference: weakref.ref[IndexKeeper]) -> None:
 
 def _quietly(keeper: IndexKeeper) -> None:
     try:
-        keeper.leave()
+        keeper.flush()
     except SmpError:
         # The next open finds the index behind and refreshes it.
         return
@@ -156,7 +149,6 @@ def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
     reader = writer.reader
     # What was written stands without it; the next open refreshes the index.
     with suppress(SmpError), writer.holding("refreshing Git's index", patience_seconds) as now:
-        writer.settle()
         if reader.repository.checked_out() == MAIN:
             tree = now.tree if reader.ref == MAIN else reader.main().tree
             return staging.refresh(reader.repository, tree)

@@ -2,76 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from smp_git.git import disk, references, staging, storage
-from smp_git.git.disk import reporting
-from smp_git.git.locks import locked
+from smp_git.git import references, staging, storage
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.git.redo import Record, Redo
 from smp_git.git.repository import MAIN, drop_own_ref_lock
-from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
-from smp_git.read.replica import Local
 from smp_git.read.snapshot import Reader
 from smp_git.write.tree import Change, check_out, is_lost, standing
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000
-# A writer that is at work has the lock for milliseconds.
-_PATIENCE_SECONDS: Final = 5.0
-
-
-def recover(git: Path) -> None:
-    """Bring back the writes that only the write-ahead line has; the caller holds the lock.
-
-    A power cut loses what was not forced out: their objects, and the moves of their
-    references.
-    """
-    redo = Redo(str(git))
-    records = redo.records()
-    if not records:
-        return
-    objects = git / "objects"
-    for record in records:
-        for name, data in record.objects:
-            storage.restore(objects, name, data)
-    _recount(Local(git), records)
-    for ref in dict.fromkeys(record.ref for record in records):
-        drop_own_ref_lock(git, ref)
-        commit = redo.lost(ref, records)
-        if commit is not None:
-            disk.replace_durably(git / ref, f"{commit}\n".encode(), git / "smp" / "ref.tmp")
-    redo.settle()
-
-
-def _recount(local: Local, records: list[Record]) -> None:
-    counters = dict(local.counters())
-    for record in records:
-        for prefix, number in record.counters.items():
-            counters[prefix] = max(number, counters.get(prefix, 0))
-    if counters:
-        local.keep_counters(counters)
-
-
-def before_reading(path: Path) -> None:
-    """Bring back what a power cut took, before anybody looks at the session at `path`."""
-    git = path / ".git"
-    if Redo(str(git)).is_suspect():
-        lock = Local(git).lock_path
-        # What cannot be brought back now, on a disk that is read-only, is by the next writer.
-        with (
-            suppress(SmpError),
-            reporting(f"to session {path.name}"),
-            locked(lock, time.monotonic() + _PATIENCE_SECONDS, "recovering"),
-        ):
-            if Redo(str(git)).is_suspect():
-                recover(git)
 
 
 def is_needed(reader: Reader) -> bool:
@@ -89,13 +33,13 @@ def is_needed(reader: Reader) -> bool:
 def repair(reader: Reader) -> list[str]:
     """Put the checked-out files, scratch files and stale locks right; return what was mended."""
     local = reader.local
-    recover(reader.repository.git)
     git = reader.repository.git
     for ref in (*_locked_by_us(git), reader.ref):
         drop_own_ref_lock(git, ref)
     staging.drop_own_index_lock(git)
     references.drop_own_lock(git)
     local.sweep()
+    storage.drop_marks(git / "objects")
     mended: list[str] = []
     if reader.repository.checked_out() == MAIN:
         mended = _finish(reader) + (_after_reboot(reader) if local.rebooted() else [])

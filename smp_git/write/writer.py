@@ -30,6 +30,7 @@ from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.recovery import repair
+from smp_git.write.replay import replay
 from smp_git.write.stage import Stage
 from smp_git.write.tree import Assembly, assemble, check_out
 from smp_git.write.tree import Change as AssembledChange
@@ -146,16 +147,10 @@ class Writer:
             threads.release()
 
     def _looked_again(self) -> Snapshot:
+        replay(self.reader.repository.git)
         if self.reader.local.pending():
             repair(self.reader)
         return self.reader.snapshot()
-
-    def settle(self, *, remove: bool = False) -> None:
-        """Force out what the write-ahead line stands for, and empty it; the caller holds the lock.
-
-        With `remove` no byte of it is left.
-        """
-        self.reader.repository.redo.settle(remove=remove)
 
     # Writing
 

@@ -1,13 +1,16 @@
-"""A person's `git gc` beside writers: nothing acknowledged is lost, and no write fails."""
+"""A person's `git gc` beside writers: they wait for it, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,8 @@ import pytest
 from smp_git import Session, Store
 from smp_git.git import disk
 from smp_git.git.repository import Repository
-from smp_git.write import git_index
 from tests.concurrency.writers import COMMAND, LIBRARY, assert_sound, beside, writing
-from tests.support import gc_at_work, git, python
+from tests.support import gc_at_work, python
 
 
 def _assert_sound(session: Session, names: Sequence[str]) -> None:
@@ -32,76 +34,120 @@ def _files(session: Session) -> set[Path]:
     return {*objects.glob("??/*"), *objects.glob("pack/pack-*")}
 
 
-def _prune_now(session: Session, before: set[Path]) -> None:
-    """Take the loose objects that were not there before."""
+def _add(session: Session) -> list[str]:
+    return [session.add("finding", "Added", agent="a").id]
+
+
+def _batch(session: Session) -> list[str]:
+    with session.transaction(agent="a") as batch:
+        return [batch.add("finding", f"Number {number}").id for number in range(80)]
+
+
+def _merge(session: Session) -> list[str]:
+    with session.branch("aside") as aside:
+        names: list[str] = [aside.add("finding", "Aside", agent="a").id]
+        names.append(session.add("finding", "On main", agent="a").id)
+        session.merge("aside")
+    return names
+
+
+WRITES = {"add": _add, "batch": _batch, "merge": _merge}
+# Moments of a write: the objects stored, on the disk, the branch compared, just moved.
+MOMENTS: dict[str, tuple[Any, str]] = {
+    "stored": (Repository, "store"),
+    "fsynced": (disk, "force_data"),
+    "compared": (Repository, "_compare"),
+    "moved": (Repository, "_move"),
+}
+
+
+# As often as a write that is merged moves a branch, and once more.
+_TIMES = 4
+
+
+def _after(moment: str, do: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do something right after the first such moments."""
+    owner, name = MOMENTS[moment]
+    original, calls = getattr(owner, name), count()
+
+    def then(*given: Any) -> Any:
+        result = original(*given)
+        if next(calls) < _TIMES:
+            do()
+        return result
+
+    monkeypatch.setattr(owner, name, then)
+
+
+def _remove_loose(session: Session, before: set[Path]) -> None:
+    """Do what a gc does that looked before."""
     for file in _files(session) - before:
         if file.parent.name != "pack":
             file.unlink()
 
 
-@pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody empty the write-ahead line in the background, however slow the disk is."""
-    monkeypatch.setattr(git_index, "_QUIET_SECONDS", 60.0)
+COMMANDS = {
+    "gc": ("gc", "-q", "--prune=now"),
+    "repack": ("repack", "-q", "-a", "-d"),
+    "prune": ("prune", "--expire=now"),
+}
 
 
-# While a gc with --prune=now is at work that looked before, and takes what nothing named then
+def _run(path: Path, name: str) -> None:
+    # It may find the branch locked, or what is not named yet incomplete, and gives up.
+    subprocess.run(["git", *COMMANDS[name]], cwd=path, check=False, capture_output=True)
 
 
-def test_first_write_outlives_a_gc(session: Session) -> None:
-    before = _files(session)
-    with gc_at_work(session.path):
-        name = session.add("finding", "No MFA", agent="a").id
-        _prune_now(session, before)
-
-    _assert_sound(session, [name])
+# Beside a gc with --prune=now, which takes what nothing named when it looked
 
 
-def test_writes_of_a_batch_outlive_a_gc(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, known, move = _files(session), set[Path](), Repository._publish_forced
-
-    def noted(*arguments: Any) -> None:
-        known.update(_files(session))
-        move(*arguments)
-
-    monkeypatch.setattr(Repository, "_publish_forced", noted)
-    with gc_at_work(session.path):
-        with session.transaction(agent="a") as batch:
-            names = [batch.add("finding", f"Number {number}").id for number in range(80)]
-        for file in known - before:
-            file.unlink()
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("write", WRITES)
+def test_write_outlives_a_command_at_any_moment(session: Session, write: str, moment: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    names = _add(session)
+    _after(moment, lambda: _run(session.path, command), monkeypatch)
+    names += WRITES[write](session)
+    monkeypatch.undo()
 
     _assert_sound(session, names)
 
 
-@pytest.mark.usefixtures("line")
-@pytest.mark.parametrize("ended", [False, True], ids=["at work at the end", "ended before"])
-def test_later_writes_outlive_a_gc(session: Session, ended: bool) -> None:
-    names = [session.add("finding", "The first", agent="a").id]
-    session.check()
-    before = _files(session)
-    with gc_at_work(session.path):
-        names += [session.add("finding", f"Number {number}", agent="a").id for number in range(5)]
-        for file in _files(session) - before:
-            file.unlink()
-        if not ended:
-            session.close()
+@pytest.mark.parametrize("write", WRITES)
+def test_write_outlives_a_gc_that_looked_just_before_the_branch_moved(session: Session, write: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    names = _add(session)
+    before, move = _files(session), disk.rename_into
+    with ExitStack() as ends:
+
+        def began(scratch: Path | str, path: Path | str) -> None:
+            if not str(path).endswith("heads/main"):
+                move(scratch, path)
+                # Whatever the other branch names, a gc that looks later knows.
+                before.update(_files(session))
+                return
+            ends.enter_context(gc_at_work(session.path))
+            move(scratch, path)
+
+        monkeypatch.setattr(disk, "rename_into", began)
+        names += WRITES[write](session)
+        monkeypatch.undo()
+        _remove_loose(session, before)
 
     _assert_sound(session, names)
 
 
-@pytest.mark.usefixtures("line")
-def test_another_process_reads_and_writes_before_what_a_gc_took_is_back(session: Session) -> None:
-    names = [session.add("finding", "The first", agent="a").id]
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_and_reads_go_on_beside_a_gc(session: Session, write: str) -> None:
+    names = _add(session)
     other = Store.open(session.path.parents[1]).session("busy")
     names.append(other.add("finding", "The second", agent="b").id)
     before = _files(session)
     with gc_at_work(session.path):
-        names += [session.add("finding", f"Number {number}", agent="a").id for number in range(3)]
-        for file in _files(session) - before:
-            file.unlink()
-        assert [memory.id for memory in other.memories()] == names
+        names += WRITES[write](session)
+        _remove_loose(session, before)
+        assert {memory.id for memory in other.memories()} == set(names)
         names.append(other.add("finding", "The last", agent="b").id)
+        _remove_loose(session, before)
     other.close()
 
     _assert_sound(session, names)
@@ -116,79 +162,105 @@ def test_writer_that_dies_beside_a_gc_leaves_nothing_broken(session: Session) ->
         "[print(s.add('finding', f'No {n}', agent='w').id, flush=True) for n in range(4)]; os._exit(0)"
     )
     with gc_at_work(session.path):
-        done = subprocess.run([sys.executable, "-c", code, session.path.parents[1]], capture_output=True, check=True, text=True)  # fmt: skip
-        _prune_now(session, before)
+        done = python(code, session.path.parents[1])
+        _remove_loose(session, before)
 
     _assert_sound(session, done.stdout.split())
 
 
 _DIES = """
-import os, sys
+import os, subprocess, sys
 from smp_git import Store
+from smp_git.git import disk
 from smp_git.git.repository import Repository
-def dying(whole):
-    def dies(*arguments):
-        whole(*arguments)
+root, count, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+owner, name = {"stored": (Repository, "store"), "fsynced": (disk, "force_data")}[moment]
+original, move = getattr(owner, name), Repository._move
+def pruned(*given):
+    result = original(*given)
+    subprocess.run(["git", "gc", "-q", "--prune=now"], cwd=f"{root}/active/busy", capture_output=True)
+    return result
+def dies(*given):
+    if move(*given):
         os._exit(73)
-    return dies
-Repository._put_and_move = dying(Repository._put_and_move)
-Repository._publish_forced = dying(Repository._publish_forced)
-with Store.open(sys.argv[1]).session("busy").transaction(agent="w") as batch:
-    for number in range(int(sys.argv[2])):
+    return False
+setattr(owner, name, pruned)
+Repository._move = dies
+with Store.open(root).session("busy").transaction(agent="w") as batch:
+    for number in range(count):
         batch.add("finding", f"Number {number}")
 """
 
 
-@pytest.mark.parametrize("count", [1, 80], ids=["on the line", "as a pack"])
-def test_writer_that_dies_right_after_its_branch_moved_leaves_nothing_broken(session: Session, count: int) -> None:  # fmt: skip
+@pytest.mark.parametrize("moment", ["stored", "fsynced"])
+@pytest.mark.parametrize("count", [1, 80], ids=["loose", "as a pack"])
+def test_writer_that_dies_right_after_its_branch_moved_leaves_nothing_broken(session: Session, count: int, moment: str) -> None:  # fmt: skip
     name = session.add("finding", "The first", agent="a").id
     session.close()
-    before = _files(session)
-    with gc_at_work(session.path):
-        assert python(_DIES, session.path.parents[1], count, check=False).returncode == 73
-        _prune_now(session, before)
+    assert python(_DIES, session.path.parents[1], count, moment, check=False).returncode == 73
 
     with Store.open(session.path.parents[1]).session("busy") as again:
         assert len(again.memories()) == 1 + count
     _assert_sound(session, [name])
 
 
-def test_history_is_whole_while_a_gc_takes_what_was_written(session: Session) -> None:
-    session.add("finding", "The first", agent="a")
-    before = _files(session)
-    with session.branch("aside") as aside, gc_at_work(session.path):
-        for number in range(3):
-            session.add("finding", f"Number {number}", agent="a")
-            aside.add("finding", f"Aside {number}", agent="a")
-            _prune_now(session, before)
-        assert len(list(session.log())) == 5
-        assert session.merge("aside").commit
-        assert git(session.path, "fsck", "--strict", "--no-dangling") == ""
-
-
-def test_pack_of_one_gc_stays_while_it_is_the_only_place(session: Session) -> None:
-    names = [session.add("finding", "The first", agent="a").id]
-    for number in range(2):
-        with gc_at_work(session.path):
-            names.append(session.add("finding", f"Number {number}", agent="a").id)
-        with session._handle.writer.holding("a pause"):
-            session._handle.writer.settle()
-        git(session.path, "prune-packed")
-
-    _assert_sound(session, names)
-
-
-def _prune(path: Path, done: threading.Event) -> None:
+def _pruning(path: Path, done: threading.Event) -> None:
     while not done.is_set():
-        # It may find what is not named yet incomplete, and gives up.
-        subprocess.run(["git", "gc", "-q", "--prune=now"], cwd=path, check=False, capture_output=True)  # fmt: skip
+        _run(path, "gc")
 
 
 @pytest.mark.slow
 def test_gc_that_prunes_at_once_takes_nothing_from_writers(session: Session) -> None:
     session.close()
     root = session.path.parents[1]
-    with beside(_prune, session.path), writing(root, 25, [LIBRARY] * 3 + [COMMAND]) as writers:
+    with beside(_pruning, session.path), writing(root, 25, [LIBRARY] * 3 + [COMMAND]) as writers:
+        for writer in writers:
+            writer.waited()
+
+    assert_sound(root, [name for writer in writers for name in writer.acknowledged()])
+
+
+@pytest.mark.slow
+def test_gc_that_prunes_at_once_takes_nothing_from_writers_that_are_killed(session: Session) -> None:  # fmt: skip
+    session.close()
+    root, told = session.path.parents[1], list[str]()
+    with beside(_pruning, session.path):
+        for _ in range(10):
+            with writing(root, 1_000, [LIBRARY] * 2) as writers:
+                while not any(writer.acknowledged() for writer in writers):
+                    time.sleep(0.05)
+                time.sleep(random.uniform(0, 0.5))
+            told += [name for writer in writers for name in writer.acknowledged()]
+            for writer in writers:
+                writer.told.unlink()
+
+    assert told
+    assert_sound(root, told)
+
+
+def _repacking(path: Path, done: threading.Event) -> None:
+    while not done.is_set():
+        _run(path, "repack")
+
+
+_BATCHES = """
+import sys
+from smp_git import Store
+root, name, count, told = sys.argv[1:]
+with open(told, "a") as out, Store.open(root).session("busy") as session:
+    for number in range(int(count)):
+        with session.transaction(agent=name) as batch:
+            ids = [batch.add("finding", f"{name} saw {number}.{each}").id for each in range(70)]
+        print(*ids, sep=chr(10), file=out, flush=True)
+print(0)
+"""
+
+
+@pytest.mark.slow
+def test_repack_takes_nothing_from_writers(session: Session) -> None:
+    session.close()
+    root = session.path.parents[1]
+    with beside(_repacking, session.path), writing(root, 20, [LIBRARY, _BATCHES, _BATCHES]) as writers:  # fmt: skip
         for writer in writers:
             writer.waited()
 
@@ -249,32 +321,6 @@ while True:
 def test_file_that_a_gc_takes_for_litter_is_written_again(session: Session) -> None:
     with _endless(_SWEEPING, session):
         names = [session.add("finding", f"No {number}", agent="a").id for number in range(100)]
-
-    _assert_sound(session, names)
-
-
-# What one gc after another does on a slow disk: each knows the pack that was made beside the last.
-_TAKING = """
-import os, sys
-pack = f"{sys.argv[1]}/pack"
-known = set(os.listdir(pack))
-print("ready", flush=True)
-while True:
-    for name in set(os.listdir(pack)) - known:
-        try:
-            os.unlink(f"{pack}/{name}")
-        except OSError:
-            pass
-"""
-
-
-def test_pack_that_the_next_gc_takes_at_once_does_not_fail_a_write(session: Session) -> None:
-    session.check()
-    with gc_at_work(session.path), _endless(_TAKING, session):
-        names = [session.add("finding", f"No {number}", agent="a").id for number in range(100)]
-        with session.transaction(agent="a") as batch:
-            names += [batch.add("finding", f"Number {number}").id for number in range(5)]
-        session.close()
 
     _assert_sound(session, names)
 

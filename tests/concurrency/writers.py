@@ -122,6 +122,7 @@ def assert_clean(path: Path) -> None:
         *path.glob(".git/**/tmp_obj_*"),
         *path.glob(".git/smp/*.tmp*"),
         *path.glob(".git/smp/ref"),
+        *path.glob(".git/objects/pack/*.keep"),
         *path.glob(".git/**/*.lock"),
         *path.glob("**/*.tmp"),
         *path.parent.glob(".new-*"),

@@ -10,7 +10,6 @@ from typing import Any
 
 from smp_git import Session, Store, store
 from smp_git.git import disk, layout, locks, staging, storage
-from smp_git.git.redo import Redo
 from smp_git.git.repository import Repository
 from smp_git.read.replica import Local
 from smp_git.write import tree, writer
@@ -27,7 +26,10 @@ VERBS: dict[str, tuple[Any, str]] = {
     "place": (storage, "_place"),
     "keep_counters": (Local, "keep_counters"),
     "publish": (Repository, "publish"),
+    "force_data": (disk, "force_data"),
     "lock_ref": (Repository, "_lock_ref"),
+    "move": (Repository, "_move"),
+    "force_name": (disk, "force_name"),
     "check_out": (writer, "check_out"),
     "check_out_file": (tree, "_write"),
     "remove_file": (tree, "_remove"),
@@ -35,25 +37,10 @@ VERBS: dict[str, tuple[Any, str]] = {
     "replace_file": (disk, "replace_file"),
     "clear_pending": (Local, "clear_pending"),
     "flush": (IndexKeeper, "flush"),
-    "settle": (Redo, "settle"),
     "refresh": (staging, "refresh"),
     "record": (staging, "_record"),
     "rewrite_index": (staging, "_rewrite"),
     "times": (staging, "_times"),
-}
-# The steps that only a write takes which is put on the write-ahead line.
-AHEAD: dict[str, tuple[Any, str]] = {
-    "room": (Redo, "room"),
-    "put": (Redo, "put"),
-    "force_content": (disk, "force_content"),
-    "exchange": (disk, "exchange"),
-    "force_files": (disk, "force_files"),
-}
-# The steps of the first write of a handle, and of every one that is too large for a record.
-FORCED: dict[str, tuple[Any, str]] = {
-    "force_data": (disk, "force_data"),
-    "move": (Repository, "_move"),
-    "force_name": (disk, "force_name"),
 }
 # The steps of making a session.
 MAKING: dict[str, tuple[Any, str]] = {
@@ -101,7 +88,7 @@ NEVER = {
 
 
 def two(session: Session) -> None:
-    """Write twice, so that what comes next goes through the write-ahead line, as the second did."""
+    """Write twice, so that what comes next is not the first write of its handle."""
     session.add("turn", "Good morning", agent="a")
     session.add("turn", "What is to be done?", agent="a")
 

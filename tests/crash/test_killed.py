@@ -13,9 +13,7 @@ from smp_git import Store
 from smp_git.model.errors import LockedError
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import (
-    AHEAD,
     DIED,
-    FORCED,
     MAKING,
     NEVER,
     OPERATIONS,
@@ -48,7 +46,7 @@ def _do(path: Path, operation: str) -> None:
 
 
 @pytest.mark.parametrize("leaving", [False, True], ids=["entering", "leaving"])
-@pytest.mark.parametrize("verb", VERBS | FORCED)
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_killed_first_write_is_whole_or_not_at_all(
     tmp_path: Path, operation: str, verb: str, leaving: bool
@@ -60,7 +58,7 @@ def test_killed_first_write_is_whole_or_not_at_all(
 
     def killed() -> None:
         with store.session("shop") as session:
-            die_at((VERBS | FORCED)[verb], leaving=leaving)
+            die_at(VERBS[verb], leaving=leaving)
             OPERATIONS[operation](session)
 
     assert ended(killed) == (0 if (operation, verb) in NEVER else DIED)
@@ -69,8 +67,8 @@ def test_killed_first_write_is_whole_or_not_at_all(
 
 
 @pytest.mark.parametrize("leaving", [False, True], ids=["entering", "leaving"])
-@pytest.mark.parametrize("verb", VERBS | AHEAD)
-@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "batch"])
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_killed_later_write_is_whole_or_not_at_all(
     tmp_path: Path, operation: str, verb: str, leaving: bool
 ) -> None:
@@ -84,7 +82,7 @@ def test_killed_later_write_is_whole_or_not_at_all(
     def killed() -> None:
         with store.session("shop") as session:
             two(session)
-            die_at((VERBS | AHEAD)[verb], leaving=leaving)
+            die_at(VERBS[verb], leaving=leaving)
             OPERATIONS[operation](session)
 
     assert ended(killed) == (0 if (operation, verb) in NEVER else DIED)

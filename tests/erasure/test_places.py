@@ -15,6 +15,7 @@ from smp_git.model import lives
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.prove import verify
+from tests import golden
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import SENTINEL, deleted
 from tests.independent_scan import scan
@@ -127,19 +128,20 @@ def test_place_is_cleaned(session: Session, clock: Clock, place: str) -> None:
     assert git(folder, "status", "--porcelain") == ""
 
 
-def test_write_ahead_line_holds_nothing_of_the_deleted(session: Session, clock: Clock) -> None:
-    line = session.path / ".git/smp/redo"
-    for text in ("first", "second", f"{SENTINEL} goes", "last"):
-        session.add("decision", text, agent="a")
-    assert SENTINEL.encode() in line.read_bytes()
+def test_log_of_an_earlier_version_holds_nothing_of_the_deleted(tmp_path: Path) -> None:
+    place = golden.cut_off(tmp_path)
+    log = place / ".git/smp/redo"
+    data = log.read_bytes()
+    with Store.open(tmp_path / "store").session("golden") as session:
+        # As a program of an earlier version may leave it that still runs.
+        log.write_bytes(data)
+        receipt = session.delete("DEC-0001")
 
-    receipt = deleted(session, clock, "DEC-0003")
-
-    assert not line.exists()
-    assert scan(session.path, [SENTINEL.encode()]) == []
-    assert receipt.proof.clean, receipt.proof.hits
-    session.add("decision", "and on", agent="a")
-    assert session.check() == ()
+        assert not log.exists()
+        assert scan(place, [b"Use PostgreSQL"]) == []
+        assert receipt.proof.clean, receipt.proof.hits
+        session.add("decision", "and on", agent="a")
+        assert session.check() == ()
 
 
 def _merging(folder: Path) -> None:

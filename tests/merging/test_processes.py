@@ -9,7 +9,7 @@ import pytest
 
 from smp_git import Store
 from tests.concurrency.writers import assert_clean
-from tests.crash.children import DIED, FORCED, VERBS, assert_ready, die_at, ended, state
+from tests.crash.children import DIED, VERBS, assert_ready, die_at, ended, state
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,7 +45,7 @@ def test_a_killed_merge_is_whole_or_not_at_all(
 
     def killed() -> None:
         with store.session("shop") as session:
-            die_at((VERBS | FORCED)[step], leaving=leaving)
+            die_at(VERBS[step], leaving=leaving)
             session.merge("idea")
 
     assert ended(killed) == DIED

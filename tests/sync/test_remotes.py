@@ -275,7 +275,7 @@ def test_what_the_list_says_of_a_local_file_is_what_a_deletion_does(tmp_path: Pa
         session.add("finding", "goes", agent="a")
         smp = session.path / ".git/smp"
         for name, use in FILES.items():
-            if use in (Use.CACHE, Use.CONTENT) and not (smp / name).exists() and name != "redo":
+            if use in (Use.CACHE, Use.CONTENT) and not (smp / name).exists():
                 (smp / name).write_text("goes")
         (smp / "remotes.json.tmp").write_text("goes")
         there = {each.name for each in smp.iterdir()}

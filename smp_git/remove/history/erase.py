@@ -539,8 +539,6 @@ def _published(
     adopt: Adopt = Incoming,
 ) -> _Done:
     smp = writer.reader.local.folder
-    # What has not yet been forced out stands there once more.
-    writer.settle(remove=True)
     known = plan.known | entry.tombstones
     incoming = adopt()
     publisher = Publisher(writer, plan, entry, files, incoming.objects)

@@ -11,7 +11,7 @@ from typing import Final
 
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones, tombstone
-from smp_git.git import references, staging
+from smp_git.git import references, staging, storage
 from smp_git.git.objects import BLOB, COMMIT, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository
@@ -53,7 +53,9 @@ def check(git: Path) -> None:
         if (git / name).exists():
             raise _refused(git, what, "delete in the whole repository")
     _check_neighbours(git)
-    kept = sorted(path.name for path in (git / "objects" / "pack").glob("*.keep"))
+    objects = git / "objects"
+    marks = (objects / "pack").glob("*.keep")
+    kept = sorted(mark.name for mark in marks if not storage.is_marked_by_us(objects, mark))
     check_files(git)
     if kept:
         raise _refused(git, f"a pack is marked to be kept ({kept[0]})", "remove that mark first")

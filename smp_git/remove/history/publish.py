@@ -296,8 +296,6 @@ def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
     with the next deletion, or with Git's own collection of garbage.
     """
     reader, smp = writer.reader, writer.reader.local.folder
-    # What has not yet been forced out stands there once more.
-    writer.settle(remove=True)
     publisher = Publisher(writer, plan, entry)
     publisher.prepare()
     reader.local.mark_pending({change.path: change.old for change in changes(plan, entry)})

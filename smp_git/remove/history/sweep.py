@@ -246,6 +246,7 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
 def tidy(git: Path, known: Tombstones) -> None:
     """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
     incoming.sweep(git)
+    storage.drop_marks(git / "objects")
     for name in (*_STALE, *_STALE_FOLDERS):
         _drop(git / name)
     for pattern in _STALE_PATTERNS:
