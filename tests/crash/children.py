@@ -40,7 +40,6 @@ VERBS: dict[str, tuple[Any, str]] = {
     "refresh": (staging, "refresh"),
     "record": (staging, "_record"),
     "rewrite_index": (staging, "_rewrite"),
-    "times": (staging, "_times"),
 }
 # The steps of making a session.
 MAKING: dict[str, tuple[Any, str]] = {
