@@ -277,7 +277,6 @@ def _inode(store: Path) -> int | None:
         return None
 
 
-ALGORITHM: Final = "chacha20-poly1305"
 # The first form did not bind the deadline.
 _FIRST: Final = b"SMP-GIT SEALED 1\n"
 _MAGIC: Final = b"SMP-GIT SEALED 2\n"

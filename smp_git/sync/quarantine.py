@@ -101,11 +101,6 @@ class Quarantine:
         rows = (f"{name} {_HAVE}{number:06d}\n" for number, name in enumerate(whole))
         (self.git / "packed-refs").write_text("".join(rows))
 
-    def new_objects(self) -> set[bytes]:
-        """Return the ids of what came in and is not in the session."""
-        session = set(packs.stored(self._session / "objects"))
-        return set(packs.stored(self.git / "objects")) - session
-
     # Taking over
 
     def adopt(self, names: Iterable[bytes] | None = None) -> Collection[bytes]:

@@ -15,7 +15,7 @@ from smp_git.model.lives import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history import pages
 from smp_git.remove.history.pages import Entry
-from smp_git.remove.history.rewrite import History, raw_commit, rewrite
+from smp_git.remove.history.rewrite import History, Made, Read, Rewriter, raw_commit
 from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")
@@ -230,6 +230,12 @@ def _stash(draw: st.DrawFn, objects: Objects, made: list[bytes], states: dict[by
     if stashed:
         refs["refs/stash"] = stashed[-1]
     return stashed
+
+
+def rewrite(read: Read, history: History, gone: Tombstones) -> tuple[History, Mapping[bytes, Made]]:  # fmt: skip
+    """Return history without what the tombstones name, and the new objects it needs."""
+    rewriter = Rewriter(read, gone)
+    return rewriter.rewritten(history), rewriter.made
 
 
 def rewritten(objects: Objects, history: History, gone: Tombstones) -> tuple[Objects, History]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
-from smp_git.remove.history.rewrite import History, raw_commit, rewrite
+from smp_git.remove.history.rewrite import History, raw_commit
 from tests import some_lives
 from tests.erasure.histories import (
     PATHS,
@@ -17,6 +17,7 @@ from tests.erasure.histories import (
     cases,
     commit,
     reachable,
+    rewrite,
     rewritten,
     session_tree,
 )

@@ -40,7 +40,6 @@ _BUNDLE: Final = re.compile(rb"# v[23] git bundle\n")
 _LONGEST_HEADER: Final = 1 << 20
 _LOOSE: Final = re.compile(r"(?:.*/)?[0-9a-f]{2}/[0-9a-f]{38}")
 _TAR: Final = slice(257, 262)
-_PER_MEMBER: Final = 512
 # Where a zip archive says how long the list of its files is; with 64 bits it says -1 there.
 _ZIP_TAIL: Final = (1 << 16) + 22
 _ZIP_END: Final = b"PK\x05\x06"

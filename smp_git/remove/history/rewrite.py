@@ -113,14 +113,6 @@ def raw_commit(data: bytes) -> Raw:
     return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
 
 
-def rewrite(
-    read: Read, history: History, tombstones: Tombstones
-) -> tuple[History, Mapping[bytes, Made]]:
-    """Return history without what the tombstones name, and the new objects it needs."""
-    rewriter = Rewriter(read, tombstones)
-    return rewriter.rewritten(history), rewriter.made
-
-
 class Rewriter:
     """Rewrites histories, remembering every object it has seen.
 
