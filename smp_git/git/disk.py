@@ -1,4 +1,4 @@
-"""What the disk has promised to keep: files replaced whole, data forced out."""
+"""Files replaced whole, and made durable by fsync or what does the same for less."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int =
 
 
 def replace_durably(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
-    """Make `path` hold `data` on the medium when this returns."""
+    """Make `path` hold `data`, durable when this returns."""
     fd = created(str(scratch), mode)
     try:
         write_all(fd, data)
@@ -247,7 +247,7 @@ def make_folders(path: Path | str) -> None:
 
 
 def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
-    """Force open new files in `folders` out, before another file names them.
+    """Fsync open new files in `folders`, before another file names them.
 
     On a file system that orders names in its journal the data is enough: `force_name`
     of the file that publishes them makes all durable at once. Elsewhere everything is
@@ -268,7 +268,7 @@ def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
 
 
 def force_name(fd: int, folder: Path | str, near: str) -> None:
-    """Force an open file out together with the name it was just given in `folder`."""
+    """Fsync an open file together with the name it was just given in `folder`."""
     kind, journal = _file_system(near)
     if not journal and kind in _UNORDERED and _sync_whole(fd):
         return
@@ -278,7 +278,7 @@ def force_name(fd: int, folder: Path | str, near: str) -> None:
 
 
 def force_names(folder: str) -> None:
-    """Let the names of files whose data was forced out be durable before any reference is."""
+    """Make the names of files whose data was fsynced durable before any reference is."""
     kind, journal = _file_system(folder)
     if journal and kind in _ORDERED:
         # What was written before a new file was made is in its transaction or an earlier one.
@@ -297,7 +297,7 @@ def _sync_whole(fd: int) -> bool:
 
 
 def force(fd: int) -> None:
-    """Force one file out to the medium."""
+    """Fsync one file."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on every system
 
@@ -317,13 +317,13 @@ def boot() -> str:
 
 
 def _force_folder_of_git(path: Path | str) -> None:
-    # Git removes the folder as soon as it has packed what was in it, and forces the pack out.
+    # Git removes the folder as soon as it has packed what was in it, and fsyncs the pack.
     with suppress(FileNotFoundError):
         force_folder(path)
 
 
 def force_folder(path: Path | str) -> None:
-    """Force the names in a folder out, where the system can."""
+    """Fsync the names in a folder, where the system can."""
     if os.name == "nt":
         return
     fd = os.open(path, os.O_RDONLY)

@@ -71,7 +71,7 @@ class Repository:
     """A repository, read through libgit2 and written in Git's own protocol.
 
     A reference always names a commit all of whose objects are complete and, with
-    `durable`, forced out to the medium.
+    `durable`, durable.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
@@ -357,7 +357,7 @@ class Repository:
     def point(self, moves: Mapping[str, CommitId]) -> None:
         """Move references that nobody else moves, each wherever it stands, all with one barrier.
 
-        The caller holds the session's lock, and everything that they name is on the medium.
+        The caller holds the session's lock, and everything that they name is durable.
         After a power cut each is where it was or where it is.
         """
         changed = {ref: new for ref, new in moves.items() if self.head(ref) != new}

@@ -88,12 +88,12 @@ class Written:
                 self.keep(os.open(path, os.O_RDONLY), str(path.parent))
 
     def force(self) -> None:
-        """Force the files out, names and all."""
+        """Make the files durable, names and all."""
         self.force_data()
         disk.force_names(str(self._folder))
 
     def force_data(self) -> None:
-        """Force the data out; the sync of the file that publishes it makes it durable."""
+        """Fsync the data; the fsync of the file that publishes it makes all durable."""
         disk.force_data(self._fds, (*self._folders, str(self._folder)), str(self._folder))
 
     def __enter__(self) -> Self:
@@ -131,7 +131,7 @@ def drop_marks(objects: Path) -> None:
 def sweep(folder: Path) -> None:
     """Remove the files without content that a power cut left in the object store at `folder`.
 
-    Nothing that was forced out looks so; a pack and its index go together.
+    Nothing that was fsynced looks so; a pack and its index go together.
     """
     for path in (*folder.glob("[0-9a-f][0-9a-f]/*"), *folder.glob("pack/pack-*")):
         with suppress(FileNotFoundError):
@@ -170,7 +170,7 @@ def _store_loose(folder: Path, item: Object, written: Written) -> None:
 def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
     """Return the file at `path`, open, and its bytes, if it holds the object `data`.
 
-    Whoever wrote it, a dead writer or Git itself, may not have forced it out, and a
+    Whoever wrote it, a dead writer or Git itself, may not have fsynced it, and a
     power cut leaves empty files and NULs under names that look taken.
     """
     try:
@@ -188,7 +188,7 @@ def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
 
 
 def write_pack(folder: Path, made: Pack) -> Path:
-    """Put a pack into the object store at `folder`, on the medium; return its path, no suffix."""
+    """Put a pack into the object store at `folder`, durable; return its path, no suffix."""
     stem = folder / "pack" / made.name
     # The index makes the pack visible, so it comes last.
     for suffix, data in ((".pack", made.pack), (".idx", made.idx)):

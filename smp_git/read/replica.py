@@ -164,7 +164,7 @@ class Local:
         return self._tombstones[1]
 
     def keep_tombstones(self, found: Tombstones) -> None:
-        """Add to the local copy of the tombstones, on the medium."""
+        """Add to the local copy of the tombstones, durably."""
         known = self.tombstones()
         if not known.covers(found):
             data = records.write(known | found)
@@ -270,7 +270,7 @@ class Local:
         if kept != known:
             self._keep("left.json", kept)
 
-    # The boot: a change means that the machine may have lost what was not forced out
+    # The boot: a change means that the machine may have lost what was not fsynced
 
     def rebooted(self) -> bool:
         """Whether the machine has started anew since this was last noted."""

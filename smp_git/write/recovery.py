@@ -25,6 +25,7 @@ def is_needed(reader: Reader) -> bool:
         bool(local.pending())
         or local.rebooted()
         or (local.folder / "ref").exists()
+        or (local.folder / "pack-keep").exists()
         or staging.is_locked_by_us(reader.repository.git)
         or references.is_locked_by_us(reader.repository.git)
     )
@@ -74,7 +75,7 @@ def _finish(reader: Reader) -> list[str]:
 def _after_reboot(reader: Reader) -> list[str]:
     """Check out what a power cut emptied, lost, or took back to an earlier version.
 
-    The newest commit was forced out and the checked-out files were not, so an old
+    The newest commit was fsynced and the checked-out files were not, so an old
     version may stand there, which would be taken for a person's edit.
     """
     repository = reader.repository

@@ -80,7 +80,7 @@ class Work(NamedTuple):
 class Writer:
     """Makes commits on one session, one at a time among all threads and processes.
 
-    What is acknowledged is complete, published and, by default, on the medium. Before
+    What is acknowledged is complete, published and, by default, durable. Before
     the reference moves nothing is visible; after it everything is.
     """
 
@@ -167,6 +167,7 @@ class Writer:
 
     def _commit_all(self, base: Snapshot, works: Sequence[Work], reason: str | None) -> Change:
         repository, below = self.reader.repository, base
+        objects: list[Object] = []
         touches: tuple[Touch, ...] = ()
         for work in works:
             stage = Stage(below, agent_name(work.agent), self.clock(), partial(self._next, below))
@@ -182,12 +183,14 @@ class Writer:
                 touches, stage.agent, stage.turn(), reason if last else None, work.subject or head
             )
             commit = self._made(stage, made, text)
-            with repository.store([*made.objects, commit]) as written:
-                written.force()
+            new = [*made.objects, commit]
+            # For the next one to read; all are made durable when they are published.
+            repository.store(new).close()
+            objects += new
             below = self.reader.at(CommitId(commit.id))
         changes = [AssembledChange(*each) for each in repository.changes(base.tree, below.tree)]
         shown = Assembly(below.tree, [], changes, {})
-        left = self.publish(self.reader.ref, base.id, below.id, shown, [])
+        left = self.publish(self.reader.ref, base.id, below.id, shown, objects)
         return Change(commit=below.id, touches=touches, left=tuple(left))
 
     def _moved(self) -> ConflictError:

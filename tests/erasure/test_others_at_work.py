@@ -255,3 +255,15 @@ def test_proof_is_made_beside_a_gc_that_takes_packs(store: Store) -> None:
             done.set()
             for each in beside:
                 each.join()
+
+
+def test_mark_that_a_dead_writer_left_on_a_pack_refuses_no_deletion(shop: Session) -> None:
+    git(shop.path, "repack", "-a", "-d", "-q")
+    (pack,) = (shop.path / ".git/objects/pack").glob("*.pack")
+    own = shop.path / ".git/smp/pack-keep"
+    own.touch()
+    pack.with_suffix(".keep").hardlink_to(own)
+
+    assert shop.delete("DEC-0001").proof.clean
+    assert not own.exists()
+    assert not list(pack.parent.glob("*.keep"))
