@@ -16,12 +16,12 @@ import pytest
 
 from smp_git import Session
 from smp_git.git import command, incoming, layout
-from smp_git.git.packs import Packed
+from smp_git.git.packs import Packed, stored
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
 from smp_git.sync.inspect.inspection import inspect
-from smp_git.sync.quarantine import Quarantine, _stored
+from smp_git.sync.quarantine import Quarantine
 from tests.support import git, python
 from tests.sync.hostile import FILE, FOLDER, MEMORY, Forge
 
@@ -52,7 +52,7 @@ def _more(forge: Forge, count: int) -> list[str]:
 
 def _new(held: Quarantine, own: Path) -> set[bytes]:
     """Return the ids of what came in and is not in the session."""
-    return set(_stored(held.git / "objects")) - set(_stored(own / "objects"))
+    return set(stored(held.git / "objects")) - set(stored(own / "objects"))
 
 
 def _files(own: Path) -> set[str]:
