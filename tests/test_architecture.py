@@ -51,6 +51,7 @@ LATE = {
     "smp_git.format.config",
     "smp_git.format.yamlfile",
     "smp_git.git.disk",
+    "smp_git.git.locks",
     "smp_git.keep.opening",
     "smp_git.keep.stores",
     "smp_git.model.regexes",

@@ -10,14 +10,14 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from smp_git.git import disk
 from smp_git.git.disk import storage_error
-from smp_git.model.errors import LockedError, SessionNotFoundError, StorageError
+from smp_git.model.errors import LockedError, SessionNotFoundError, SmpError, StorageError
 
 # Git takes an older file for one that was left behind.
 _STALE_SECONDS: Final = 12 * 60 * 60
@@ -146,32 +146,36 @@ def _lives(process: int) -> bool:
 
 
 if sys.platform == "win32":
-    from filelock import lock_descriptor
-
-    def _try(fd: int) -> bool:
-        return lock_descriptor(fd, blocking=False)
 
     def _wait(fd: int) -> None:
-        lock_descriptor(fd, blocking=True)
+        from filelock import lock_descriptor  # noqa: PLC0415 - as in _try
 
-    def _unlock(fd: int) -> None:
-        """Do nothing: closing the file unlocks it."""
+        lock_descriptor(fd, poll_interval=_POLL_SECONDS)
 
 else:
     import fcntl
 
-    def _try(fd: int) -> bool:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
     def _wait(fd: int) -> None:
+        # filelock only polls: see docs/design/0002.
         fcntl.flock(fd, fcntl.LOCK_EX)
 
-    def _unlock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+
+_POLL_SECONDS: Final = 0.005
+# What a system says that does not lock folders: some network file systems lock only what is
+# open for writing.
+_NO_FOLDERS: Final = (errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def _try(fd: int) -> bool:
+    from filelock import lock_descriptor  # noqa: PLC0415 - only who takes a lock pays for it
+
+    return lock_descriptor(fd, blocking=False)
+
+
+def _unlock(fd: int) -> None:
+    from filelock import unlock_descriptor  # noqa: PLC0415 - as in _try
+
+    unlock_descriptor(fd)
 
 
 _held: weakref.WeakSet[_Held] = weakref.WeakSet()
@@ -210,46 +214,131 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def locked(path: Path, deadline: float, doing: str, turns: int = 1) -> Iterator[None]:
+def locked(path: Path, deadline: float, doing: str) -> Iterator[None]:
     """Hold the lock at `path`.
 
-    Waiting is in the kernel's queue, so that a busy writer does not overtake for long.
-    Raises LockedError, naming the holder, when the monotonic clock shows `deadline`;
-    but up to `turns` times that long is waited as long as the lock goes from hand to hand.
+    Who waits gets it in turn, so that a busy writer does not overtake. Raises LockedError,
+    naming the holder, when the monotonic clock shows `deadline`.
     """
-    timeout_seconds = max(0.0, deadline - time.monotonic())
-    held = _acquire(path, deadline, timeout_seconds, turns)
+    turn = _acquire(path, deadline)
     try:
-        # Whoever took the lock of a file that was since removed still holds its folder.
-        folder = _folder_of(path, deadline, timeout_seconds)
-        try:
-            _sign(held.fd, doing)
-            yield
-        finally:
-            if folder is not None:
-                folder.release()
+        _sign(turn.file.fd, doing)
+        turn.let_next_wait()
+        yield
     finally:
-        held.release()
+        turn.release()
 
 
-def _folder_of(path: Path, deadline: float, timeout_seconds: float) -> _Held | None:
-    """Lock the folder of the lock file too, where the system can."""
-    if sys.platform == "win32":
-        return None
-    held = _Held(os.open(path.parent, os.O_RDONLY))
-    try:
-        while not _try(held.fd):
-            if time.monotonic() > deadline:
-                raise _late(path, timeout_seconds)
-            time.sleep(0.005)
-    except LockedError:
-        held.release()
-        raise
-    except OSError:
-        # Some network file systems lock only what is open for writing.
-        held.forget()
-        return None
-    return held
+def _acquire(path: Path, deadline: float) -> _Turn:
+    timeout_seconds = max(0.0, deadline - time.monotonic())
+    while True:
+        turn = _Turn(path)
+        try:
+            got = turn.take(_try) or _Waiting(turn).until(deadline)
+        except OSError as error:
+            turn.forget()
+            raise _unlockable(path, error) from error
+        if not got:
+            raise _late(path, timeout_seconds)
+        if _is_current(turn.file.fd, path):
+            return turn
+        turn.release()
+
+
+class _Turn:
+    """The lock file, which is the queue, and its folder, which is the lock.
+
+    Whoever has the file is the next to have the folder, and gives the file up once it has.
+    So a writer that comes back at once stands behind all who wait, and whoever took the
+    lock of a file that was since removed still finds the folder taken. Where the system
+    locks no folders, the file is kept and is the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.file = _Held(_open(path))
+        try:
+            self._folder = _open_folder(path)
+        except SmpError:
+            self.file.forget()
+            raise
+
+    def take(self, how: Callable[[int], bool | None]) -> bool:
+        """Take both locks, by `how`; return False if one of them is held."""
+        return how(self.file.fd) is not False and self._take_folder(how)
+
+    def _take_folder(self, how: Callable[[int], bool | None]) -> bool:
+        if self._folder is None:
+            return True
+        try:
+            return how(self._folder.fd) is not False
+        except OSError as error:
+            if error.errno not in _NO_FOLDERS:
+                raise
+            self._folder.forget()
+            self._folder = None
+            return True
+
+    def let_next_wait(self) -> None:
+        """Make room at the head of the queue."""
+        if self._folder is not None:
+            self.file.release()
+
+    def release(self) -> None:
+        """Give up what is held."""
+        self.file.release()
+        if self._folder is not None:
+            self._folder.release()
+
+    def forget(self) -> None:
+        """Close what is open, whatever the system says of its locks."""
+        self.file.forget()
+        if self._folder is not None:
+            self._folder.forget()
+
+
+class _Waiting:
+    """A place in the queue, which can be given up."""
+
+    def __init__(self, turn: _Turn) -> None:
+        self._turn = turn
+        self._state = threading.Lock()
+        self._given_up = False
+        self._done = threading.Event()
+        self._error: OSError | None = None
+
+    def until(self, deadline: float) -> bool:
+        """Return whether the turn comes in time, else give up; raise what the system says."""
+        threading.Thread(target=self._wait, name="smp-lock", daemon=True).start()
+        try:
+            self._done.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            # An interrupt must not leave a lock behind that comes later.
+            if not self._give_up():
+                self._turn.release()
+            raise
+        if self._give_up():
+            return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _give_up(self) -> bool:
+        """Give up, and return True, unless the wait is over."""
+        with self._state:
+            self._given_up = not self._done.is_set()
+            return self._given_up
+
+    def _wait(self) -> None:
+        """Block until both locks are ours; let them go at once if nobody wants them any more."""
+        try:
+            self._turn.take(_wait)
+        except OSError as error:
+            self._error = error
+        with self._state:
+            if self._given_up:
+                with contextlib.suppress(OSError):
+                    self._turn.release()
+            self._done.set()
 
 
 def _late(path: Path, timeout_seconds: float) -> LockedError:
@@ -257,22 +346,6 @@ def _late(path: Path, timeout_seconds: float) -> LockedError:
         f"session {_session_of(path)} stayed locked for {round(timeout_seconds, 1):g} s by {_holder(path)}",
         hint="try again; the lock frees itself when that process ends",
     )
-
-
-def _acquire(path: Path, deadline: float, timeout_seconds: float, turns: int) -> _Held:
-    while True:
-        held = _Held(_open(path))
-        fd = held.fd
-        try:
-            got = _try(fd) or _wait_until(held, deadline, timeout_seconds, turns)
-        except OSError as error:
-            held.forget()
-            raise _unlockable(path, error) from error
-        if not got:
-            raise _late(path, timeout_seconds)
-        if _is_current(fd, path):
-            return held
-        held.release()
 
 
 def _session_of(path: Path) -> str:
@@ -291,12 +364,26 @@ def _open(path: Path) -> int:
             raise StorageError(
                 f"the lock file {path} is a link", hint="remove that link"
             ) from error
-        if error.errno == errno.ENOENT:
-            raise SessionNotFoundError(
-                f"session {_session_of(path)} is no longer at {path.parent.parent.parent}",
-                hint="it was deleted or moved; smp sessions lists what is there",
-            ) from error
-        raise storage_error(f"to session {_session_of(path)}", error) from error
+        raise _not_opened(path, error) from error
+
+
+def _open_folder(path: Path) -> _Held | None:
+    """Open the folder of a lock file, where the system can."""
+    if sys.platform == "win32":
+        return None
+    try:
+        return _Held(os.open(path.parent, os.O_RDONLY))
+    except OSError as error:
+        raise _not_opened(path, error) from error
+
+
+def _not_opened(path: Path, error: OSError) -> SmpError:
+    if error.errno == errno.ENOENT:
+        return SessionNotFoundError(
+            f"session {_session_of(path)} is no longer at {path.parent.parent.parent}",
+            hint="it was deleted or moved; smp sessions lists what is there",
+        )
+    return storage_error(f"to session {_session_of(path)}", error)
 
 
 def _unlockable(path: Path, error: OSError) -> StorageError:
@@ -315,64 +402,11 @@ def _is_current(fd: int, path: Path) -> bool:
         return False
 
 
-def _wait_until(held: _Held, deadline: float, timeout_seconds: float, turns: int) -> bool:
-    """Wait in the kernel's queue; on failure the file is closed when its turn comes."""
-    turn = _Turn(held)
-    # Whoever gets the lock signs the file.
-    signed = os.fstat(held.fd).st_mtime_ns
-    threading.Thread(target=turn.wait, name="smp-lock", daemon=True).start()
-    for _ in range(turns - 1):
-        if turn.has_come(deadline - time.monotonic()):
-            break
-        before, signed = signed, os.fstat(held.fd).st_mtime_ns
-        if signed == before:
-            break
-        deadline = time.monotonic() + timeout_seconds
-    return turn.taken(deadline - time.monotonic())
-
-
-class _Turn:
-    """A place in the queue for a lock, which can be given up."""
-
-    def __init__(self, held: _Held) -> None:
-        self._held = held
-        self._state = threading.Lock()
-        self._given_up = False
-        self._done = threading.Event()
-        self._error: OSError | None = None
-
-    def wait(self) -> None:
-        """Block until the lock is ours; let it go at once if nobody wants it any more."""
-        try:
-            _wait(self._held.fd)
-        except OSError as error:
-            self._error = error
-        with self._state:
-            if self._given_up:
-                with contextlib.suppress(OSError):
-                    self._held.release()
-            self._done.set()
-
-    def has_come(self, timeout_seconds: float) -> bool:
-        """Return whether the wait ended within the time."""
-        return self._done.wait(max(0.0, timeout_seconds))
-
-    def taken(self, timeout_seconds: float) -> bool:
-        """Return whether the lock came within the time, else give up; raise what the system said."""
-        self.has_come(timeout_seconds)
-        with self._state:
-            if not self._done.is_set():
-                self._given_up = True
-                return False
-        if self._error is not None:
-            raise self._error
-        return True
-
-
 def _sign(fd: int, doing: str) -> None:
     text = f"process {os.getpid()} on {socket.gethostname()} ({doing}, since {time.strftime('%H:%M:%S')})"
     try:
-        os.pwrite(fd, text.encode().ljust(200), 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.write(fd, text.encode().ljust(200))
     except OSError as error:
         # The name is a courtesy; a full disk is found out by the write itself.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -384,3 +418,25 @@ def _holder(path: Path) -> str:
         return path.read_text().strip() or "another process"
     except OSError:
         return "another process"
+
+
+class ThreadLock:
+    """A lock of the threads of one process, given in turn."""
+
+    def __init__(self) -> None:
+        # As with file and folder: whoever has the first is the next to have the second.
+        self._queue = threading.Lock()
+        self._lock = threading.Lock()
+
+    def acquire(self, deadline: float) -> bool:
+        """Return whether the lock came before the monotonic clock shows `deadline`."""
+        if not self._queue.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return False
+        try:
+            return self._lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+        finally:
+            self._queue.release()
+
+    def release(self) -> None:
+        """Give it to the next."""
+        self._lock.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from smp_git.format import dialect, messages, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
-from smp_git.git.locks import locked
+from smp_git.git.locks import ThreadLock, locked
 from smp_git.git.objects import COMMIT, Commit, Object, write_commit
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
@@ -37,8 +36,6 @@ from smp_git.write.tree import Change as AssembledChange
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20
-# How often the time limit may pass while others do get the lock: they are slow, not stuck.
-_MOST_TURNS: Final = 6
 
 # Stands for a write that changes no checked-out file: whoever comes next is to repair.
 _UNSHOWN: Final = {"refs": None}
@@ -94,7 +91,7 @@ class Writer:
         self.left: dict[str, None] = {}
         # Who is told of each write, as long as he is there.
         self.watched: Callable[[], Callable[[], None] | None] = lambda: None
-        self._threads = threading.Lock()
+        self._threads = ThreadLock()
         self._identity: Identity | None = None
         # How often history had been rewritten when the identity was read.
         self._identity_epoch = b""
@@ -118,7 +115,7 @@ class Writer:
 
     def forget_threads(self) -> None:
         """Wait no longer for threads that a forked child has not got."""
-        self._threads = threading.Lock()
+        self._threads = ThreadLock()
 
     # Locking
 
@@ -126,16 +123,16 @@ class Writer:
     def holding(self, doing: str, patience_seconds: float | None = None) -> Iterator[Snapshot]:
         """Hold the session's lock; yield the session as it is under it."""
         limit = self.timeout_seconds if patience_seconds is None else patience_seconds
-        turns = _MOST_TURNS if patience_seconds is None else 1
         started = time.monotonic()
+        deadline = started + limit
         threads = self._threads
-        if not threads.acquire(timeout=limit * turns):
+        if not threads.acquire(deadline):
             raise LockedError(
                 f"session {self.reader.path.name} stayed locked for {limit:g} s by another thread",
                 hint="try again",
             )
         try:
-            with locked(self.reader.local.lock_path, started + limit, doing, turns):
+            with locked(self.reader.local.lock_path, deadline, doing):
                 waited = time.monotonic() - started
                 self.longest_wait_seconds = max(self.longest_wait_seconds, waited)
                 self._counters = None

@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|all [--short] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.bench import (
     erase,
     forget,
     imports,
+    lock,
     machine,
     merge,
     sync,
@@ -34,6 +35,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "sync": sync.run,
     "erase": erase.run,
     "forget": forget.run,
+    "lock": lock.run,
 }
 
 
