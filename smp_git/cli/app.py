@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from smp_git.model.errors import InvalidError, SmpError
 
@@ -22,8 +24,23 @@ _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 def say(text: str, *, err: bool = False) -> None:
     """Print a line; a pipe and a file get it as it is."""
     stream = sys.stderr if err else sys.stdout
-    # Whatever `color` says of colours: without it what looks like one is left out of a pipe.
-    typer.echo(visible(text) if stream.isatty() else text, err=err, color=True)
+    stream.write(f"{visible(text) if stream.isatty() else text}\n")
+    stream.flush()
+
+
+def note(text: str) -> None:
+    """Tell a person something on stderr."""
+    say(f"note: {text}", err=True)
+
+
+def report(error: SmpError, *, as_json: bool = False) -> None:
+    """Tell what went wrong, and the way out."""
+    if as_json:
+        say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
+        return
+    say(f"smp: {error.message}", err=True)
+    if error.hint:
+        say(f"hint: {error.hint}", err=True)
 
 
 def visible(text: str) -> str:
@@ -87,47 +104,6 @@ def links_from(given: list[str]) -> list[tuple[str, str]]:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-
-def _remember(name: str) -> Callable[[Any, Any, Any], Any]:
-    def callback(ctx: Any, _parameter: Any, value: Any) -> Any:
-        if value not in (None, False):
-            ctx.find_root().meta[name] = value
-        return value
-
-    return callback
-
-
-def _option(*names: str, name: str, text: str, **more: Any) -> TyperOption:
-    return TyperOption(
-        param_decls=[*names], callback=_remember(name), expose_value=False, help=text, **more
-    )
-
-
-def _common() -> list[TyperOption]:
-    """Return the options that every command takes, before or after its name."""
-    return [
-        _option(
-            "-s",
-            "--session",
-            name="session",
-            text="Session, or the beginning of its id [env: SMP_SESSION]",
-            metavar="ID",
-        ),
-        _option(
-            "--branch", name="branch", text="Branch to work on [env: SMP_BRANCH]", metavar="NAME"
-        ),
-        _option("--root", name="root", text="Folder of the store [env: SMP_ROOT]", metavar="DIR"),
-        _option("-C", name="folder", text="Run as if started in this folder", metavar="DIR"),
-        _option(
-            "--json",
-            name="json",
-            text="Print one JSON object instead of text",
-            is_flag=True,
-            default=False,
-        ),
-    ]
-
-
 _ORDER = (
     "demo", "init", "new", "use", "sessions", "info", "add", "show", "list", "edit", "resolve",
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
@@ -137,71 +113,133 @@ _ORDER = (
 )  # fmt: skip
 
 
-class _Command(TyperCommand):
-    """A command with the common options."""
+class _Command(NamedTuple):
+    """A command, and what its help ends with."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params = [*self.params, *_common()]
-
-
-class _Program(TyperGroup):
-    """Turns every SmpError into a message on stderr and its exit status."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params = [*self.params, *_common()]
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the commands in the order in which a newcomer meets them."""
-        known = super().list_commands(ctx)
-        return [name for name in _ORDER if name in known] + [
-            name for name in known if name not in _ORDER
-        ]
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except SmpError as error:
-            _report(error, as_json=bool(ctx.meta.get("json")))
-            raise typer.Exit(error.exit_status) from None
-        except BrokenPipeError:
-            # Whoever reads has seen enough; the interpreter must not complain at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+    work: Callable[..., Any]
+    example: str
+    hidden: bool
 
 
-def _report(error: SmpError, *, as_json: bool) -> None:
-    if as_json:
-        say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
-        return
-    say(f"smp: {error.message}", err=True)
-    if error.hint:
-        say(f"hint: {error.hint}", err=True)
-
-
-app = typer.Typer(
-    cls=_Program,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="A memory for AI agents that lasts: sessions of YAML and Markdown in Git, every write a commit",
-)
+_commands: Final[dict[str, _Command]] = {}
+# What the common options of this call say.
+_given: Final[dict[str, Any]] = {}
 
 
 def command(
     name: str | None = None, *, example: str = "", hidden: bool = False
 ) -> Callable[[_F], _F]:
-    """Register a command; its docstring is its help, `example` the last line of it."""
-    epilog = f"Example: {example}" if example else None
-    return app.command(name, cls=_Command, epilog=epilog, hidden=hidden)
+    """Add a command; its docstring is its help, `example` the last line of it."""
+
+    def add(work: _F) -> _F:
+        _commands[name or work.__name__] = _Command(work, example, hidden)
+        return work
+
+    return add
+
+
+def homes() -> dict[str, str]:
+    """Return the module of each command that is loaded, by name."""
+    return {name: each.work.__module__ for name, each in _commands.items()}
+
+
+def program(only: str | None = None) -> typer.Typer:
+    """Return the program, with the commands that are loaded or one of them."""
+    app = typer.Typer(
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        help="A memory for AI agents that lasts: sessions of YAML and Markdown in Git, every write a commit",
+    )
+    app.callback()(_common)
+    # In the order in which a newcomer meets them.
+    names = sorted(
+        _commands, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER)
+    )
+    for name in names if only is None else [only]:
+        each = _commands[name]
+        epilog = f"Example: {each.example}" if each.example else None
+        app.command(name, epilog=epilog, hidden=each.hidden)(_with_common(each.work))
+    return app
+
+
+def _common(
+    common_session: Annotated[
+        str | None,
+        typer.Option(
+            "-s",
+            "--session",
+            help="Session, or the beginning of its id [env: SMP_SESSION]",
+            metavar="ID",
+        ),
+    ] = None,
+    common_branch: Annotated[
+        str | None,
+        typer.Option("--branch", help="Branch to work on [env: SMP_BRANCH]", metavar="NAME"),
+    ] = None,
+    common_root: Annotated[
+        str | None,
+        typer.Option("--root", help="Folder of the store [env: SMP_ROOT]", metavar="DIR"),
+    ] = None,
+    common_folder: Annotated[
+        str | None, typer.Option("-C", help="Run as if started in this folder", metavar="DIR")
+    ] = None,
+    common_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of text")
+    ] = False,
+) -> None:
+    """Note what stands before the command."""
+    _given.clear()
+    _note(locals())
+
+
+_COMMON: Final = inspect.signature(_common, eval_str=True).parameters
+_PREFIX: Final = "common_"
+
+
+def _note(found: Mapping[str, Any]) -> None:
+    _given.update({name.removeprefix(_PREFIX): value for name, value in found.items() if value})
+
+
+def common_in(found: Mapping[str, Any]) -> list[str]:
+    """Return which common options the parameters of a command give."""
+    return [name.removeprefix(_PREFIX) for name in _COMMON if found.get(name)]
+
+
+def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that takes the common options too, and tells what went wrong."""
+
+    @wraps(work)
+    def run(**given: Any) -> Any:
+        _note({name: given.pop(name) for name in _COMMON})
+        with _boundary():
+            return work(**given)
+
+    own = inspect.signature(work, eval_str=True)
+    later = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in _COMMON.values()]
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *later])  # type: ignore[attr-defined]
+    return run
+
+
+@contextmanager
+def _boundary() -> Iterator[None]:
+    """Turn every SmpError into a message on stderr and its exit status."""
+    try:
+        yield
+    except SmpError as error:
+        report(error, as_json=bool(_given.get("json")))
+        raise typer.Exit(error.exit_status) from None
+    except BrokenPipeError:
+        # Whoever reads has seen enough; the interpreter must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
 
 
 def setting(ctx: typer.Context, name: str, variable: str | None = None) -> str | None:
     """Return a common option: from the command line, else from the environment."""
-    given = ctx.find_root().meta.get(name)
+    given = _given.get(name)
     return str(given) if given else (os.environ.get(variable) if variable else None)
 
 
@@ -217,14 +255,9 @@ def folder(ctx: typer.Context) -> Path:
 
 def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], str]) -> None:
     """Print the JSON object, or the text for people."""
-    if ctx.find_root().meta.get("json"):
+    if _given.get("json"):
         say(json.dumps(value, ensure_ascii=False))
         return
     shown = text if isinstance(text, str) else text()
     if shown:
         say(shown)
-
-
-def note(text: str) -> None:
-    """Tell a person something on stderr."""
-    say(f"note: {text}", err=True)

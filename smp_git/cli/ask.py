@@ -13,7 +13,7 @@ import typer
 
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
-from smp_git.cli.app import app, command, emit, note, say, text_from
+from smp_git.cli.app import command, common_in, emit, note, program, say, text_from
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.read import At
 from smp_git.cli.write import Id
@@ -514,11 +514,11 @@ def _total(text: str) -> Callable[[View], int]:
         raise InvalidQueryError(
             f"{text!r} is no query", hint="it begins with query, such as 'query --kind decision'"
         )
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program("query"))
     inner = group.commands["query"].make_context("query", words[1:])
     params = inner.params
     _refuse_options([name for name in _ELSEWHERE if params[name]])
-    _refuse_options([name for name in ("session", "root", "folder", "json") if name in inner.meta])
+    _refuse_options([name for name in common_in(params) if name != "branch"])
     parts, spec = parts_of(params), specification(params["spec"])
     return lambda view: view.query(params["text"], spec=spec, **parts).total
 

@@ -5,34 +5,39 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
-from smp_git.cli.app import command, emit, folder, note
+from smp_git.cli.app import note, report
 from smp_git.format import config
 from smp_git.format.config import Settings
-from smp_git.git.layout import OWN
 from smp_git.keep.hooks.install import Gate, opened
-from smp_git.model.errors import InvalidError
+from smp_git.model.errors import InvalidError, SmpError
 from smp_git.model.memory import CommitId
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 
 
-@command(hidden=True, example="smp hook pre-commit")
-def hook(
-    name: Annotated[str, typer.Argument(help="The hook that Git runs")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="What Git gives it")] = None,
-) -> None:
-    """Do what a hook of Git asks for, in the repository that stands in this folder."""
+def run_hook(arguments: Sequence[str]) -> int:
+    """Do what a hook of Git asks for, in the repository in this folder; return the exit status.
+
+    This is all that runs at every commit of a person, so it loads no typer.
+    """
+    try:
+        return do(arguments[0], arguments[1:])
+    except SmpError as error:
+        report(error)
+        return error.exit_status
+
+
+def do(name: str, arguments: Sequence[str]) -> int:
+    """Do what the hook `name` asks for; return the exit status."""
     work = _HOOKS.get(name)
     if work is None:
         raise InvalidError(f"no hook {name!r}", hint=f"the hooks are: {', '.join(_HOOKS)}")
-    work(Path.cwd(), arguments or [])
+    return work(Path.cwd(), list(arguments)) or 0
 
 
 def _gate(place: Path) -> Gate:
@@ -60,7 +65,7 @@ def _moved(session: Path, *, merged: bool = False, rewritten: bool = False) -> N
         note(text)
 
 
-def _merge(session: Path, arguments: list[str]) -> None:
+def _merge(session: Path, arguments: list[str]) -> int:
     """Bring one file together for Git, in the place that Git gives; leave it to a person else."""
     from smp_git.git.repository import Repository  # noqa: PLC0415 - a hook starts fast
     from smp_git.keep.hooks.merge import Driver  # noqa: PLC0415 - a hook starts fast
@@ -72,10 +77,11 @@ def _merge(session: Path, arguments: list[str]) -> None:
         note(
             f"{path} was changed on both sides and is left as it is here; edit it, then git add {path}"
         )
-        raise typer.Exit(1)
+        return 1
     Path(ours).write_bytes(made)
     for conflict in driver.contested:
         note(f"{conflict.id}: both sides changed {conflict.field}; smp conflicts lists the values")
+    return 0
 
 
 def _theirs(git: Path) -> CommitId | None:
@@ -106,7 +112,7 @@ def _pre_receive(bare: Path, _: list[str]) -> None:
     )
 
 
-_HOOKS: Final[dict[str, Callable[[Path, list[str]], None]]] = {
+_HOOKS: Final[dict[str, Callable[[Path, list[str]], int | None]]] = {
     "merge": _merge,
     "pre-commit": _pre_commit,
     "pre-push": _pre_push,
@@ -116,46 +122,3 @@ _HOOKS: Final[dict[str, Callable[[Path, list[str]], None]]] = {
     "post-merge": lambda session, _: _moved(session, merged=True),
     "post-rewrite": lambda session, _: _moved(session, rewritten=True),
 }
-
-
-@command(example="smp hooks install --server /srv/memory/shop.git")
-def hooks(
-    ctx: typer.Context,
-    action: Annotated[
-        str, typer.Argument(metavar="[ACTION]", help="list, install or remove")
-    ] = "list",
-    server: Annotated[
-        Path | None,
-        typer.Option(
-            "--server", metavar="PATH", help="Of the bare repository on a server, not of a session"
-        ),
-    ] = None,
-) -> None:
-    """List the hooks of a session or a server, install or remove them
-
-    They make plain Git safe: git commit, merge, pull, rebase and push in a session, and
-    what a server takes. A new session has them. A hook of your own is left alone.
-    """
-    from smp_git.keep.hooks import install  # noqa: PLC0415 - a hook starts fast
-
-    session, bare = {
-        "list": (install.standing, install.standing_on_server),
-        "install": (install.install, install.install_on_server),
-        "remove": (install.remove, install.remove_from_server),
-    }.get(action, (None, None))
-    if session is None or bare is None:
-        raise InvalidError(f"smp hooks does not {action}", hint="smp hooks list, install or remove")
-    found = bare(folder(ctx) / server) if server else session(_session_folder(ctx))
-    emit(ctx, found.as_json(), "\n".join(f"{name}  {state}" for name, state in found.hooks.items()))
-    own = [name for name, state in found.hooks.items() if state == OWN]
-    if own and action == "install":
-        note(
-            f"left alone, because they are your own: {', '.join(own)}; let them call smp hook NAME"
-        )
-
-
-def _session_folder(ctx: typer.Context) -> Path:
-    from smp_git.cli.place import session_of  # noqa: PLC0415 - a hook starts fast
-
-    with session_of(ctx) as session:
-        return session.path

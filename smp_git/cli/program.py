@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from smp_git.cli import ask, branch, demo, erase, hook, read, sessions, sync, write
-from smp_git.cli.app import app
+from smp_git.cli import ask, branch, demo, erase, hooks, read, sessions, sync, write
+from smp_git.cli.app import program
+
+app = program()
 
 __all__ = [
     "app",
@@ -11,7 +13,7 @@ __all__ = [
     "branch",
     "demo",
     "erase",
-    "hook",
+    "hooks",
     "read",
     "sessions",
     "sync",

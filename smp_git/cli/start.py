@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
-
-from typer.models import CommandInfo
-
-from smp_git.cli.app import app
 
 # The module of each command that is called often; all others load the whole program.
 ROOMS: Final = {
@@ -16,7 +13,7 @@ ROOMS: Final = {
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path"), "read"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain"), "ask"),
     **dict.fromkeys(("branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "branch"),
-    **dict.fromkeys(("hook", "hooks"), "hook"),
+    **dict.fromkeys(("hook", "hooks"), "hooks"),
     **dict.fromkeys(("new", "use", "info", "sessions"), "sessions"),
 }  # fmt: skip
 
@@ -27,15 +24,22 @@ _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
 
 def run(arguments: Sequence[str]) -> None:
     """Run the command line with these arguments."""
+    if is_hook(arguments):
+        from smp_git.cli.hook import run_hook  # noqa: PLC0415 - a hook starts fast
+
+        sys.exit(run_hook(arguments[1:]))
+    from smp_git.cli.app import program  # noqa: PLC0415 - not for a hook
+
     name = named(arguments)
     room = ROOMS.get(name) if name else None
     import_module(f"smp_git.cli.{room or 'program'}")
-    if room:
-        # Each command that is there is taken apart, with all its options, at every call.
-        app.registered_commands = [each for each in app.registered_commands if called(each) == name]
-        # A program of one command would take its name for an argument.
-        app.callback()(_nothing)
-    app(list(arguments))
+    # Each command that is there is taken apart, with all its options, at every call.
+    program(name if room else None)(list(arguments))
+
+
+def is_hook(arguments: Sequence[str]) -> bool:
+    """Return whether Git calls a hook of a session, as the hooks that are installed do it."""
+    return arguments[:1] == ["hook"] and len(arguments) > 1 and not arguments[1].startswith("-")
 
 
 def named(arguments: Sequence[str]) -> str | None:
@@ -49,12 +53,3 @@ def named(arguments: Sequence[str]) -> str | None:
         elif each != "--json" and each.partition("=")[0] not in _VALUED:
             return None
     return None
-
-
-def _nothing() -> None:
-    pass
-
-
-def called(command: CommandInfo) -> str | None:
-    """Return what a command is called."""
-    return command.name or (command.callback.__name__ if command.callback else None)

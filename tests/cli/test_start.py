@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from smp_git import Store
-from smp_git.cli.program import app
+from smp_git.cli.app import homes
 from smp_git.cli.start import ROOMS, named
 from tests.support import python
 
 
 def test_rooms_are_where_the_commands_live() -> None:
-    commands = [(info.name, info.callback) for info in app.registered_commands]
-    homes = {name or call.__name__: call.__module__ for name, call in commands if call is not None}
+    import_module("smp_git.cli.program")
 
     assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
-        name: homes[name] for name in ROOMS
+        name: homes()[name] for name in ROOMS
     }
 
 
@@ -26,7 +27,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
     assert not {
         "pygit2",
-        "yaml",
+        "_ruamel_yaml",
         "ruamel.yaml",
         "typer",
         "filelock",
@@ -39,7 +40,7 @@ def test_a_write_loads_no_search() -> None:
     loaded = python("import sys, smp_git.cli.write; print(*sys.modules)").stdout.split()
 
     heavy = {
-        "yaml",
+        "_ruamel_yaml",
         "ruamel.yaml",
         "filelock",
         "sqlite3",
@@ -98,3 +99,49 @@ def test_an_interrupt_while_modules_load_is_no_traceback() -> None:
 
     assert done.returncode == 130
     assert done.stderr == "smp: interrupted\n"
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "post-commit"])
+def test_a_hook_of_git_loads_no_typer(tmp_path: Path, hook: str) -> None:
+    code = (
+        "import os, sys; from smp_git.cli.start import run\n"
+        "os.chdir(sys.argv[1])\n"
+        "try: run(['hook', sys.argv[2]])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(*sys.modules)"
+    )
+    with Store.init(tmp_path / "store").create_session("shop") as session:
+        path = session.path
+    loaded = python(code, path, hook).stdout.split()
+
+    assert "smp_git.cli.hook" in loaded
+    assert not {"typer", "ruamel.yaml", "rich", "smp_git.cli.app"} & set(loaded)
+
+
+def test_a_hook_that_does_not_exist_says_so_with_and_without_typer() -> None:
+    calls = (["hook", "pre-lunch"], ["--json", "hook", "pre-lunch"])
+    direct, through_typer = (
+        python(
+            "import sys; from smp_git.cli.start import run; run(sys.argv[1:])", *call, check=False
+        )
+        for call in calls
+    )
+
+    assert direct.returncode == through_typer.returncode == 4
+    assert direct.stderr.startswith("smp: no hook 'pre-lunch'\nhint: the hooks are: merge, ")
+    assert json.loads(through_typer.stderr)["error"]["message"] == "no hook 'pre-lunch'"
+
+
+def test_reading_and_writing_what_the_program_wrote_loads_no_yaml_package(tmp_path: Path) -> None:
+    code = (
+        "import sys; from smp_git import Store\n"
+        "with Store.open(sys.argv[1]).session('shop') as session:\n"
+        "    session.add('finding', 'No MFA', agent='a')\n"
+        "    assert session.query('MFA').total == 1\n"
+        "print(*sys.modules)"
+    )
+    Store.init(tmp_path / "store").create_session("shop").close()
+    loaded = python(code, tmp_path / "store").stdout.split()
+
+    assert "filelock" in loaded
+    assert not {"ruamel.yaml", "yaml", "typer"} & set(loaded)
