@@ -34,7 +34,7 @@ LAYERS = (
 )
 OWNERS = {
     "pygit2": "smp_git.git",
-    "yaml": "smp_git.format.yamlfile",
+    "ruamel": "smp_git.format.yamlfile",
     "filelock": "smp_git.git.locks",
     "typer": "smp_git.cli",
     "cryptography": "smp_git.remove.seal",

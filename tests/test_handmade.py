@@ -43,8 +43,8 @@ BAD = {
     "key twice, one quoted": ('"agent": b\n', 6, "twice"),
     "list as a key": ("? [a, b]\n: c\n", 6, "a key is text"),
     "mapping as a key": ("{a: b}: c\n", 6, "a key is text"),
-    "long number": ("x: " + "9" * 5000 + "\n", 1, "digits"),
-    "hexadecimal bomb": ("x: 0x" + "f" * 5000 + "\n", 1, "digits"),
+    "long number": ("x: " + "9" * 5000 + "\n", 6, "digits"),
+    "hexadecimal bomb": ("x: 0x" + "f" * 5000 + "\n", 6, "digits"),
     "infinite number": ("x: 1e999\n", 6, "finite"),
     "unclosed quote": ('x: "abc\n', 7, ""),
     "tab": ("x:\n\ty: 1\n", 7, ""),
@@ -75,7 +75,7 @@ def test_what_does_not_parse_is_refused_with_its_line(
         session.commit()
 
     assert caught.value.message.startswith("decisions/000/DEC-0001.yaml:")
-    assert caught.value.message.split(":")[1] == str(line) or line == 1
+    assert caught.value.message.split(":")[1] == str(line)
     assert problem in caught.value.message
     assert len(caught.value.message) < 300
     assert session.head == head

@@ -53,7 +53,7 @@ def test_other_names_are_refused() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = "import sys, smp_git; print(sorted({'pygit2', 'yaml', 'ruamel', 'typer'} & set(sys.modules)))"  # fmt: skip
+    code = "import sys, smp_git; print(sorted({'pygit2', 'ruamel.yaml', 'filelock', 'typer'} & set(sys.modules)))"  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )

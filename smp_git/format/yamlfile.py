@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from smp_git.format import dialect
 from smp_git.model.errors import InvalidFileError, shown
 from smp_git.model.memory import MAX_DEPTH, MAX_FILE_BYTES, Value
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-# The resolvers of YAML 1.2's core schema; PyYAML's own are those of YAML 1.1.
-_CORE: Final = (
-    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
-    ("tag:yaml.org,2002:int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    (
-        "tag:yaml.org,2002:float",
-        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
-        "-+0123456789.",
-    ),
-)
+# What a plain scalar stands for in the core schema of YAML 1.2; all else is text.
+_BOOLEAN: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
+_NULL: Final = re.compile(r"~|null|Null|NULL|")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FRACTION: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+# More digits than 64 bits have.
+_MOST_DIGITS: Final = 20
 
 # A general reader takes microseconds for each; nobody writes so many by hand.
 _MOST_EVENTS: Final = 100_000
@@ -61,94 +53,146 @@ def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
 def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
     if len(text) > MAX_FILE_BYTES:
         raise InvalidFileError(f"{what}: the YAML is larger than {MAX_FILE_BYTES:,} bytes")
-    yaml, loader = _loader()
-    try:
-        _check_events(yaml.parse(text, Loader=loader), what, first_line)
-        value = yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, ValueError) as error:
-        raise _placed(error, text, what, first_line) from None
+    place = _Place(what, first_line)
+    root = _parse(text, place)
+    value = None if root is None else _value(root, place)
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise InvalidFileError(f"{what}:{first_line}: not a mapping of keys to values")
-    return cast("dict[str, Value]", value)
+    return value
 
 
-def _placed(error: Exception, text: str, what: str, first_line: int) -> InvalidFileError:
+class _Place(NamedTuple):
+    """The name of a file and the line that a text in it begins with, for errors."""
+
+    what: str
+    first_line: int
+
+    def refusal(self, line: int, why: str, hint: str | None = None) -> InvalidFileError:
+        """Return the error for a line, counted from 0."""
+        return InvalidFileError(f"{self.what}:{line + self.first_line}: {why}", hint=hint)
+
+    def broken(self, line: int, why: str) -> InvalidFileError:
+        """Return the error for what a person has to put right."""
+        return self.refusal(line, why, "mend the file by hand, then run smp commit")
+
+
+class _Node:
+    """A scalar, a sequence or a mapping, and where it stands."""
+
+    __slots__ = ("end_mark", "is_flow", "is_mapping", "is_plain", "items", "start_mark", "text")
+
+    def __init__(self, event: Any) -> None:  # noqa: ANN401 - ruamel.yaml's own
+        self.start_mark, self.end_mark = event.start_mark, event.end_mark
+        # None for what is no scalar.
+        self.text: str | None = getattr(event, "value", None)
+        self.is_plain = self.text is not None and bool(event.implicit[0])
+        self.is_mapping = type(event).__name__ == "MappingStartEvent"
+        self.is_flow = bool(getattr(event, "flow_style", False))
+        # A mapping's keys and values by turns.
+        self.items: list[_Node] = []
+
+    def pairs(self) -> list[tuple[_Node, _Node]]:
+        """Return the keys and values of a mapping."""
+        return list(zip(self.items[::2], self.items[1::2], strict=True))
+
+
+def _parse(text: str, place: _Place) -> _Node | None:
+    """Return the node of the only document, None if it is empty.
+
+    Each event of the parser is judged before anything is made of it, so that nothing
+    refused takes time or space.
+    """
+    top: list[_Node] = []
+    open_nodes: list[_Node] = []
+    documents = 0
+    for number, event in enumerate(_events(text, place)):
+        if number > _MOST_EVENTS:
+            raise InvalidFileError(
+                f"{place.what}: the YAML holds more than {_MOST_EVENTS:,} values"
+            )
+        kind = type(event).__name__
+        if kind == "DocumentStartEvent":
+            documents += 1
+            _check_document(event, documents, place)
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            open_nodes.pop().end_mark = event.end_mark
+        elif hasattr(event, "anchor"):
+            _check_node(event, place)
+            node = _Node(event)
+            (open_nodes[-1].items if open_nodes else top).append(node)
+            if node.text is None:
+                open_nodes.append(node)
+                if len(open_nodes) > MAX_DEPTH:
+                    raise place.refusal(
+                        event.start_mark.line, f"nested deeper than {MAX_DEPTH} levels"
+                    )
+    return top[0] if top else None
+
+
+def _events(text: str, place: _Place) -> Iterator[Any]:
+    from ruamel.yaml import YAML  # noqa: PLC0415 - only files not in the dialect need it
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
+
+    try:
+        yield from YAML(typ="safe").parse(text)
+    except (YAMLError, ValueError) as error:
+        raise _placed(error, text, place) from None
+
+
+def _placed(error: Exception, text: str, place: _Place) -> InvalidFileError:
     mark = getattr(error, "problem_mark", None)
     position = getattr(error, "position", 0)
-    above = mark.line if mark is not None else text.encode()[:position].count(b"\n")
-    line = f":{above + first_line}"
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return InvalidFileError(
-        f"{what}{line}: {problem}", hint="mend the file by hand, then run smp commit"
+    line = (
+        mark.line
+        if mark is not None
+        else text.encode("utf-8", "surrogatepass")[:position].count(b"\n")
     )
+    return place.broken(line, getattr(error, "problem", None) or str(error).splitlines()[0])
 
 
-def _check_events(events: Iterator[Any], what: str, first_line: int) -> None:
-    depth = documents = 0
-    for number, event in enumerate(events):
-        kind = type(event).__name__
-        if number > _MOST_EVENTS:
-            raise InvalidFileError(f"{what}: the YAML holds more than {_MOST_EVENTS:,} values")
-        line = event.start_mark.line + first_line
-        documents += kind == "DocumentStartEvent"
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        if documents > 1:
-            raise InvalidFileError(f"{what}:{line}: a second YAML document")
-        # The stream and the document count as two levels.
-        if depth > MAX_DEPTH + 2:
-            raise InvalidFileError(f"{what}:{line}: nested deeper than {MAX_DEPTH} levels")
-        if kind == "AliasEvent" or getattr(event, "anchor", None):
-            raise InvalidFileError(f"{what}:{line}: anchors and aliases are not allowed")
-        if getattr(event, "version", None) or (kind == "DocumentStartEvent" and event.tags):
-            raise InvalidFileError(f"{what}:{line}: directives are not allowed")
-        if getattr(event, "tag", None) or (kind == "ScalarEvent" and _is_merge(event)):
-            raise InvalidFileError(f"{what}:{line}: tags and merge keys are not allowed")
+def _check_document(event: Any, number: int, place: _Place) -> None:  # noqa: ANN401 - ruamel.yaml's own
+    if number > 1:
+        raise place.refusal(event.start_mark.line, "a second YAML document")
+    if event.version or event.tags:
+        raise place.refusal(event.start_mark.line, "directives are not allowed")
 
 
-def _is_merge(event: Any) -> bool:  # noqa: ANN401 - PyYAML's own
-    return bool(event.value == "<<" and event.implicit[0])
+def _check_node(event: Any, place: _Place) -> None:  # noqa: ANN401 - ruamel.yaml's own
+    line = event.start_mark.line
+    if event.anchor:
+        raise place.refusal(line, "anchors and aliases are not allowed")
+    if event.tag or (getattr(event, "value", None) == "<<" and event.implicit[0]):
+        raise place.refusal(line, "tags and merge keys are not allowed")
 
 
-@cache
-def _loader() -> tuple[Any, Any]:
-    """Return PyYAML and a safe loader with the resolvers of YAML 1.2."""
-    import yaml  # noqa: PLC0415 - only files not in the dialect need it
-
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    def mapping(loader: Any, node: Any) -> dict[str, Value]:  # noqa: ANN401 - PyYAML's own
-        out: dict[str, Value] = {}
-        for key_node, value_node in node.value:
-            # A number or a word that stands as a key is meant as text.
-            key = key_node.value
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is text, no list and no mapping", key_node.start_mark
-                )
-            if key in out:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {shown(key)} stands twice", key_node.start_mark
-                )
-            out[key] = loader.construct_object(value_node, deep=True)
-        return out
-
-    loader: Any = type("CoreLoader", (base,), {"yaml_implicit_resolvers": {}})
-    for tag, pattern, first in _CORE:
-        regex = re.compile(f"(?:{pattern})\\Z")
-        loader.add_implicit_resolver(tag, regex, [c if c != "\0" else "" for c in first])
-    loader.add_constructor("tag:yaml.org,2002:map", mapping)
-    loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
-    loader.add_constructor("tag:yaml.org,2002:float", lambda _loader, node: float(node.value))
-    return yaml, loader
+def _value(node: _Node, place: _Place) -> Value:
+    if node.text is not None:
+        return _scalar(node.text, node, place) if node.is_plain else node.text
+    if not node.is_mapping:
+        return [_value(item, place) for item in node.items]
+    out: dict[str, Value] = {}
+    for key, value in node.pairs():
+        # A number or a word that stands as a key is meant as text.
+        if key.text is None:
+            raise place.broken(key.start_mark.line, "a key is text, no list and no mapping")
+        if key.text in out:
+            raise place.broken(key.start_mark.line, f"the key {shown(key.text)} stands twice")
+        out[key.text] = _value(value, place)
+    return out
 
 
-def _construct_integer(_loader: object, node: Any) -> int:  # noqa: ANN401 - PyYAML's own
-    text: str = node.value
-    if len(text) > 20:  # noqa: PLR2004 - more digits than 64 bits have
-        raise ValueError(f"a number of {len(text)} digits")
-    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+def _scalar(text: str, node: _Node, place: _Place) -> Value:
+    if _BOOLEAN.fullmatch(text):
+        return text.lower() == "true"
+    if _NULL.fullmatch(text):
+        return None
+    if _INTEGER.fullmatch(text):
+        if len(text) > _MOST_DIGITS:
+            raise place.broken(node.start_mark.line, f"a number of {len(text)} digits")
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    return float(text) if _FRACTION.fullmatch(text) else text
 
 
 def written(value: Mapping[str, Value]) -> str:
@@ -165,7 +209,9 @@ def edit(text: str, changes: Mapping[str, Value | None], order: Sequence[str]) -
     root = _root(text)
     if root is None:
         return None
-    spans = {key.value: _Span(key.start_mark.line, _end(value), value) for key, value in root.value}
+    spans = {
+        str(key.text): _Span(key.start_mark.line, _end(value), value) for key, value in root.pairs()
+    }
     lines = _split_lines(text)
     wanted = [key for key in order if key in changes] + [
         key for key in changes if key in spans and key not in order
@@ -191,14 +237,13 @@ class _Span(NamedTuple):
 
     first: int
     end: int
-    node: Any
+    node: _Node
 
 
-def _end(node: Any) -> int:  # noqa: ANN401 - PyYAML's own
+def _end(node: _Node) -> int:
     """Return the line behind the last one of a node, comments behind it left out."""
-    if isinstance(node.value, list) and node.value and not node.flow_style:
-        last = node.value[-1]
-        return _end(last[1] if isinstance(last, tuple) else last)
+    if node.items and not node.is_flow:
+        return _end(node.items[-1])
     # A block ends where the next line begins, whatever else on its last line.
     return int(node.end_mark.line + (node.end_mark.column > 0))
 
@@ -289,7 +334,7 @@ def _with_lines(text: str, missing: Sequence[_Comment]) -> str | None:
     root = _root(text)
     if root is None:
         return None
-    places = {key.value: key.start_mark.line for key, _ in root.value}
+    places = {key.text: key.start_mark.line for key, _ in root.pairs()}
     lines = _split_lines(text)
     for place, new in sorted(
         ((places.get(each.key, len(lines)), each.text) for each in missing), key=lambda row: -row[0]
@@ -302,14 +347,13 @@ def _split_lines(text: str) -> list[str]:
     return [line if line[-1:] in _BREAKS else line + "\n" for line in _LINE.findall(text)[:-1]]
 
 
-def _root(text: str) -> Any | None:  # noqa: ANN401 - PyYAML's own
+def _root(text: str) -> _Node | None:
     """Return the node of a mapping whose keys all begin a line, None for anything else."""
-    yaml, loader = _loader()
     try:
-        root = yaml.compose(text, Loader=loader)
-    except yaml.YAMLError:
+        root = _parse(text, _Place("", 1))
+    except InvalidFileError:
         return None
-    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
+    keys = [key for key, _ in root.pairs()] if root is not None and root.is_mapping else []
     return root if keys and not any(key.start_mark.column for key in keys) else None
 
 
@@ -320,29 +364,25 @@ def _comments(text: str) -> list[_Comment] | None:
     root = _root(text)
     if root is None:
         return None
-    spans = [(key.start_mark.line, _end(value), key.value) for key, value in root.value]
+    spans = [(_end(value), str(key.text)) for key, value in root.pairs()]
     covered = _scalars(root)
     found = []
     for number, line in enumerate(_LINE.findall(text)):
         at = _comment_at(line, covered.get(number, []))
         if at is not None:
-            key = next((name for _, end, name in spans if number < end), "")
+            key = next((name for end, name in spans if number < end), "")
             found.append(_Comment(line[at:].rstrip(), key, number, not line[:at].strip()))
     return found
 
 
-def _scalars(root: Any) -> dict[int, list[tuple[int, int]]]:  # noqa: ANN401 - PyYAML's own
+def _scalars(root: _Node) -> dict[int, list[tuple[int, int]]]:
     """Return the columns that scalars take, by line."""
     out: dict[int, list[tuple[int, int]]] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if isinstance(node.value, list):
-            waiting += [
-                each
-                for item in node.value
-                for each in (item if isinstance(item, tuple) else (item,))
-            ]
+        if node.text is None:
+            waiting += node.items
             continue
         first, last = node.start_mark, node.end_mark
         for line in range(first.line, last.line + 1):

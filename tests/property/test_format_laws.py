@@ -35,7 +35,7 @@ from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Memory, check_fields, is_same, says_same, title_of
 from smp_git.read.pages import row_of
 from tests import strategies
-from tests.support import git, git_input
+from tests.support import git, git_input, python
 
 SLOW = settings(max_examples=20)
 
@@ -364,6 +364,14 @@ def _repository(factory: pytest.TempPathFactory) -> Path:
         _made["path"] = factory.mktemp("git")
         git(_made["path"], "init", "-q")
     return _made["path"]
+
+
+def test_parser_of_other_files_is_the_one_in_c() -> None:
+    code = "import sys; from smp_git.format import yamlfile; yamlfile.read('a:  [b]', ''); print(*sys.modules)"
+    loaded = python(code).stdout.split()
+
+    assert "_ruamel_yaml" in loaded
+    assert "yaml" not in loaded
 
 
 def test_reader_of_other_files_is_that_of_yaml_1_2() -> None:
