@@ -23,6 +23,7 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
     works: dict[str, Callable[[], object]] = {
         _BASE: _command(folder, "-c", "import pygit2, typer"),
         'python -c "pass"': _command(folder, "-c", "pass"),
+        'python -c "import pygit2"': _command(folder, "-c", "import pygit2"),
     }
     for size in sizes:
         works |= _smp(folder / str(size), size)
@@ -49,6 +50,9 @@ def _smp(folder: Path, size: int) -> dict[str, Callable[[], object]]:
             folder, *smp, "add", "decision", next(source)
         )(),
         f"smp show, {size:,} memories": _command(folder, *smp, "show", "DEC-0001"),
+        f"smp hook post-commit, {size:,} memories": _command(
+            folder / "active/bench", "-m", "smp_git", "hook", "post-commit"
+        ),
     }
 
 
