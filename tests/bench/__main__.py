@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|start|all [--short] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.bench import (
     lock,
     machine,
     merge,
+    start,
     sync,
     write,
 )
@@ -36,6 +37,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "erase": erase.run,
     "forget": forget.run,
     "lock": lock.run,
+    "start": start.run,
 }
 
 
