@@ -89,8 +89,8 @@ def test_thread_that_comes_back_at_once_overtakes_nobody() -> None:
 
 def _hold_for_a_while(root: Path, held: Any) -> None:
     with Store.open(root).session("busy") as session:
-        session._writer.timeout_seconds = 60
-        with session._writer.holding("holding"):
+        session._handle.writer.timeout_seconds = 60
+        with session._handle.writer.holding("holding"):
             held.set()
             time.sleep(0.4)
 
@@ -106,7 +106,7 @@ def test_limit_is_for_the_whole_wait_however_often_the_lock_changes_hands(sessio
     assert held.wait(20)
     # The others stand in the queue before this one comes.
     time.sleep(0.2)
-    session._writer.timeout_seconds = 0.8
+    session._handle.writer.timeout_seconds = 0.8
     with pytest.raises(LockedError, match=r"stayed locked for 0\.8 s by process \d+ .*holding"):
         session.add("finding", "too late", agent="w")
     for each in holders:
