@@ -122,6 +122,26 @@ def test_what_others_have_too_is_no_copy(session: Session, clock: Clock) -> None
     assert proof.also_in == ()
 
 
+def test_time_of_a_contested_value_is_no_text_of_the_deleted() -> None:
+    file = b"""id: DEC-0001
+kind: decision
+created_at: "2026-01-11T14:30:03Z"
+agent: a
+decision: Keep it
+contested:
+- field: rationale
+  value: It is cheaper than the other one
+  at: "2026-01-11T14:30:05Z"
+  replica: qlks
+"""
+    name = MemoryId("DEC-0001")
+    version = Version(name, "decisions/000/DEC-0001.yaml", "", datetime.now(UTC), "a", "", file)
+    wanted = needles(Tombstones(), [version])
+    registered = b'tag: qlks\nregistered_at: "2026-01-11T14:30:05Z"\n'
+    assert not any(text in registered for text in wanted.texts)
+    assert b"It is cheaper than the other one" in wanted.texts
+
+
 def test_copy_in_a_living_memory_is_named_and_is_no_hit(session: Session, clock: Clock) -> None:
     session.add("artifact", ADDRESS, agent="a")
     session.add("turn", f"she lives at {' '.join(ADDRESS.splitlines())}, you know", agent="a")

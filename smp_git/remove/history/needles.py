@@ -140,6 +140,8 @@ _STRUCTURAL = re.compile(
 )
 _KEYED = re.compile(rb"\s*(?:- )?[\"']?[A-Za-z0-9_.-]{1,64}[\"']?:\s+(.*)", re.DOTALL)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d)?)?")
+# With its key it is long enough to search for: the time of a contested value is one.
+_BARE_TIME: Final = re.compile(rb"[\"']?%s[\"']?\s*" % _TIME.pattern.encode())
 _ID = re.compile(r"[A-Za-z]{1,16}-(?:\d{4,18}(?:-[a-z][a-z0-9]{3})?|[a-z0-9-]{1,64})")
 _SKIPPED: Final = frozenset(
     ("id", "kind", "life", "created_at", "updated_at", "agent", "turn_ref", "status", "severity")
@@ -216,10 +218,12 @@ def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
 
 def _texts(version: Version) -> Iterator[bytes]:
     for line in version.data.split(b"\n"):
-        if not _STRUCTURAL.match(line):
-            yield from _long(line)
-            if match := _KEYED.fullmatch(line):
-                yield from _long(match[1])
+        match = _KEYED.fullmatch(line)
+        if _STRUCTURAL.match(line) or (match and _BARE_TIME.fullmatch(match[1])):
+            continue
+        yield from _long(line)
+        if match:
+            yield from _long(match[1])
     try:
         memory = document.decode(version.data, version.path)
     except InvalidFileError:
