@@ -122,11 +122,14 @@ def _expelled(
     ours = [path for path in staged if path.endswith(_GENERATED) or path == _TOMBSTONES]
     lines = {path: repository.find(head, path) for path in ours}
     stale = {path: blob for path, blob in lines.items() if blob != staged[path]}
-    gone = {path for path, blob in staged.items() if is_gone(path, blob)} | stale.keys()
+    # Where a redaction left something, that takes the place of a version that is gone: a
+    # plain commit may have put that in the index without our knowing.
+    dead = {path for path, blob in staged.items() if is_gone(path, blob)}
+    stale |= {path: repository.find(head, path) for path in dead}
     # What Git keeps to undo a resolved conflict names versions that may be gone.
     resolved = b"REUC" in scratch.read_bytes()
-    if gone or resolved:
-        kept = [entry for entry in index if entry.path not in gone]
+    if stale or resolved:
+        kept = [entry for entry in index if entry.path not in stale]
         scratch.unlink()
         index = pygit2.Index(str(scratch))
         made = [_entry(path, blob) for path, blob in stale.items() if blob is not None]

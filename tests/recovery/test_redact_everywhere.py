@@ -411,9 +411,9 @@ def test_two_thousand_memories_at_once(tmp_path: Path) -> None:
 DIES = """
 import os, sys
 from smp_git import Store
-from smp_git.remove import receipts
+from smp_git.remove import audit
 
-receipts.keep = lambda *_: os._exit(73)
+audit.keep_receipt = lambda *_: os._exit(73)
 with Store.open(sys.argv[1]).session("shop") as session:
     session.redact("xantippe", reason="a name")
 """
@@ -440,3 +440,15 @@ def test_after_a_crash_the_receipt_says_that_the_text_is_to_be_redacted_once_mor
     assert "no memory holds it\n  left: a file that is not committed" in said("redact", "xantippe", "--yes", status=9)  # fmt: skip
     note.unlink()
     assert said("redact", "xantippe", "--yes") == "no memory holds it\n"
+
+
+def test_a_memory_that_plain_git_committed_last_stays_in_the_index(session: Session) -> None:
+    name = session.add("decision", f"For {SECRET}", agent="a").id
+    session.check()
+    file = session.file(name)
+    file.write_text(file.read_text() + "noted: by hand\n")
+    git(session.path, "commit", "-q", "-a", "--no-verify", "-m", "by hand")
+    session.redact(SECRET)
+    assert session.check() == ()
+    assert git(session.path, "status", "--porcelain") == ""
+    assert session.get(name).fields["noted"] == "by hand"
