@@ -399,7 +399,9 @@ def _resumed(
     kept = journal.read(smp)
     if kept is None:
         return None
-    if kept.step == journal.SEALING or (kept.redacts and kept.step == journal.SEALED):
+    # What is brought in the place of what goes is in the journal only from the next step on.
+    brings = kept.redacts or kept.arrived
+    if kept.step == journal.SEALING or (brings and kept.step == journal.SEALED):
         journal.close(smp, kept.deletion)
         return None
     if kept.moves:
