@@ -75,6 +75,9 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
             # It was removed, or a power cut broke it: nobody has anything staged in it.
             bases = []
         latest = [] if stamp and stamp == _stamp(git / "index") else _latest(repository)
+        if bases:
+            # What a person committed past us is in the index, and is not staged.
+            bases = [*bases, *latest[:1]]
         # A writer that dies between the index and its record leaves one of these trees.
         _record(git, [*bases, head])
         done = _rewrite(repository, bases, head, git / "index", latest)

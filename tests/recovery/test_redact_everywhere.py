@@ -452,3 +452,14 @@ def test_a_memory_that_plain_git_committed_last_stays_in_the_index(session: Sess
     assert session.check() == ()
     assert git(session.path, "status", "--porcelain") == ""
     assert session.get(name).fields["noted"] == "by hand"
+
+
+def test_what_plain_git_took_away_and_a_redaction_brings_again_is_in_the_index(session: Session) -> None:  # fmt: skip
+    name = session.add("decision", f"For {SECRET}", agent="a").id
+    session.check()
+    git(session.path, "rm", "-q", "-r", "replicas")
+    git(session.path, "commit", "-q", "--no-verify", "-m", "tidy up")
+    session.redact(SECRET)
+    assert session.check() == ()
+    assert git(session.path, "status", "--porcelain") == ""
+    assert SECRET not in session.get(name).content
