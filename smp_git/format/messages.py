@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from smp_git.model.memory import MemoryId
+from smp_git.model.times import format_time
 
 MOST_LINES: Final = 100
 BATCH: Final = "batch"
@@ -23,6 +25,11 @@ _LINE = re.compile(
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )
 _TRAILER = re.compile(r"(Memory|Agent|Turn|Reason): (.*)")
+# When a memory that was deleted or redacted had been added: with its id that tells it from
+# another that was given the same id. It holds no content.
+BEGAN: Final = re.compile(rb"Began: ([A-Za-z]{1,16}-[A-Za-z0-9-]{1,64}) ([0-9T:.Z-]{20,32})")
+# A commit of more bytes than a replica takes in would be the end of all syncs.
+_MOST_BEGAN: Final = 10_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -65,6 +72,19 @@ def write(
     named = [f"Memory: {touch.id}" for touch in touches if touch.verb not in LASTING]
     rest = "\n".join(lines[1:]) + "\n\n" if lines[1:] else ""
     return f"{lines[0]}\n\n{rest}" + "\n".join(named + trailers) + "\n"
+
+
+def with_began(message: str, began: Iterable[tuple[MemoryId, datetime]]) -> str:
+    """Return a message that says when the memories that it ends had been added."""
+    lines = sorted({f"Began: {name} {format_time(at)}" for name, at in began})[:_MOST_BEGAN]
+    return message + "".join(f"{line}\n" for line in lines)
+
+
+def read_began(message: bytes) -> Iterator[tuple[MemoryId, str]]:
+    """Yield which memories a message ends, and when each had been added."""
+    for line in message.splitlines():
+        if match := BEGAN.fullmatch(line):
+            yield MemoryId(match[1].decode()), match[2].decode()
 
 
 def _line(touch: Touch) -> str:

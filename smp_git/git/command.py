@@ -108,6 +108,15 @@ def file_changes(git: Path, tips: Iterable[str], paths: Iterable[str]) -> list[F
     return found
 
 
+def messages(git: Path, tips: Iterable[str], beside: Iterable[str], start: str) -> bytes:
+    """Return the messages with a line that begins so, of what `tips` reach and not those `beside`.
+
+    Nothing is returned where the command cannot say.
+    """
+    asked = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in beside)])
+    return _asked(git, asked.encode(), "log", "--stdin", f"--grep=^{start}", "--format=%B") or b""
+
+
 def _name(text: str) -> str | None:
     return text if text.strip("0") else None
 

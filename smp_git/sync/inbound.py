@@ -22,6 +22,7 @@ from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
+from smp_git.sync.apart import apart
 from smp_git.sync.bring import (
     Arrived,
     Bringing,
@@ -40,10 +41,10 @@ from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import Inspected, Inspection
 from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.integrate import integrate
+from smp_git.sync.namesakes import part
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import HEADS, REMOTES, SEEN, TAGS, Seen, tracking
-from smp_git.sync.twins import apart, part
 from smp_git.write.merge.trees import Conflict
 
 # How often a deletion here may come between before what came is given up.
@@ -143,8 +144,11 @@ def _brought_in(
         there = parted.there
         moved += parted.moved
         notes += parted.notes
+        # The plan is of branches that nothing moved, and of records that it knows.
+        if parted.moved or parted.records != inspected.tombstones:
+            plan = None
         try:
-            cleaning = _cleaned(site, held, named, there, inspected, by, plan)
+            cleaning = _cleaned(site, held, named, there, inspected, parted.records, by, plan)
         except MovedHeadsError:
             continue
         plan = None
@@ -217,6 +221,7 @@ def _cleaned(
     named: Mapping[str, str],
     there: Mapping[str, str],
     inspected: Inspected,
+    told: Tombstones,
     by: str,
     plan: Plan | None,
 ) -> _Cleaning:
@@ -227,7 +232,7 @@ def _cleaned(
     """
     # A rewrite by others may have come between: then this opens the repository anew.
     site.reader.snapshot()
-    told, before = inspected.tombstones, effective(site.reader)
+    before = effective(site.reader)
     known = before | told
     ours = heads_of(site.reader)
     unfit.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)

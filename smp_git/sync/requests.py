@@ -13,7 +13,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.memory import CommitId
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.requests import site_of
-from smp_git.sync import exchange, outbound, remotes, twins
+from smp_git.sync import exchange, namesakes, outbound, remotes
 from smp_git.sync.exchange import Exchange
 from smp_git.sync.outbound import RemoteState
 from smp_git.sync.remotes import Remote
@@ -93,7 +93,7 @@ def _refuse_twins(handle: Handle, name: str, theirs: CommitId) -> None:
     """Raise RefusedError if another branch has another memory under an id that is here."""
     reader = handle.reader
     ours = {MAIN: reader.snapshot().id}
-    found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
+    found = namesakes.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
     if found:
         twin = (*found.ours, *found.theirs)[0].old
         raise RefusedError(

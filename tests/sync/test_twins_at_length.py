@@ -14,10 +14,9 @@ from smp_git.git import disk, storage
 from smp_git.git.repository import Repository
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import Local
-from smp_git.remove.history import erase, journal, publish
+from smp_git.remove.history import erase, journal, publish, sweep
 from smp_git.remove.history.publish import Publisher
-from smp_git.sync import inbound, twins
-from smp_git.write.writer import Writer
+from smp_git.sync import apart, inbound
 from tests.crash.children import DIED, die_at, ended
 from tests.support import git
 from tests.sync.images import copied, kept, opened, put_back, settled
@@ -30,10 +29,9 @@ pytestmark = [
 
 # Every step of a move that leaves something on the disk, in the order in which they come.
 VERBS: dict[str, tuple[Any, str]] = {
-    "find": (twins, "part"),
-    "move": (twins, "move"),
+    "find": (apart, "part"),
+    "move": (apart, "move"),
     "plan": (erase, "make_plan"),
-    "settle": (Writer, "settle"),
     "prepare": (Publisher, "prepare"),
     "pack": (storage, "write_pack"),
     "mark": (Local, "mark_pending"),
@@ -44,6 +42,8 @@ VERBS: dict[str, tuple[Any, str]] = {
     "check out": (publish, "check_out"),
     "file": (disk, "replace_file"),
     "clear": (Local, "clear_pending"),
+    "remove": (sweep, "remove_objects"),
+    "unlink": (sweep, "_unlink_loose"),
     "close": (journal, "close"),
     "clean": (inbound, "cleaned"),
     "identify": (Local, "identify"),

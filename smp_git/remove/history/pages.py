@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.format.document import life_of
+from smp_git.format.messages import BEGAN
 from smp_git.format.records import Tombstones
 from smp_git.model.ids import INDEX, parse_id
 from smp_git.model.lives import FIRST, NOTHING, Lives, of_generation
@@ -326,7 +327,7 @@ def _stays(line: bytes, is_gone: Callable[[bytes], bool], touches: bool, generic
         return lasting or not is_gone(match[2])
     if match := _TRAILER.fullmatch(line):
         return match[1] != b"Memory" or not is_gone(match[2])
-    return not touches or _is_subject(line, generic)
+    return not touches or _is_subject(line, generic) or BEGAN.fullmatch(line) is not None
 
 
 def _is_subject(line: bytes, generic: bytes) -> bool:

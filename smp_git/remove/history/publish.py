@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
-from smp_git.format import messages, records
+from smp_git.format import document, messages, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
-from smp_git.git import command, disk, packs, references, storage
+from smp_git.git import command, disk, packs, references, staging, storage
 from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
 from smp_git.git.packs import Packed, orphans
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
-from smp_git.model.errors import ConflictError, RefusedError
+from smp_git.model.errors import ConflictError, InvalidFileError, RefusedError
 from smp_git.model.ids import INDEX, parse_id, parse_path
-from smp_git.model.memory import CommitId
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import carry, journal, sweep
 from smp_git.remove.history.journal import Journal
@@ -177,9 +179,17 @@ class Publisher:
         verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
         places = [parse_id(each) for each in ids_of(entry.tombstones)]
         touches = [Touch(verb, place.kind.name, place.text) for place in places]
-        return messages.write(
+        text = messages.write(
             touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None
         )
+        return messages.with_began(text, self._began({place.text for place in places}))
+
+    def _began(self, names: Collection[MemoryId]) -> Iterator[tuple[MemoryId, datetime]]:
+        """Yield when the memories that go had been added, as each of their versions says."""
+        for each in self._plan.versions():
+            if each.id in names and not parse_id(each.id).name:
+                with suppress(InvalidFileError):
+                    yield each.id, document.decode(each.data, each.path).created_at
 
     # References
 
@@ -292,12 +302,21 @@ class Publisher:
 def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
     """Put the history in which memories have another id in the place of the old one.
 
-    The caller holds the lock. What was there before is reached by nothing now; it goes
-    with the next deletion, or with Git's own collection of garbage.
+    The caller holds the lock. What was there before goes: a record of the old id may name it.
+    A crash after the first reference moved and before that leaves it to the next deletion.
     """
-    reader, smp = writer.reader, writer.reader.local.folder
     publisher = Publisher(writer, plan, entry)
     publisher.prepare()
+    is_published = entry.step == journal.REMOVING
+    if not is_published:
+        _replace(writer, plan, entry, publisher)
+    _let_go(plan, publisher, everything=is_published)
+    writer.reader.local.raise_epoch()
+    writer.reader.reopen()
+
+
+def _replace(writer: Writer, plan: Plan, entry: Journal, publisher: Publisher) -> None:
+    reader, smp = writer.reader, writer.reader.local.folder
     reader.local.mark_pending({change.path: change.old for change in changes(plan, entry)})
     journal.write(smp, publisher.entry(journal.PUBLISHING))
     publisher.publish()
@@ -306,7 +325,26 @@ def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
     # It names commits that are another's now; a look through all makes it again.
     (smp / "vetted.json").unlink(missing_ok=True)
     reader.local.clear_pending()
-    reader.reopen()
+    # From here on the history from before cannot be read any more.
+    journal.write(smp, entry.stepped(journal.REMOVING))
+
+
+def _let_go(plan: Plan, publisher: Publisher, *, everything: bool) -> None:
+    """Remove what the move replaced, or everything that nothing reaches.
+
+    Which objects a removal that was interrupted had before it, nobody knows any more.
+    """
+    repository, tree = plan.repository, publisher.tree_shown()
+    if tree is not None and not staging.refresh(repository, tree):
+        return
+    with staging.held(repository.git) as is_mine:
+        if is_mine:
+            dead = sweep.dead(
+                repository, plan.rewriter, publisher.tips(), Tombstones(), lambda _: False
+            )
+            gone = dead if everything else dead & plan.rewriter.replaced
+            sweep.drop_logs_of(repository.git, gone)
+            sweep.remove_objects(repository, plan.rewriter, gone)
 
 
 def _check_out(writer: Writer, plan: Plan, entry: Journal) -> None:

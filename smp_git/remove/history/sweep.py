@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -268,6 +268,21 @@ def _drop(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def drop_logs_of(git: Path, gone: Collection[bytes]) -> None:
+    """Remove the logs of references that name an object which goes; others stay."""
+    wanted = {name.hex() for name in gone}
+    for log in (git / "logs").rglob("*"):
+        is_kept = log.relative_to(git / "logs").as_posix() == _KEPT_LOG
+        if log.is_file() and not log.is_symlink() and not is_kept:
+            names = {
+                each
+                for line in log.read_text("utf-8", "replace").splitlines()
+                for each in line.split()[:2]
+            }
+            if not names.isdisjoint(wanted):
+                log.unlink(missing_ok=True)
 
 
 def _drop_halves(folder: Path) -> None:
