@@ -145,7 +145,7 @@ class Bringing:
         self._known = known
         self._ours = dict(ours)
         self._meeting = meeting
-        self.removed: set[str] = set()
+        self.removed = set(meeting.removed)
 
     def records(self, plan: Plan) -> Tombstones:
         """Return what is known of lives that were joined; raise MovedHeadsError if that changed."""
@@ -165,6 +165,7 @@ class Bringing:
         if ours != self._ours:
             self._ours = ours
             self._meeting = meet(self._repository, ours, self._there, self._known)
+            self.removed = set(self._meeting.removed)
 
 
 def of_this_format(held: Quarantine, there: Mapping[str, str], known: Tombstones) -> dict[str, str]:
@@ -185,17 +186,25 @@ def keep(repository: Repository, made: Mapping[bytes, Made]) -> None:
         storage.write_pack(repository.git / "objects", packs.pack(packed))
 
 
-def topped(reader: Reader, held: Quarantine, arrived: Arrived, files: Files) -> Arrived:
+def topped(reader: Reader, held: Quarantine, arrived: Arrived, meeting: Meeting) -> Arrived:
     """Return what came with commits on top that bring files, the same on every replica."""
     if arrived.rewriter is not None:
         keep(held.repository, arrived.rewriter.made)
     clean = dict(arrived.clean)
-    for ref, brought in files.items():
-        base = Snapshot(PageCache(held.repository, reader.local), CommitId(clean[ref]))
-        said = carry.records(base.said, brought, arrived.known)
-        made = carry.made(base, {**brought, tombstones.PATH: tombstones.write(said)})
+
+    def add(ref: str, files: Mapping[str, bytes | None]) -> None:
+        made = carry.made(at(ref), files)
         with held.repository.store(made.objects):
             clean[ref] = made.id
+
+    def at(ref: str) -> Snapshot:
+        return Snapshot(PageCache(held.repository, reader.local), CommitId(clean[ref]))
+
+    for ref, brought in meeting.theirs.items():
+        said = carry.records(at(ref).said, brought, arrived.known)
+        add(ref, {**brought, tombstones.PATH: tombstones.write(said)})
+        if gone := brought.keys() & meeting.removed:
+            add(ref, dict.fromkeys(sorted(gone)))
     return arrived._replace(clean=clean)
 
 

@@ -34,13 +34,15 @@ class Head(NamedTuple):
 class Meeting(NamedTuple):
     """What a meeting comes to: records of lives that were joined, and the files of branches.
 
-    `notes` name the memories and fields of which words were taken out.
+    `notes` name the memories and fields of which words were taken out, `removed` the files
+    that are for the history only: ordinary commits removed these memories.
     """
 
     records: Tombstones
     ours: Files
     theirs: Files
     notes: tuple[str, ...] = ()
+    removed: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.ours or self.theirs)
@@ -65,22 +67,36 @@ def meet(
     found: dict[MemoryId, Lives] = {}
     files: dict[str, Files] = {OURS: {}, THEIRS: {}}
     notes: list[str] = []
+    removed: set[str] = set()
     for each in named:
-        if not _is_unsettled(look.lives(each.first.path), each.lives):
-            continue
+        there = look.lives(each.first.path)
         one = _One(look, each.first.text, each.lives)
-        one.settle()
+        if not there and _is_left_apart(each.lives):
+            if one.settle_in_history():
+                removed.add(each.first.path)
+        elif _is_unsettled(there, each.lives):
+            one.settle()
+        else:
+            continue
         if one.lives != each.lives:
             found[each.first.text] = one.lives
         for head, data in one.brought():
             files[head.side].setdefault(head.ref, {})[each.first.path] = data
         notes += one.notes()
-    return Meeting(Tombstones.of(found), files[OURS], files[THEIRS], tuple(notes))
+    return Meeting(
+        Tombstones.of(found), files[OURS], files[THEIRS], tuple(notes), frozenset(removed)
+    )
 
 
 def _is_unsettled(found: Collection[str], known: Lives) -> bool:
     """Whether branches have a memory in lives of which one has to give way."""
     return len(found) > 1 or any(_is_overtaken(known, life) for life in found)
+
+
+def _is_left_apart(known: Lives) -> bool:
+    """Whether redactions that did not know of each other are all that is left of a memory."""
+    left = [life for life in known.redactions if _is_overtaken(known, life)]
+    return len(left) > 1 and all(map(known.is_dead, known.known))
 
 
 def _is_overtaken(known: Lives, life: str) -> bool:
@@ -149,16 +165,37 @@ class _One:
                 else:
                     self._join_with_history(head)
 
-    def _meet(self, left: Version, right: Version, *heads: Head) -> None:
+    def settle_in_history(self) -> bool:
+        """Join what redactions left of a memory that no branch has any more.
+
+        Without that another replica on which it lives has nothing to compare with.
+        """
+        latest = sorted(self._look.history.latest(self._path).items())
+        left = [
+            version
+            for life, version in latest
+            if _is_overtaken(self.lives, life) and self.lives.past(life) & self.lives.redactions
+        ]
+        if len(left) < 2:  # noqa: PLR2004 - one alone is not apart from any
+            return False
+        heads = [head for head in self._look.tips if head.ref == MAIN]
+        joined = left[0]
+        for version in left[1:]:
+            joined = self._meet(joined, version, *heads) or joined
+        return not self.lives.is_dead(joined.memory.life)
+
+    def _meet(self, left: Version, right: Version, *heads: Head) -> Version | None:
+        """Give heads what two versions come to, if that is neither of them."""
         found: Met | None = met(self.lives, left, right, self._said)
         if found is None:
-            return
+            return None
         self.lives |= found.lives
         self._masked.update(found.masked)
         made = memories.version(found.file, self._path)
         assert made is not None  # noqa: S101 - what was made here can be read
         for head in heads:
             self._after[head] = made
+        return made
 
     def _standing(self, head: Head) -> Version | None:
         """Return the version that stands in the place of one on another branch or in history."""
@@ -182,9 +219,9 @@ class _One:
     def brought(self) -> Iterator[tuple[Head, bytes]]:
         """Yield the files that branches get."""
         for head, version in self._after.items():
-            if version.file != self._before[head].file and not self.lives.is_dead(
-                version.memory.life
-            ):
+            before = self._before.get(head)
+            is_new = before is None or version.file != before.file
+            if is_new and not self.lives.is_dead(version.memory.life):
                 yield head, version.file
 
     def notes(self) -> Iterator[str]:

@@ -248,7 +248,7 @@ def _cleaned(
     if arrived.is_rewritten and arrived.rewriter is None:
         arrived = arrived._replace(rewriter=Rewriter(held.repository.raw, known))
     if meeting.theirs:
-        arrived = topped(site.reader, held, arrived, meeting.theirs)
+        arrived = topped(site.reader, held, arrived, meeting)
     brought = Bringing(held.repository, there, known, ours, meeting) if meeting.ours else None
     receipt = None
     if told or brought:

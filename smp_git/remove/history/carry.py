@@ -37,8 +37,14 @@ def made(base: Snapshot, files: Mapping[str, bytes | None]) -> Made:
     """Return a commit on top of another, a function of it and the files."""
     tree = assemble(base, files)
     places = [place for path in sorted(files) if (place := parse_path(path)) is not None]
-    touches = [Touch(_VERB, place.kind.name, place.text) for place in places]
+    # A rewrite would take what names a memory out of the message of a commit without it.
+    touches = [
+        Touch(_VERB, place.kind.name, place.text)
+        for place in places
+        if files[place.path] is not None
+    ]
     author, committer = product_signs(base.commit.time)
-    text = messages.write(touches, author.name, subject=f"{_VERB} batch" if touches else UPGRADE)
+    rest = messages.BATCH if places else UPGRADE
+    text = messages.write(touches, author.name, subject=f"{_VERB} batch" if touches else rest)
     commit = Object(COMMIT, write_commit(tree.tree, (base.id,), author, committer, text))
     return Made(CommitId(commit.id), tree, [*tree.objects, commit])

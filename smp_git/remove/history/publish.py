@@ -114,7 +114,8 @@ class Publisher:
             return tip
         base = self._at(tip)
         said = self._said(base, brought)
-        if self._entry.redacts and said == base.said:
+        is_for_history = self._entry.redacts or brought.keys() <= set(self._entry.removed)
+        if is_for_history and said == base.said:
             # It was moved before an interruption.
             return tip
         files: dict[str, bytes | None] = {
