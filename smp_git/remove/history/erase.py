@@ -543,7 +543,7 @@ def _published(
     smp = writer.reader.local.folder
     known = plan.known | entry.tombstones
     incoming = adopt()
-    publisher = Publisher(writer, plan, entry, files, incoming.objects)
+    publisher = Publisher(writer, plan, entry, files, versions, incoming.objects)
     head = publisher.prepare()
     clock.lap("write")
     # From here on it is finished, whatever happens.

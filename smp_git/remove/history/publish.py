@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import carry, journal, sweep
 from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.needles import Version
 from smp_git.remove.history.pages import subject
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.rewrite import Made, raw_commit
@@ -32,6 +34,9 @@ from smp_git.write.writer import Writer
 
 # What each branch gets in the place of what goes: files by path.
 Brought = Mapping[str, Mapping[str, bytes]]
+
+# Versions with the same such line say the same time.
+_CREATED: Final = re.compile(rb"^created_at: .*$", re.MULTILINE)
 
 # How often a person's own Git command may come between.
 _MOST_MOVES: Final = 20
@@ -46,11 +51,13 @@ class Publisher:
         plan: Plan,
         entry: Journal,
         files: Callable[[Plan], Brought] | None = None,
+        versions: Sequence[Version] = (),
         there: Collection[bytes] = (),
     ) -> None:
         self._writer = writer
         self._plan = plan
         self._files = files
+        self._versions = versions
         self._entry = entry
         self._git = plan.repository.git
         # What need not be written, being there.
@@ -187,10 +194,14 @@ class Publisher:
 
     def _began(self, names: Collection[MemoryId]) -> Iterator[tuple[MemoryId, datetime]]:
         """Yield when the memories that go had been added, as each of their versions says."""
-        for each in self._plan.versions():
-            if each.id in names and not parse_id(each.id).name:
+        seen: set[tuple[MemoryId, bytes]] = set()
+        for each in self._versions:
+            line = _CREATED.search(each.data)
+            said = each.id, line[0] if line else each.data
+            if each.id in names and not parse_id(each.id).name and said not in seen:
                 with suppress(InvalidFileError):
                     yield each.id, document.decode(each.data, each.path).created_at
+                    seen.add(said)
 
     # References
 
