@@ -40,7 +40,7 @@ def two(tmp_path: Path, hub: Path) -> tuple[Session, Session]:
 
 
 def later(session: Session) -> None:
-    session._clock.now += timedelta(minutes=5)  # type: ignore[attr-defined]
+    session._handle.clock.now += timedelta(minutes=5)  # type: ignore[attr-defined]
 
 
 def gone(folder: Path, *words: str) -> bool:
@@ -140,7 +140,7 @@ def test_the_commit_of_a_deletion_says_when_the_memory_was_added_and_no_more(two
 
 def test_where_both_were_added_in_one_second_the_other_is_sealed_and_told(two: tuple[Session, Session], hub: Path) -> None:  # fmt: skip
     left, right = two
-    right._clock.now = left._clock.now  # type: ignore[attr-defined]
+    right._handle.clock.now = left._handle.clock.now  # type: ignore[attr-defined]
     left.add("decision", ONE, agent="a")
     right.add("decision", OTHER, agent="b")
     left.delete("DEC-0002")
