@@ -1,173 +1,220 @@
-"""Random histories of several replicas and remotes, and what must hold after all have met.
+"""Random histories of replicas and remotes, and what must hold after all have met.
 
-The oracle is the user's sentence: what was redacted or deleted is nowhere, by a scan that
-knows nothing of how it was taken out; what nobody removed is alive; all replicas are one.
+    python -m tests.lives.machine 100 131        seeds from, to
+
+Three to five replicas, one or two remotes and a person with the git command. Some replicas
+are copies of a folder, some are put back to an earlier state, processes are killed.
+The oracle is the user's sentence, in `tests.lives.ledger`.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import string
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from smp_git import Session, SmpError, Store
-from smp_git.remove.history import journal
 from tests import independent_scan
+from tests.conftest import Clock
+from tests.lives.deaths import killed
+from tests.lives.ledger import FIELDS, Ledger, files_of, in_history, soul_of, words
 from tests.lives.meeting import reachable
+from tests.lives.plain import Person
 from tests.support import git
+from tests.sync.images import copied, kept, put_back
 from tests.sync.support import Machine
 
-FIELDS: Final = ("rationale", "impact", "side_note")
-_WEIGHTS: Final = {
-    "edit": 5, "copy": 2, "by hand": 1, "undo": 1, "rollback": 1, "branch": 1, "delete": 1,
-    "purge": 0.2, "restore": 2, "redact": 2, "sync": 6, "kill": 0.6,
+STEPS: Final = 30
+_MOST_REPLICAS: Final = 5
+_LETTERS: Final = "ABCDE"
+WEIGHTS: Final[dict[str, float]] = {
+    "add": 2, "edit": 5, "copy": 1, "by hand": 1, "undo": 0.7, "rollback": 0.7, "branch": 1,
+    "delete": 1, "purge": 0.3, "restore": 2, "redact": 2, "sync": 6, "kill": 1,
+    "git edit": 1, "git rm": 0.5, "git pull": 1, "git push": 0.7, "git fetch": 0.5, "git revert": 0.4,
+    "git cherry-pick": 0.3, "person": 2, "copy folder": 0.4, "keep": 0.5, "put back": 0.5, "clock": 0.3,
 }  # fmt: skip
+
+
+@dataclass
+class Replica:
+    """One folder with a session, and what is kept of it."""
+
+    letter: str
+    session: Session
+    clock: Clock
+    backup: Path | None = None
+    # Deleted and redacted here since the last exchange with a remote.
+    ended: set[str] = field(default_factory=set)
+    redacted: set[str] = field(default_factory=set)
+
+    @property
+    def store(self) -> Path:
+        return self.session.path.parents[1]
+
+    def close(self) -> None:
+        self.session.close()
+
+    def open(self) -> None:
+        """Open the session again, as another process does."""
+        self.session = Store.open(self.store, clock=self.clock).session("shop")
 
 
 class Run:
     """One random history."""
 
-    def __init__(self, folder: Path, seed: int, *, weights: dict[str, float] = _WEIGHTS) -> None:
+    def __init__(self, folder: Path, seed: int, *, weights: dict[str, float] = WEIGHTS) -> None:
         self.rng = random.Random(seed)
         self.folder = folder
         self.weights = weights
-        self.words: set[str] = set()
-        self.remotes = [folder / f"{n}.git" for n in range(self.rng.choice((1, 1, 2)))]
-        self.machines = [Machine(folder, name) for name in "ABCDE"[: self.rng.randint(2, 4)]]
-        self.sessions = self._begun()
-        # What was taken out, by memory; whether it was deleted, and ever restored.
-        self.redacted: set[str] = set()
-        self.deleted: dict[str, set[str]] = {}
-        self.purged: set[str] = set()
-        self.restored: set[str] = set()
-        # Removed by an ordinary commit: an undo of its addition.
-        self.removed: set[str] = set()
+        self.ledger = Ledger()
         self.log: list[str] = []
+        self.notes: list[str] = []
+        self._count = 0
+        self.remotes = [folder / f"{n}.git" for n in range(self.rng.choice((1, 1, 2)))]
+        self.replicas = self._begun(self.rng.randint(3, 4))
+        self.git = Person(self.rng, self._text)
+        self.person = self.git.clone(self.remotes[0], folder / "person")
 
-    def _begun(self) -> list[Session]:
-        first = self.machines[0].store.create_session("shop", user="ada")
-        self.names = [
-            first.add(
-                "decision",
-                self.word(),
-                agent="a",
-                rationale=self.text(),
-                impact=self.text(),
-                side_note=self.text(),
-            ).id
-            for _ in range(2)
-        ]
+    def _begun(self, number: int) -> list[Replica]:
+        machines = [Machine(self.folder, letter, "redaction: off") for letter in _LETTERS[:number]]
+        first = machines[0].store.create_session("shop", user="ada")
+        for _ in range(2):
+            self._add(first)
         for n, remote in enumerate(self.remotes):
             first.add_remote(f"r{n}", remote, create=True)
             first.sync(f"r{n}")
-        sessions = [first]
-        for machine in self.machines[1:]:
+        found = [Replica("A", first, machines[0].clock)]
+        for machine, letter in zip(machines[1:], _LETTERS[1:], strict=False):
             session = machine.clone(self.remotes[0])
-            for n, remote in enumerate(self.remotes[1:], 1):
+            session.remove_remote("origin")
+            for n, remote in enumerate(self.remotes):
                 session.add_remote(f"r{n}", remote)
-            sessions.append(session)
-        return sessions
+            found.append(Replica(letter, session, machine.clock))
+        return found
 
-    def word(self) -> str:
+    # What is written
+
+    def _word(self) -> str:
         """Return a word that stands nowhere else."""
-        word = "".join(self.rng.choices(string.ascii_lowercase, k=9))
-        self.words.add(word)
-        return word
+        self._count += 1
+        return f"w{self._count}x" + "".join(self.rng.choices(string.ascii_lowercase, k=5))
 
-    def text(self) -> str:
-        return " ".join(self.word() for _ in range(self.rng.randint(1, 3)))
+    def _said(self) -> str:
+        return " ".join(self._word() for _ in range(self.rng.randint(1, 3)))
 
-    def run(self, steps: int) -> None:
+    def _text(self, soul: str, name: str, text: str | None = None) -> str:
+        """Return a text of a field of a memory, and note that somebody writes it."""
+        text = text or self._said()
+        self.ledger.wrote(soul, name, text)
+        return text
+
+    def _add(self, session: Session) -> str:
+        self._count += 1
+        soul = f"soul{self._count}q"
+        fields: dict[str, Any] = {name: self._said() for name in FIELDS[:3]}
+        content = f"{soul} {self._word()}"
+        self.ledger.born(soul, content, fields)
+        return session.add("decision", content, agent="a", **fields).id
+
+    # Steps
+
+    def run(self, steps: int = STEPS) -> None:
         for _ in range(steps):
             self.step()
 
     def step(self) -> None:
-        number = self.rng.randrange(len(self.sessions))
+        replica = self.rng.choice(self.replicas)
         verb = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
-        name = self.rng.choice(self.names)
-        session = self.sessions[number]
+        before = files_of(replica.session.path)
+        name = self.rng.choice(sorted(before) or ["DEC-0001"])
         done = "refused"
         try:
-            done = self._do(verb, session, number, name)
+            done = self._do(verb, replica, name) or "done"
         except SmpError as error:
-            done = f"refused: {error.message[:60]}"
-        self.log.append(f"{'ABCDE'[number]} {verb} {name}: {done}")
+            done = f"refused: {error.message[:70]}"
+        self._compare(verb, before, files_of(replica.session.path))
+        self.log.append(f"{replica.letter} {verb} {name}: {done}")
 
-    def _do(self, verb: str, session: Session, number: int, name: str) -> str:
-        """Do one thing; return what came of it."""
-        if verb in ("redact", "kill", "branch"):
-            return self._at_length(verb, session, number, name)
-        if verb in ("delete", "purge"):
-            words = self._words_of(session, name)
-            session.delete(name, purge=verb == "purge")
-            self._note_deleted(name, words, purged=verb == "purge")
-        elif verb in ("edit", "copy", "by hand"):
-            self._write(verb, session, name)
-        elif verb == "sync":
-            session.sync(self.rng.choice(list(session.remotes)))
-        else:
-            self._go_back(verb, session, name)
-        return "done"
+    def _compare(self, verb: str, before: dict[str, bytes], after: dict[str, bytes], *, local: bool = False) -> None:  # fmt: skip
+        """Note what a step took away on a main branch, knowing it; `local` is what nobody else has."""
+        brings = verb in ("sync", "git pull", "kill")
+        kept = () if local else after.values()
+        self.ledger.stands(
+            before.values(), after.values(), kept, excuse=verb not in ("sync", "git pull")
+        )
+        if not brings:
+            left = set(map(soul_of, after.values()))
+            for soul in set(map(soul_of, before.values())) - left - {None}:
+                self.ledger.told[str(soul)].is_removed = True
 
-    def _at_length(self, verb: str, session: Session, number: int, name: str) -> str:
-        if verb == "redact":
-            return self._redact(session)
-        return self._kill(number, name) if verb == "kill" else self._branch(session, name)
+    def _do(self, verb: str, replica: Replica, name: str) -> str | None:
+        """Do one thing; say what came of it."""
+        session = replica.session
+        if verb.startswith("git "):
+            # An open handle lets Git's index follow a moment later; a person is slower than that.
+            session.check()
+            return self._plainly(verb, session.path, f"r{self.rng.randrange(len(self.remotes))}")
+        special: dict[str, Callable[[], str | None]] = {
+            "add": lambda: self._add(session),
+            "person": self._outside,
+            "branch": lambda: self._branch(session, name),
+            "redact": lambda: self._redact(replica, name),
+            "delete": lambda: self._delete(replica, name, purge=False),
+            "purge": lambda: self._delete(replica, name, purge=True),
+            "restore": lambda: self._restore(session),
+            "sync": lambda: self._sync(replica),
+            "kill": lambda: self._kill(replica, name),
+            "copy folder": lambda: self._copy_folder(replica),
+            "keep": lambda: self._keep(replica),
+            "put back": lambda: self._put_back(replica),
+            "clock": lambda: self._turn_clock(replica),
+        }
+        return special[verb]() if verb in special else self._write(verb, session, name)
 
-    def _write(self, verb: str, session: Session, name: str) -> None:
-        field = self.rng.choice(FIELDS)
-        if verb == "by hand":
-            self._by_hand(session, name)
-        elif verb == "edit":
-            session.edit(name, **{field: self.text()})
-        else:
-            memory = session.get(name)
-            said = " ".join(str(memory.fields.get(each, "")) for each in FIELDS).split()
-            have = [word for word in said if word in self.words]
-            if have:
-                text = f"{self.rng.choice(have)} {self.word()}"
-                session.edit(name, **{field: text})
-
-    def _go_back(self, verb: str, session: Session, name: str) -> None:
+    def _write(self, verb: str, session: Session, name: str) -> str | None:
         if verb == "undo":
             session.undo()
-            head = session._handle.reader.snapshot()
-            self.removed.update(each for each in self.names if head.blob(each) is None)
-        elif verb == "rollback":
-            session.rollback(f"HEAD~{self.rng.randint(1, 3)}", name)
-        else:
-            session.restore(name)
-            self.restored.add(name)
+            return None
+        if verb == "rollback":
+            back = self.rng.randint(1, 3)
+            session.rollback(f"HEAD~{back}", name)
+            return f"to HEAD~{back}"
+        soul = self._soul(session, name)
+        if soul is None:
+            return "not there"
+        if verb == "by hand":
+            return self._by_hand(session, name, soul)
+        field_name = self.rng.choice(FIELDS[:3])
+        said = self._said()
+        if verb == "copy":
+            there = sorted(words(session.file(name).read_bytes()))
+            said = f"{self.rng.choice(there)} {said}" if there else said
+        session.edit(name, **{field_name: self._text(soul, field_name, said)})
+        return f"{field_name} = {said}"
 
-    def _note_deleted(self, name: str, words: set[str], *, purged: bool) -> None:
-        self.deleted.setdefault(name, set()).update(words)
-        if purged:
-            self.purged.add(name)
+    def _soul(self, session: Session, name: str) -> str | None:
+        data = files_of(session.path).get(name)
+        return soul_of(data) if data is not None else None
 
-    def _words_of(self, session: Session, name: str) -> set[str]:
-        """Return the words of a memory in every version that a replica has of it."""
-        path = f"decisions/000/{name}.yaml"
-        shown = subprocess.run(["git", "log", "--all", "-p", "--format=", "--", path], cwd=session.path, capture_output=True, text=True, check=True).stdout  # fmt: skip
-        return {word for word in self.words if word in shown}
-
-    def _by_hand(self, session: Session, name: str) -> None:
-        file = session.path / f"decisions/000/{name}.yaml"
-        text = file.read_text() if file.exists() else ""
-        lines = [line for line in text.splitlines() if not line.startswith("by_hand: ")]
-        if not lines:
-            return
-        file.write_text("\n".join((*lines, f"by_hand: {self.word()}", "")))
+    def _by_hand(self, session: Session, name: str, soul: str) -> str:
+        file = session.file(name)
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("by_hand: ")]
+        file.write_text("\n".join((*lines, f"by_hand: {self._text(soul, 'by_hand')}", "")))
         try:
             session.commit()
         except SmpError:
-            subprocess.run(["git", "checkout", "--", "."], cwd=session.path, check=True, capture_output=True)  # fmt: skip
+            git(session.path, "checkout", "--", ".")
             raise
+        return "committed"
 
     def _branch(self, session: Session, name: str) -> str:
         if "idea" in [branch.name for branch in session.branches()]:
@@ -176,153 +223,271 @@ class Run:
                 return "merged"
             session.drop_branch("idea")
             return "dropped"
-        with session.branch("idea") as idea:
-            idea.edit(name, rationale=self.text())
+        soul = self._soul(session, name)
+        if soul is not None:
+            with session.branch("idea") as idea:
+                idea.edit(name, rationale=self._text(soul, "rationale"))
         return "made"
 
-    def _redact(self, session: Session) -> str:
-        words = sorted(self._words_of(session, self.rng.choice(self.names)))
-        if not words:
+    # What takes away, and what brings back
+
+    def _delete(self, replica: Replica, name: str, *, purge: bool) -> str:
+        soul = self._soul(replica.session, name)
+        replica.session.delete(name, purge=purge)
+        return self._note_deleted(replica, soul, purge=purge)
+
+    def _note_deleted(self, replica: Replica, soul: str | None, *, purge: bool) -> str:
+        if soul is None:
+            return "not there"
+        told = self.ledger.told[soul]
+        told.is_deleted = True
+        told.is_purged = told.is_purged or purge
+        replica.ended.add(soul)
+        return soul
+
+    def _restore(self, session: Session) -> str:
+        there = sorted(item.id for item in session.trash())
+        if not there:
+            return "nothing to restore"
+        name = self.rng.choice(there)
+        session.restore(name)
+        soul = self._soul(session, name)
+        if soul is not None:
+            self.ledger.told[soul].is_restored = True
+        return f"{name} {soul}"
+
+    def _redact(self, replica: Replica, name: str) -> str:
+        there = sorted(in_history(replica.session.path, name) - self.ledger.redacted)
+        if not there:
             return "nothing to redact"
-        word = self.rng.choice(words)
-        session.redact(word)
-        self.redacted.add(word)
+        word = self.rng.choice(there)
+        done = replica.session.redact(word)
+        self.ledger.reach(word)
+        if done.receipt is None or done.left:
+            return f"{word}: left in {done.left}"
+        self.ledger.redact(word)
+        replica.redacted.add(word)
         return word
 
-    def _kill(self, number: int, name: str) -> str:
-        """Let a child die somewhere in the middle of a deletion, redaction or sync."""
-        verb = self.rng.choice(("delete", "redact", "sync", "restore"))
-        words = self._words_of(self.sessions[number], name)
-        word = self.rng.choice(sorted(words)) if words else ""
-        after = self.rng.randint(1, 12)
-        store = self.sessions[number].path.parents[1]
-        self.sessions[number].close()
-        remote = self.rng.choice([f"r{n}" for n in range(len(self.remotes))])
-        child = os.fork()
-        if child == 0:
-            _die(store, self.machines[number].clock, after, lambda s: _child(s, verb, name, word, remote))  # fmt: skip
-        os.waitpid(child, 0)
-        self.sessions[number] = session = self.machines[number].store.session("shop")
-        gone = session._handle.reader.snapshot().entry(name) is None and verb == "delete"
-        if gone:
-            self._note_deleted(name, words, purged=False)
-        if verb == "restore" and not gone:
-            self.restored.add(name)
-        if verb == "redact" and word and word.encode() not in b"".join(d for _, d in independent_scan.everything(session.path)):  # fmt: skip
-            self.redacted.add(word)
-        return f"{verb} {word} at {after}"
+    def _kill(self, replica: Replica, name: str) -> str:
+        """Let a child die somewhere in the middle of a deletion, redaction, restoration or sync."""
+        verb, soul = self.rng.choice(("delete", "redact", "sync", "restore")), self._soul(replica.session, name)  # fmt: skip
+        there = sorted(in_history(replica.session.path, name))
+        word = self.rng.choice(there) if there else ""
+        trash = sorted(item.id for item in replica.session.trash())
+        target = self.rng.choice(trash) if verb == "restore" and trash else name
+        remote, after = f"r{self.rng.randrange(len(self.remotes))}", self.rng.randint(1, 60)
+        replica.close()
+
+        def work() -> None:
+            session = Store.open(replica.store, clock=replica.clock).session("shop")
+            acts: dict[str, Callable[[], object]] = {
+                "delete": lambda: session.delete(name),
+                "redact": lambda: session.redact(word) if word else None,
+                "restore": lambda: session.restore(target),
+                "sync": lambda: session.sync(remote),
+            }
+            acts[verb]()
+
+        died = killed(work, after)
+        replica.clock.now += timedelta(seconds=20)
+        replica.open()
+        self._note_killed(replica, verb, soul, word, target)
+        return f"{verb} {word if verb == 'redact' else target} at {after} ({'killed' if died else 'done'})"
+
+    def _note_killed(self, replica: Replica, verb: str, soul: str | None, word: str, target: str) -> None:  # fmt: skip
+        """Note what came of a killed process, as far as its replica shows it."""
+        found = self._soul(replica.session, target)
+        if verb == "delete" and soul is not None and found is None:
+            self._note_deleted(replica, soul, purge=False)
+        if verb == "restore" and found is not None:
+            self.ledger.told[found].is_restored = True
+        if verb == "redact" and word and not self._holds(replica, word):
+            self.ledger.redact(word)
+            replica.redacted.add(word)
+
+    @staticmethod
+    def _holds(replica: Replica, word: str) -> bool:
+        replica.close()
+        found = any(word.encode() in data for _, data in independent_scan.everything(replica.store))
+        replica.open()
+        return found
+
+    def _sync(self, replica: Replica, remote: str | None = None) -> str:
+        remote = remote or self.rng.choice(list(replica.session.remotes))
+        done = replica.session.sync(remote)
+        replica.ended.clear()
+        replica.redacted.clear()
+        said = [*done.notes, *(f"{name} was deleted elsewhere" for name in done.rewritten)]
+        self.notes += said
+        return f"{remote} {'; '.join(said)}"
+
+    # Folders, clocks, and Git without the program
+
+    def _copy_folder(self, replica: Replica) -> str:
+        """Make a replica of a copy of a whole store, as it is or as an image of a container is."""
+        if len(self.replicas) == _MOST_REPLICAS:
+            return "enough of them"
+        letter, is_image = _LETTERS[len(self.replicas)], self.rng.random() < 0.7
+        with suppress(SmpError):
+            self._sync(replica)
+        replica.close()
+        if is_image:
+            session = copied(replica.session, self.folder, letter)
+            clock = session._clock
+        else:
+            shutil.copytree(replica.store, self.folder / letter, symlinks=True)
+            clock = Clock()
+            clock.now = replica.clock.now
+            session = Store.open(self.folder / letter, clock=clock).session("shop")
+        replica.open()
+        clock.now += timedelta(seconds=self.rng.randint(0, 900))  # type: ignore[attr-defined]
+        self.replicas.append(Replica(letter, session, clock))  # type: ignore[arg-type]
+        return f"as {'an image' if is_image else 'a folder'} to {letter}"
+
+    def _keep(self, replica: Replica) -> str:
+        self._count += 1
+        folder = self.folder / f"kept{self._count}"
+        folder.mkdir()
+        # Nothing goes on in the background while a folder is copied.
+        replica.close()
+        replica.backup = kept(replica.session, folder)
+        replica.open()
+        return "kept"
+
+    def _put_back(self, replica: Replica) -> str:
+        """Put a folder back to an earlier state; what no remote knows yet is forgotten with it."""
+        if replica.backup is None:
+            return "nothing kept"
+        self.ledger.forget(replica.ended, replica.redacted)
+        replica.session = put_back(replica.session, replica.backup)
+        clock = replica.session._clock
+        replica.clock = clock  # type: ignore[assignment]
+        return "put back"
+
+    def _turn_clock(self, replica: Replica) -> str:
+        replica.clock.now += timedelta(minutes=self.rng.choice((-90, -5, 5, 90)))
+        return f"now {replica.clock.now}"
+
+    def _plainly(self, verb: str, folder: Path, remote: str) -> str:
+        acts: dict[str, Callable[[], str]] = {
+            "git edit": lambda: self.git.edit(folder),
+            "git rm": lambda: self.git.remove(folder),
+            "git pull": lambda: self.git.pull(folder, remote),
+            "git push": lambda: self.git.push(folder, remote),
+            "git fetch": lambda: self.git.fetch(folder, remote),
+            "git revert": lambda: self.git.revert(folder),
+            "git cherry-pick": lambda: self.git.cherry_pick(folder, remote),
+        }
+        return acts[verb]()
+
+    def _outside(self) -> str:
+        """Let the person do something in a clone that knows nothing of the program."""
+        before = files_of(self.person, "HEAD")
+        verb = self.rng.choice(("edit", "edit", "rm", "revert", "pull and push", "pull and push", "anew"))  # fmt: skip
+        if verb == "anew":
+            return f"anew: {self.git.start_anew(self.person, 'origin')}"
+        if verb == "pull and push":
+            pulled = self.git.pull(self.person, "origin")
+            pushed = self.git.push(self.person, "origin")
+            if pushed == "pushed":
+                there = files_of(self.person, "HEAD").values()
+                self.ledger.stands(there, there, there, excuse=False)
+            return f"{pulled}, {pushed}"
+        said = self._plainly(f"git {verb}", self.person, "origin")
+        self._compare(verb, before, files_of(self.person, "HEAD"), local=True)
+        return f"{verb}: {said}"
+
+    # The end
 
     def settle(self, rounds: int = 3) -> None:
-        """Let every replica sync three times with every remote."""
+        """Let every replica sync with every remote, so many times."""
         for _ in range(rounds):
-            for session in self.sessions:
-                for remote in session.remotes:
-                    session.sync(remote)
+            for replica in self.replicas:
+                for remote in replica.session.remotes:
+                    self.log.append(f"{replica.letter} settle: {self._sync(replica, remote)}")
 
     def rounds_to_rest(self) -> int:
         """Return after how many more rounds nothing changes."""
-        before: list[object] = []
+        before = self._heads()
         for number in range(10):
-            heads = [(s.log()[0].commit, git(s.path, "for-each-ref", "refs/heads")) for s in self.sessions]  # fmt: skip
-            if heads == before and len({ref for ref, _ in heads}) == 1:
-                return number - 1
-            before = list(heads)
             self.settle(1)
+            now = self._heads()
+            if now == before and len(set(now)) == 1:
+                return number
+            before = now
         return 99
+
+    def _heads(self) -> list[str]:
+        """Return where the branches of every replica and remote are."""
+        folders = [*(replica.session.path for replica in self.replicas), *self.remotes]
+        return [git(each, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads") for each in folders]  # fmt: skip
 
     def problems(self) -> list[str]:
         """Return everything that should not be."""
         found = []
-        heads = [session.log()[0].commit for session in self.sessions]
+        heads = self._heads()
         if len(set(heads)) != 1:
-            found.append("the replicas differ")
-        for session in self.sessions:
-            for remote in session.remotes:
-                session.sync(remote)
-        if [session.log()[0].commit for session in self.sessions] != heads:
+            found.append(f"the replicas and remotes differ: {heads}")
+        self.settle(1)
+        if self._heads() != heads:
             found.append("idle syncs make commits")
-        found += self._left()
-        for session, machine in zip(self.sessions, self.machines, strict=True):
-            found += [f"check: {problem.message}" for problem in session.check()]
-            found += [f"verify: {hit}" for hit in session.verify().hits]
-            found += self._not_alive(session)
-            del machine
-        return found
-
-    def _left(self) -> list[str]:
-        gone = set(self.redacted)
-        for name, words in self.deleted.items():
-            if name not in self.restored:
-                gone |= words
-        found = []
-        for machine in self.machines:
-            for where, data in independent_scan.everything(machine.store.path):
-                found += [f"{word} in {where}" for word in gone if word.encode() in data]
+        for replica in self.replicas:
+            found += [f"{replica.letter}: {each}" for each in self._of(replica)]
         for remote in self.remotes:
             data = reachable(remote)
-            found += [f"{word} in {remote.name}" for word in gone if word.encode() in data]
+            found += [f"{word} in {remote.name}" for word in self.ledger.gone() if word.encode() in data]  # fmt: skip
         return found
 
-    def _not_alive(self, session: Session) -> list[str]:
-        found = []
-        for name in self.names:
-            there = session._handle.reader.snapshot().entry(name) is not None
-            if there and name in self.purged and self._is_final(session, name):
-                found.append(f"{name} was purged and is alive")
-            if there and name in self.deleted and name not in self.restored:
-                found.append(f"{name} was deleted, never restored, and is alive")
-            if not there and name not in self.deleted and name not in self.removed:
-                found.append(f"{name} is gone, and nobody deleted it")
-        return found
-
-    def _is_final(self, session: Session, name: str) -> bool:
-        return session._handle.reader.snapshot().tombstones.is_purged(name)
+    def _of(self, replica: Replica) -> list[str]:
+        session, gone = replica.session, sorted(self.ledger.gone())
+        found = [f"check: {problem.message}" for problem in session.check()]
+        found += [f"verify: {hit}" for hit in session.verify().hits]
+        found += [f"git status: {line}" for line in git(session.path, "status", "--porcelain").splitlines()]  # fmt: skip
+        git(session.path, "fsck", "--strict")
+        # Nothing goes on in the background while the folder is read.
+        replica.close()
+        for where, data in independent_scan.everything(replica.store):
+            found += [f"{word} in {where}" for word in gone if word.encode() in data]
+        return found + self.ledger.problems(files_of(session.path), self.notes)
 
     def close(self) -> None:
-        for session in self.sessions:
-            session.close()
+        for replica in self.replicas:
+            replica.close()
 
 
-def _child(session: Session, verb: str, name: str, word: str, remote: str) -> None:
-    if verb == "delete":
-        session.delete(name)
-    elif verb == "redact" and word:
-        session.redact(word)
-    elif verb == "restore":
-        session.restore(name)
-    elif verb == "sync":
-        session.sync(remote)
-
-
-def _die(store: Path, clock: object, after: int, act: Callable[[Session], None]) -> None:
-    count = [0]
-    reached = journal.reached
-
-    def dying(step: str) -> None:
-        count[0] += 1
-        if count[0] >= after:
-            os._exit(73)
-        reached(step)
-
-    journal.reached = dying
+def tried(folder: Path, seed: int) -> tuple[Run, int, list[str]]:
+    """Do one history; return it, the rounds it took to come to rest, and what should not be."""
+    run = Run(folder, seed)
     try:
-        act(Store.open(store, clock=clock).session("shop"))  # type: ignore[arg-type]
+        run.run()
+        run.log.append("--- settle")
+        run.settle()
+        more = run.rounds_to_rest()
+        return run, more, run.problems()
+    except Exception as error:  # noqa: BLE001 - each is a problem of its own
+        return run, 0, [f"{type(error).__name__}: {error}"]
     finally:
-        os._exit(0)
+        run.close()
+
+
+def _isolate(home: str) -> None:
+    """Let nobody's Git configuration or store be of concern."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "SMP_", "XDG_"))]:
+        del os.environ[name]
+    os.environ |= {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def _main() -> None:
+    home = tempfile.mkdtemp()
+    _isolate(home)
     for seed in range(int(sys.argv[1]), int(sys.argv[2])):
         with tempfile.TemporaryDirectory() as folder:
-            run = Run(Path(folder), seed)
-            run.run(30)
-            run.settle()
-            rounds = run.rounds_to_rest() + 3
-            problems = run.problems()
-            print(seed, "rest after", rounds, "rounds", "sound" if not problems else problems[:5])
+            run, more, problems = tried(Path(folder), seed)
+            print(seed, "rest after", 3 + more, "rounds", problems[:6] or "sound", flush=True)
             if problems:
-                print("\n".join(run.log))
-            run.close()
+                print("\n".join(run.log), flush=True)
+    shutil.rmtree(home)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.lives.machine import Run
+from tests.lives.machine import tried
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_nothing_comes_back_and_nothing_is_lost(tmp_path: Path, seed: int) -> None:
-    run = Run(tmp_path, seed)
-    try:
-        run.run(30)
-        run.settle()
-        assert run.rounds_to_rest() <= 3, run.log
-        assert run.problems() == [], run.log
-    finally:
-        run.close()
+    run, more, problems = tried(tmp_path, seed)
+    assert problems == [], run.log
+    assert more <= 1, run.log
