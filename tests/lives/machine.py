@@ -334,7 +334,7 @@ class Run:
         replica.close()
         if is_image:
             session = copied(replica.session, self.folder, letter)
-            clock = session._clock
+            clock = session._handle.clock
         else:
             shutil.copytree(replica.store, self.folder / letter, symlinks=True)
             clock = Clock()
@@ -361,7 +361,7 @@ class Run:
             return "nothing kept"
         self.ledger.forget(replica.ended, replica.redacted)
         replica.session = put_back(replica.session, replica.backup)
-        clock = replica.session._clock
+        clock = replica.session._handle.clock
         replica.clock = clock  # type: ignore[assignment]
         return "put back"
 
