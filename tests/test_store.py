@@ -28,7 +28,7 @@ from tests.support import git
     "name", ["", " ", "-a", "_a", "a b", "a/b", "../x", ".", "..", ".git", "é", "x" * 65, "con", "NUL", "a\n", "a\0", "\ud800", 5, ["a"]]
 )  # fmt: skip
 def test_text_that_is_no_session_id_is_refused(store: Store, name: Any) -> None:
-    with pytest.raises(InvalidError, match="no id for a session"):
+    with pytest.raises(InvalidError, match="not a valid id for a session"):
         store.create_session(name)
 
     assert store.sessions() == ()
@@ -164,7 +164,7 @@ def test_repository_that_is_no_session_is_refused(tmp_path: Path) -> None:
     (path / "a.txt").write_text("a")
     git(path, "add", "-A")
     git(path, "commit", "-q", "-m", "a")
-    with pytest.raises(FormatError, match="no session"):
+    with pytest.raises(FormatError, match="not a session"):
         store.session("project")
 
 

@@ -25,6 +25,7 @@ from smp_git.model.errors import (
     InvalidFileError,
     MemoryNotFoundError,
     NotFoundError,
+    SessionNotFoundError,
 )
 from smp_git.model.ids import Id, is_page, parse_id, short_id, sort_key
 from smp_git.model.lives import FIRST
@@ -400,6 +401,11 @@ class Reader:
         if self.local.epoch() != self._epoch:
             self.reopen()
         head = self.repository.head(ref)
+        if head is None and not self.local.folder.parent.exists():
+            raise SessionNotFoundError(
+                f"session {self.path.name} is no longer at {self.path}",
+                hint="it was deleted or moved; smp sessions lists what is there",
+            )
         if head is None:
             branch = ref.removeprefix("refs/heads/")
             missing = DamagedError if ref == MAIN else NotFoundError
