@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from smp_git.format.config import Settings
-from smp_git.keep import sessions, stores
+from smp_git.keep import stores
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
 
@@ -87,7 +87,7 @@ class Store:
         Without a path: `SMP_ROOT`, else the nearest one from the current folder up.
         """
         given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
-        place = stores.at(stores.absolute(given)) if given else stores.above(Path.cwd())
+        place = stores.store_at(stores.absolute(given)) if given else stores.above(Path.cwd())
         return cls(place, clock=clock)
 
     @property
@@ -112,8 +112,8 @@ class Store:
         `overrides` are settings of this session alone, e.g. `{"redaction": "off"}`.
         """
         home, now = self._home, self.clock()
-        name = sessions.new_id(home, id, now)
-        place = sessions.create(
+        name = stores.new_id(home, id, now)
+        place = stores.create_session(
             home,
             name,
             now,
@@ -128,7 +128,7 @@ class Store:
     def global_session(self) -> Session:
         """Return the session of what holds across sessions, made at its first use."""
         if not (self.path / GLOBAL).exists():
-            sessions.create(self._home, GLOBAL, self.clock())
+            stores.create_session(self._home, GLOBAL, self.clock())
         return self._opened(self.path / GLOBAL)
 
     def session(self, id: str) -> Session:
@@ -139,11 +139,11 @@ class Store:
 
     def find_session(self, text: str) -> str:
         """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError."""
-        return sessions.find(self.path, text)
+        return stores.find_session(self.path, text)
 
     def sessions(self) -> tuple[str, ...]:
         """Return the ids of the sessions, sorted."""
-        return sessions.listed(self.path)
+        return stores.session_ids(self.path)
 
     def check(self) -> tuple[str, ...]:
         """Return everything that is wrong with any session."""

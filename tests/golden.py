@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git import Session, Store
-from smp_git.keep.sessions import _build
+from smp_git.keep.stores import _build
 from smp_git.model.memory import Value
 from smp_git.read.replica import Identity, Local
 from tests.support import git, git_bytes

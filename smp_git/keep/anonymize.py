@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from os import PathLike
 from string import ascii_uppercase
 from types import MappingProxyType
@@ -13,14 +14,37 @@ from typing import Final, Protocol
 
 from smp_git.format import document
 from smp_git.keep import opening, stores
-from smp_git.keep.sessions import create, open_by_id
+from smp_git.keep.stores import create_session, open_by_id
+from smp_git.model.errors import AlreadyExistsError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
 from smp_git.model.secrets.redaction import redact
 from smp_git.remove import audit, whole
 from smp_git.remove.sessions import SessionReceipt
 from smp_git.write.handle import Home
-from smp_git.write.takeover import take_over
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Writer
+
+
+def take_over(writer: Writer, memories: Sequence[Memory]) -> int:
+    """Add memories, each run of one agent's as one commit; raise AlreadyExistsError if one is there."""
+    head = writer.reader.snapshot()
+    taken = [memory.id for memory in memories if head.blob(memory.id) is not None]
+    if taken:
+        raise AlreadyExistsError(f"{taken[0]} exists", hint="take over into a new session")
+    for agent, run in groupby(memories, key=lambda memory: memory.agent):
+        writer.run(agent, _staging(list(run)))
+    return len(memories)
+
+
+def _staging(memories: Sequence[Memory]) -> Callable[[Stage], None]:
+    def work(stage: Stage) -> None:
+        for memory in memories:
+            path = parse_id(memory.id).path
+            stage.put_file(path, document.encode(replace(memory, path=path)), "")
+
+    return work
+
 
 REMOVED: Final = "[REMOVED]"
 # Fields that say who somebody is, and those that only point to other memories.
@@ -101,7 +125,7 @@ def _store_at(path: str | PathLike[str], home: Home) -> Home:
 
 def _made(home: Home, new: Nameless) -> Anonymized:
     origin, name = new.origin, f"anonymous-{secrets.token_hex(4)}"
-    place = create(
+    place = create_session(
         home,
         name,
         home.clock(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from smp_git.keep.sessions import new_id
+from smp_git.keep.stores import new_id
 from smp_git.model.errors import AlreadyExistsError
 from smp_git.sync import clone as sync_clone
 from smp_git.sync import remotes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from smp_git.keep import opening
 from smp_git.keep.check import check
-from smp_git.keep.sessions import listed, open_by_id
+from smp_git.keep.stores import open_by_id, session_ids
 from smp_git.model.errors import SmpError
 from smp_git.remove import requests, whole
 from smp_git.remove.purge import Purged, moment_before
@@ -38,7 +38,7 @@ def opened(home: Home, name: str) -> Iterator[Handle]:
 def check_all(home: Home) -> tuple[str, ...]:
     """Return everything that is wrong with any session."""
     found = []
-    for name in listed(home.path):
+    for name in session_ids(home.path):
         try:
             with opened(home, name) as handle:
                 handle.keeper.flush()
@@ -61,7 +61,7 @@ def purge_expired(
     """
     now, left = home.clock(), list[str]()
     moment, found = moment_before(older_than, now), list[Purged]()
-    for name in listed(home.path):
+    for name in session_ids(home.path):
         with _naming(f"session {name}", left), opened(home, name) as handle:
             found.append(requests.purge_due(handle, older_than, by=by, dry_run=dry_run))
     gone = []
@@ -100,7 +100,7 @@ def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) ->
     results: dict[str, SyncResult] = {}
     failed: dict[str, SmpError] = {}
     shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
-    for name in (*listed(home.path), *shared):
+    for name in (*session_ids(home.path), *shared):
         try:
             with opened(home, name) as handle:
                 found = known(handle)

@@ -1,19 +1,37 @@
-"""Stores: folders of sessions, made and found; what a store says of itself."""
+"""Stores and their sessions: made and found."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.format import config
+from smp_git.format import config, dialect, messages, metadata, records
 from smp_git.format.config import CONFIG, FORMAT
-from smp_git.git import disk
+from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
-from smp_git.model.errors import AlreadyExistsError, NotStoreError, shown
-from smp_git.write.handle import Home
+from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
+from smp_git.git.repository import MAIN, Repository
+from smp_git.git.trees import with_files
+from smp_git.keep import opening
+from smp_git.model.errors import (
+    AlreadyExistsError,
+    InvalidError,
+    NotStoreError,
+    SessionNotFoundError,
+    shown,
+)
+from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.model.times import format_time
+from smp_git.read.replica import Identity, Local, new_tag
+from smp_git.write.handle import GLOBAL, Handle, Home
 
 PLACE: Final = Path(".bmad/sessions")
 
@@ -50,7 +68,7 @@ def above(here: Path) -> Path:
     raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
 
 
-def at(path: Path) -> Path:
+def store_at(path: Path) -> Path:
     """Return the store at a path, or in the project there; raise NotStoreError."""
     try:
         found = [place for place in (path, path / PLACE) if is_store(place)]
@@ -85,3 +103,203 @@ def home_at(
         return seal.folder(settings.key_dir, surroundings(), path)
 
     return Home(path=path, settings=settings, clock=clock, keys=keys, surroundings=surroundings)
+
+
+_SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
+# A session is made in milliseconds.
+_ABANDONED_SECONDS: Final = 600.0
+
+
+def session_ids(store: Path) -> tuple[str, ...]:
+    """Return the ids of the sessions, sorted."""
+    try:
+        folders = list((store / "active").iterdir())
+    except FileNotFoundError:
+        return ()
+    return tuple(
+        sorted(
+            folder.name
+            for folder in folders
+            if (folder / ".git").is_dir() and not folder.name.startswith(".")
+        )
+    )
+
+
+def find_session(store: Path, text: str) -> str:
+    """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError."""
+    names = session_ids(store)
+    if text in names:
+        return text
+    found = [name for name in names if name.startswith(str(text))] if text else []
+    if len(found) > 1:
+        raise InvalidError(
+            f"{shown(text)} matches several sessions", hint=f"one of {', '.join(found[:10])}"
+        )
+    if not found:
+        raise SessionNotFoundError(
+            f"no session {shown(text)} in {store}", hint="smp sessions lists them"
+        )
+    return found[0]
+
+
+def place_of(home: Home, name: str) -> Path:
+    """Return the folder of a session by its whole id."""
+    return home.path / GLOBAL if name == GLOBAL else home.path / "active" / name
+
+
+def open_by_id(home: Home, name: str) -> Handle:
+    """Open a session by its whole id."""
+    place, shared = place_of(home, name), home.path / GLOBAL
+    return opening.open_session(
+        place, home.clock, home.settings, shared=None if place == shared else shared, home=home
+    )
+
+
+def new_id(home: Home, given: str | None, now: datetime) -> str:
+    """Return the id of a new session; raise an error if it cannot be one."""
+    if given is None:
+        return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
+    text = str(given)
+    if text != given or not _SESSION_ID.fullmatch(text) or _DEVICE.fullmatch(text):
+        raise InvalidError(
+            f"{shown(given)} is not a valid id for a session",
+            hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
+        )
+    taken = {name.lower(): name for name in (*session_ids(home.path), GLOBAL)}
+    if given.lower() in taken:
+        raise AlreadyExistsError(
+            f"session {taken[given.lower()]} exists", hint="choose another id, or use it"
+        )
+    return given
+
+
+def create_session(
+    home: Home,
+    name: str,
+    now: datetime,
+    *,
+    user: str | None = None,
+    agents: Iterable[str] = (),
+    context: Mapping[str, object] | None = None,
+    tags: Iterable[str] = (),
+    overrides: Mapping[str, object] | None = None,
+) -> Path:
+    """Make a session whose id is new, and return its folder."""
+    place, identity = place_of(home, name), Identity(new_tag(), creator=True)
+    told = _metadata(home, name, identity, now, user, agents, context, tags, overrides or {})
+    with reporting(f"session {name}"):
+        _build(
+            place, told, identity, agent_name(user or "user"), now, durable=home.settings.durable
+        )
+    return place
+
+
+def _metadata(
+    home: Home,
+    name: str,
+    identity: Identity,
+    now: datetime,
+    user: str | None,
+    agents: Iterable[str],
+    context: Mapping[str, object] | None,
+    tags: Iterable[str],
+    overrides: Mapping[str, object],
+) -> dict[str, Value]:
+    """Return what a new session says of itself, checked and without secrets."""
+    rules = home.settings.redaction.overridden(overrides, "overrides")
+    told: dict[str, Value] = {
+        "id": rules.name(name, "the id of a session"),
+        "uid": secrets.token_hex(16),
+        "format": records.FORMAT,
+        "rule": records.RULE,
+        "created_at": format_time(now),
+        "replica": identity.tag,
+    }
+    if user is not None:
+        agent_name(rules.name(user, "the name of a user"))
+        told["user"] = check_text(user, "user")
+    if isinstance(agents, str):
+        raise InvalidError(f"agents are a list of names, not {shown(agents)}")
+    told["agents"] = [agent_name(rules.name(agent, "the name of an agent")) for agent in agents]
+    if context is not None and not isinstance(context, Mapping):
+        raise InvalidError(f"a context is a mapping, not {shown(context)}")
+    said = rules.cleaned(None, {"context": dict(context or {})}).fields
+    told["context"] = check_value(said["context"], "context")
+    told["tags"] = list(check_tags(rules.names(tags, "a tag")))
+    if overrides:
+        told["overrides"] = check_value(rules.settings(overrides), "overrides")
+    return told
+
+
+def _build(
+    place: Path,
+    told: Mapping[str, Value],
+    identity: Identity,
+    author: str,
+    now: datetime,
+    *,
+    durable: bool,
+) -> None:
+    """Make a session in a scratch folder and move it into its place, whole."""
+    _sweep(place.parent)
+    scratch = place.parent / f".new-{secrets.token_hex(8)}"
+    try:
+        layout.create(scratch)
+        local = Local(scratch / ".git")
+        local.identify(scratch, identity, place)
+        local.note_boot()
+        replica = {"tag": identity.tag, "registered_at": format_time(now)}
+        files = {
+            **layout.TRACKED,
+            metadata.PATH: dialect.write(told).encode(),
+            f"replicas/{identity.tag}.yaml": dialect.write(replica).encode(),
+        }
+        _first_commit(scratch, files, identity, author, now, durable=durable)
+        try:
+            scratch.rename(place)
+        except OSError as error:
+            if place.exists():
+                raise AlreadyExistsError(f"session {place.name} exists") from error
+            raise
+        if durable:
+            disk.force_folder(place.parent)
+            disk.force_folder(place.parent.parent)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the sessions that a dead process left half-made."""
+    for scratch in folder.glob(".new-*"):
+        with suppress(FileNotFoundError):
+            if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _first_commit(
+    folder: Path,
+    files: Mapping[str, bytes],
+    identity: Identity,
+    author: str,
+    now: datetime,
+    *,
+    durable: bool,
+) -> None:
+    repository = Repository(folder, durable=durable)
+    blobs = {path: Object(BLOB, data) for path, data in files.items()}
+    edits = {path: blob.id for path, blob in blobs.items()}
+    tree, trees = with_files(repository, EMPTY_TREE, edits)
+    text = messages.write((), author, subject=messages.CREATE)
+    commit = Object(COMMIT, write_commit(tree, (), *identity.signs(author, now), text))
+    with repository.store([*blobs.values(), *trees, commit]) as written:
+        for path, data in files.items():
+            target = folder / path
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            target.write_bytes(data)
+            target.chmod(0o600)
+        staging.refresh(repository, tree)
+        # A repository without its settings could not be opened after a power cut.
+        written.keep_files(folder)
+        repository.publish(MAIN, None, CommitId(commit.id), written)
+    repository.close()
