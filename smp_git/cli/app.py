@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,37 +14,8 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
+from smp_git.cli.terminal import report, say
 from smp_git.model.errors import InvalidError, SmpError
-
-# What was written elsewhere may move the cursor, rename the window or hide what follows.
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print a line; a pipe and a file get it as it is."""
-    stream = sys.stderr if err else sys.stdout
-    stream.write(f"{visible(text) if stream.isatty() else text}\n")
-    stream.flush()
-
-
-def note(text: str) -> None:
-    """Tell a person something on stderr."""
-    say(f"note: {text}", err=True)
-
-
-def report(error: SmpError, *, as_json: bool = False) -> None:
-    """Tell what went wrong, and the way out."""
-    if as_json:
-        say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
-        return
-    say(f"smp: {error.message}", err=True)
-    if error.hint:
-        say(f"hint: {error.hint}", err=True)
-
-
-def visible(text: str) -> str:
-    """Return `text` with control characters written out, as JSON writes them."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def text_from(given: str | None, file: Path | None, what: str = "text") -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, fields_from, note
+from smp_git.cli.app import asker, command, emit, fields_from
 from smp_git.cli.place import main_of, make_current, session_of, store_of
+from smp_git.cli.terminal import note
 from smp_git.cli.write import Agent, Id
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import COMMENTS

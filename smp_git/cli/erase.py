@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, note, setting, text_from
+from smp_git.cli.app import asker, command, emit, setting, text_from
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.terminal import note
 from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time

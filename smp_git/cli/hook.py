@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.cli.app import note, report
+from smp_git.cli.terminal import note, report
 from smp_git.format import config
 from smp_git.format.config import Settings
 from smp_git.keep.hooks.install import Gate, opened

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from smp_git.cli.app import command, emit, folder, note
+from smp_git.cli.app import command, emit, folder
 from smp_git.cli.hook import do
+from smp_git.cli.terminal import note
 from smp_git.git.layout import OWN
 from smp_git.model.errors import InvalidError
 

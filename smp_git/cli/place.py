@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from smp_git.cli.app import folder, note, setting
+from smp_git.cli.app import folder, setting
+from smp_git.cli.terminal import note
 from smp_git.model.errors import NotFoundError, NotStoreError, SessionNotFoundError
 from smp_git.session import Session
 from smp_git.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
-from smp_git.cli.app import visible
+from smp_git.cli.terminal import visible
 
 _EVIL = "Use \x1b]0;owned\x07\x1b[2J Redis\x9b31m\rhidden\n\tand a tab\r\n"
 

@@ -363,6 +363,7 @@ def _repository(factory: pytest.TempPathFactory) -> Path:
     if "path" not in _made:
         _made["path"] = factory.mktemp("git")
         git(_made["path"], "init", "-q")
+        (_made["path"] / ".git/smp").mkdir()
     return _made["path"]
 
 
