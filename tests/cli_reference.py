@@ -14,7 +14,7 @@ from tests.support import ROOT
 
 PAGE = ROOT / "docs/reference/cli.md"
 
-# What stands for the value of an option that does not say it itself.
+# The placeholder for the value of an option that does not name one itself.
 _PLACES: Final = {"str": "TEXT", "path": "FILE", "int": "N", "int range": "N", "float": "N"}
 
 _HEAD = """\
@@ -22,14 +22,14 @@ _HEAD = """\
 
 This page is generated from the program by `python -m tests.cli_reference`.
 
-`smp COMMAND [ARGUMENTS] [OPTIONS]`; also `git smp COMMAND` and `python -m smp_git COMMAND`.
-What a command answers goes to the standard output, messages and notes go to the standard error.
-The [exit status](exit-statuses.md) tells what went wrong, and [JSON](json.md) lists what `--json` prints.
-No command asks a question.
+Run `smp COMMAND [ARGUMENTS] [OPTIONS]`; `git smp COMMAND` and `python -m smp_git COMMAND` work too.
+Results go to standard output; messages and notes go to standard error.
+The [exit status](exit-statuses.md) says what went wrong, and [JSON](json.md) describes the output of `--json`.
+No command ever prompts.
 
-Without `-s` and `SMP_SESSION` a command means the session that `smp new` or `smp use` chose in this terminal, else the only session of the store.
-Without `--root` and `SMP_ROOT` it looks for a store from the current folder up.
-Without `--agent` and `SMP_AGENT` the writer is the user of the session.
+Without `-s` or `SMP_SESSION`, a command uses the session chosen in this terminal by `smp new` or `smp use`, or else the only session in the store.
+Without `--root` or `SMP_ROOT`, it looks for a store in the current folder and its parents.
+Without `--agent` or `SMP_AGENT`, the writer is the session's user.
 """
 
 

@@ -245,8 +245,8 @@ def test_command_names_the_write(broken: Session, line: str, touched: str) -> No
     [
         ("", "one of --expect and --expect-none"),
         ("--expect 'query a' --expect-none 'query b'", "one of --expect and --expect-none"),
-        ("--expect 'list'", "'list' is no query"),
-        ("--expect ''", "'' is no query"),
+        ("--expect 'list'", "'list' is not a query"),
+        ("--expect ''", "'' is not a query"),
         ('--expect "query \'a"', "cannot be read"),
         ("--expect 'query a --at HEAD~1'", "--at is no part"),
         ("--expect 'query a -s other'", "--session is no part"),

@@ -161,7 +161,7 @@ def test_a_name_that_is_taken_is_refused(session: Session, aside: Session) -> No
         with pytest.raises(AlreadyExistsError):
             make()
     for name in ("try", "try/redis/more"):
-        with pytest.raises(InvalidError, match="cannot stand beside"):
+        with pytest.raises(InvalidError, match="cannot exist beside"):
             session.branch(name)
 
 

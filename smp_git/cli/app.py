@@ -19,7 +19,7 @@ from smp_git.model.errors import InvalidError, SmpError
 
 
 def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
-    """Return the text: an argument, a file, or the standard input for `-`."""
+    """Return the text: an argument, a file, or standard input for `-`."""
     if file is not None and given not in (None, "-"):
         raise InvalidError(f"both {what} and --file are given", hint="leave one out")
     if file is not None:
@@ -28,10 +28,10 @@ def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
         except OSError as error:
             raise InvalidError(f"cannot read {file}: {error.strerror}") from None
     if given == "-":
-        return _decoded(sys.stdin.buffer.read(), "the standard input")
+        return _decoded(sys.stdin.buffer.read(), "standard input")
     if given is None:
         raise InvalidError(
-            f"no {what}", hint="give it as an argument, with --file, or - for the standard input"
+            f"no {what}", hint="give it as an argument, with --file, or - for standard input"
         )
     return given
 
@@ -44,12 +44,12 @@ def _decoded(data: bytes, what: str) -> str:
 
 
 def fields_from(given: list[str]) -> dict[str, object]:
-    """Return the fields of `name=value` options; a value that is JSON is taken as such."""
+    """Return the fields of `name=value` options; a value that is valid JSON is parsed."""
     out: dict[str, object] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
-            raise InvalidError(f"{item!r} is no field", hint="a field is name=value")
+            raise InvalidError(f"{item!r} is not a field", hint="a field is name=value")
         out[name] = _value(value)
     return out
 
@@ -67,7 +67,7 @@ def links_from(given: list[str]) -> list[tuple[str, str]]:
     for item in given:
         relation, colon, target = item.partition(":")
         if not colon:
-            raise InvalidError(f"{item!r} is no link", hint="a link is resolves:FIND-0001")
+            raise InvalidError(f"{item!r} is not a link", hint="a link is resolves:FIND-0001")
         out.append((relation, target))
     return out
 
@@ -141,7 +141,7 @@ def _common(
         typer.Option(
             "-s",
             "--session",
-            help="Session, or the beginning of its id [env: SMP_SESSION]",
+            help="Session id, or a unique prefix of it [env: SMP_SESSION]",
             metavar="ID",
         ),
     ] = None,

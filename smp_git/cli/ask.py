@@ -27,15 +27,17 @@ Words = Annotated[
 ]
 Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")]
 TagsAll = Annotated[
-    list[str], typer.Option("-t", "--tag", help="Only with this tag or one below it")
+    list[str], typer.Option("-t", "--tag", help="Only with this tag or a tag below it")
 ]
 TagsNot = Annotated[
     list[str], typer.Option("--not-tag", help="Without this tag and those below it")
 ]
-Agents = Annotated[list[str], typer.Option("-a", "--agent", help="Only of this agent")]
-Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Created then or later")]
+Agents = Annotated[list[str], typer.Option("-a", "--agent", help="Only by this agent")]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Created at or after this time")
+]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Created then or before")
+    str | None, typer.Option("--until", metavar="TIME", help="Created at or before this time")
 ]
 Where = Annotated[
     list[str],
@@ -43,10 +45,10 @@ Where = Annotated[
         "-w",
         "--where",
         metavar="CONDITION",
-        help="Such as severity=critical, confidence>0.5, status~^op or 'impact exists'",
+        help="E.g. severity=critical, confidence>0.5, status~^op or 'impact exists'",
     ),
 ]
-Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="At most so many")]
+Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="Maximum number of results")]
 
 _NAMED = 20
 
@@ -80,13 +82,13 @@ def _condition(text: str) -> tuple[str, str, object]:
     found = [(text.find(sign), -len(sign), sign) for sign in _SIGNS if text.find(sign) > 0]
     if not found:
         raise InvalidQueryError(
-            f"{text!r} is no condition",
-            hint="such as severity=critical, confidence>0.5, or 'tags contains security'",
+            f"{text!r} is not a condition",
+            hint="e.g. severity=critical, confidence>0.5, or 'tags contains security'",
         )
     _, _, sign = min(found)
     if not _SIGNS[sign]:
         raise InvalidQueryError(
-            f"no operator {sign} in {text!r}", hint="such as 'confidence between [0.5, 1]'"
+            f"no operator {sign} in {text!r}", hint="e.g. 'confidence between [0.5, 1]'"
         )
     field, _, value = text.partition(sign)
     return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _value(value.strip())
@@ -151,48 +153,56 @@ def query(
     until: Until = None,
     where: Where = [],  # noqa: B006
     min_priority: Annotated[
-        float | None, typer.Option("--min-priority", help="Hide what has decayed below this")
+        float | None,
+        typer.Option("--min-priority", help="Hide memories whose priority has decayed below this"),
     ] = None,
     no_superseded: Annotated[
-        bool, typer.Option("--no-superseded", help="Leave out what was replaced")
+        bool, typer.Option("--no-superseded", help="Leave out memories that were superseded")
     ] = False,
-    related: Annotated[bool, typer.Option("--related", help="Also what the hits link to")] = False,
+    related: Annotated[
+        bool, typer.Option("--related", help="Include the memories that the hits link to")
+    ] = False,
     sort: Annotated[
-        list[str], typer.Option("--sort", metavar="[-]FIELD", help="Sort by this; - for descending")
+        list[str],
+        typer.Option(
+            "--sort", metavar="[-]FIELD", help="Sort by this field; prefix - for descending"
+        ),
     ] = [],  # noqa: B006
     count: Annotated[
         list[str],
-        typer.Option(
-            "--count", metavar="MEASURE:FIELD", help="Such as count:kind or avg:size_bytes"
-        ),
+        typer.Option("--count", metavar="MEASURE:FIELD", help="E.g. count:kind or avg:size_bytes"),
     ] = [],  # noqa: B006
     limit: Limit = 20,
-    offset: Annotated[int, typer.Option(min=0, help="Leave out so many first")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Number of results to skip")] = 0,
     at: At = None,
     all_sessions: Annotated[
-        bool, typer.Option("--all-sessions", help="Ask every session of the store")
+        bool, typer.Option("--all-sessions", help="Search every session in the store")
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how each score was computed")
+    ] = False,
     spec: Annotated[
         Path | None,
         typer.Option(
             "--spec",
             metavar="FILE",
-            help="Take the query from this JSON or YAML file; - for the standard input",
+            help="Take the query from this JSON or YAML file; - for standard input",
         ),
     ] = None,
 ) -> None:
-    """Ask for memories, the best answers first
+    """Search memories, best matches first
 
     A --where condition is FIELD=VALUE with =, !=, >, < or ~ (a regular expression), or
-    FIELD OPERATOR VALUE with an operator of a specification, such as
-    'tags contains security' or 'confidence between [0.5, 1]'.
+    FIELD OPERATOR VALUE with an operator from the query specification, e.g. 'tags
+    contains security' or 'confidence between [0.5, 1]'.
     """
     parts = parts_of(ctx.params)
     given = specification(spec)
     if all_sessions:
         if at is not None:
-            raise InvalidQueryError("--at asks one session", hint="leave --all-sessions out")
+            raise InvalidQueryError(
+                "--at works on one session only", hint="leave --all-sessions out"
+            )
         store = store_of(ctx)
         try:
             _show(ctx, store.query(text, spec=given, **parts), explain=explain)
@@ -239,7 +249,7 @@ def similar(
     limit: Limit = 10,
     at: At = None,
 ) -> None:
-    """Find the memories most like a text or a memory"""
+    """Find the memories most similar to a text or a memory"""
     with session_of(ctx) as session:
         _show(ctx, session.similar(text, limit=max(1, limit), at=at), explain=False)
 
@@ -248,10 +258,10 @@ def similar(
 def related(
     ctx: typer.Context,
     memory: Id,
-    depth: Annotated[int, typer.Option(help="Over at most so many links")] = 2,
+    depth: Annotated[int, typer.Option(help="Maximum number of links to follow")] = 2,
     at: At = None,
 ) -> None:
-    """Follow the links of a memory, in both directions"""
+    """Follow the links of a memory in both directions"""
     with session_of(ctx) as session:
         found = session.related(memory, depth=depth, at=at)
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
@@ -277,11 +287,11 @@ def _listed(
 def topics(
     ctx: typer.Context,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="At most so many")
+        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
     ] = None,
     at: At = None,
 ) -> None:
-    """List the topics of a session, the weightiest first"""
+    """List the topics of a session, most important first"""
     with session_of(ctx) as session:
         found = session.topics(limit=limit, at=at)
     _listed(
@@ -300,7 +310,7 @@ def timeline(
     by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
     at: At = None,
 ) -> None:
-    """Show what came about when"""
+    """Show what happened when"""
     with session_of(ctx) as session:
         found = session.timeline(by=by, at=at)
     _listed(
@@ -315,7 +325,7 @@ def timeline(
 
 @command(example="smp agents")
 def agents(ctx: typer.Context, at: At = None) -> None:
-    """List the agents of a session, the busiest first"""
+    """List the agents of a session, busiest first"""
     with session_of(ctx) as session:
         found = session.agents(at=at)
     _listed(
@@ -330,7 +340,7 @@ def agents(ctx: typer.Context, at: At = None) -> None:
 
 @command(example="smp summary")
 def summary(ctx: typer.Context, at: At = None) -> None:
-    """Sum a session up in its own words"""
+    """Summarize a session in its own words"""
     with session_of(ctx) as session:
         found = session.summary(at=at)
     emit(ctx, found.as_json(), found.text)
@@ -342,7 +352,7 @@ def aggregate(
     measure: Annotated[
         list[str],
         typer.Argument(
-            metavar="MEASURE:FIELD", help="Such as count:kind, count:tag or avg:size_bytes"
+            metavar="MEASURE:FIELD", help="E.g. count:kind, count:tag or avg:size_bytes"
         ),
     ] = ["count:kind"],  # noqa: B006
     kind: Kinds = [],  # noqa: B006
@@ -376,7 +386,7 @@ def aggregate(
 
 @command(example="smp explain DEC-42")
 def explain(ctx: typer.Context, memory: Id) -> None:
-    """Show how the priority of a memory comes about"""
+    """Show how the priority of a memory is computed"""
     with session_of(ctx) as session:
         value, lines = session.explain(memory)
     emit(ctx, {"priority": value, "why": list(lines)}, "\n".join(lines))
@@ -385,20 +395,22 @@ def explain(ctx: typer.Context, memory: Id) -> None:
 @command(example="smp context --agent veritas --topic authentication --budget 2000")
 def context(
     ctx: typer.Context,
-    agent: Annotated[str | None, typer.Option("-a", "--agent", help="Whose context it is")] = None,
-    topic: Annotated[str | None, typer.Option(help="What it is about")] = None,
+    agent: Annotated[
+        str | None, typer.Option("-a", "--agent", help="Agent to build the context for")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic to focus on")] = None,
     turns: Annotated[
-        int, typer.Option(min=0, help="At most so many turns of the conversation")
+        int, typer.Option(min=0, help="Maximum number of turns from the conversation")
     ] = 20,
     budget: Annotated[
-        int, typer.Option(help="At most so many tokens, at about four characters each")
+        int, typer.Option(help="Maximum number of tokens, at about four characters each")
     ] = 4000,
     at: At = None,
 ) -> None:
-    """Print what an agent is told before it goes on
+    """Print the context an agent needs to continue
 
-    Markdown for a prompt. What found no room is named on stderr, and in the JSON with
-    the reason.
+    Markdown for a prompt. What did not fit the budget is named on stderr, and in the
+    JSON with the reason.
     """
     with session_of(ctx) as session:
         made = session.context(agent, topic=topic, turns=turns, budget=budget, at=at)
@@ -419,11 +431,13 @@ def watch(
     where: Where = [],  # noqa: B006
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="REV", help="Begin after this revision, not now"),
+        typer.Option("--after", metavar="REV", help="Start after this revision instead of now"),
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="Stop after this many")
+    ] = None,
 ) -> None:
-    """Follow new memories that match, as lines of JSON"""
+    """Follow new matching memories, as JSON lines"""
     shown = 0
     with session_of(ctx) as session:
         for hit in session.watch(
@@ -448,14 +462,12 @@ def bisect(
         typer.Option(
             "--expect",
             metavar="QUERY",
-            help="It was right while this query had an answer: query [TEXT] and the options of smp query",
+            help="This query should have an answer; written as query [TEXT] with the options of smp query",
         ),
     ] = None,
     expect_none: Annotated[
         str | None,
-        typer.Option(
-            "--expect-none", metavar="QUERY", help="It was right while this query had no answer"
-        ),
+        typer.Option("--expect-none", metavar="QUERY", help="This query should have no answer"),
     ] = None,
     expect_count: Annotated[
         int | None,
@@ -463,22 +475,24 @@ def bisect(
             "--expect-count",
             metavar="N",
             min=1,
-            help="With --expect: right while there were at least so many answers",
+            help="With --expect: there should be at least this many answers",
         ),
     ] = None,
     good: Annotated[
         str | None,
         typer.Option(
-            "--good", metavar="REV|TIME", help="It was right then; searched backwards if left out"
+            "--good",
+            metavar="REV|TIME",
+            help="Last known good revision; found by searching back if omitted",
         ),
     ] = None,
     bad: Annotated[
-        str, typer.Option("--bad", metavar="REV|TIME", help="It was wrong then")
+        str, typer.Option("--bad", metavar="REV|TIME", help="Known bad revision")
     ] = "HEAD",
 ) -> None:
-    """Find the write after which a query was no longer answered as expected
+    """Find the write that broke an expectation
 
-    Looks at about log2 of the writes between the two ends. A merge counts as one write.
+    Tests about log2 of the writes between the two ends. A merge counts as one write.
     """
     condition = _asked_condition(expect, expect_none, expect_count)
     with session_of(ctx) as session:
@@ -489,8 +503,8 @@ def bisect(
 def _asked_condition(expect: str | None, expect_none: str | None, count: int | None) -> Condition:
     if (expect is None) == (expect_none is None):
         raise InvalidQueryError(
-            "one of --expect and --expect-none says what was right",
-            hint="such as --expect 'query --kind decision --tag database'",
+            "give either --expect or --expect-none",
+            hint="e.g. --expect 'query --kind decision --tag database'",
         )
     if expect_none is not None:
         if count is not None:
@@ -513,7 +527,7 @@ def _total(text: str) -> Callable[[View], int]:
         ) from None
     if words[:1] != ["query"]:
         raise InvalidQueryError(
-            f"{text!r} is no query", hint="it begins with query, such as 'query --kind decision'"
+            f"{text!r} is not a query", hint="it begins with query, e.g. 'query --kind decision'"
         )
     group: Any = typer.main.get_command(program("query"))
     inner = group.commands["query"].make_context("query", words[1:])
@@ -527,7 +541,7 @@ def _total(text: str) -> Callable[[View], int]:
 def _refuse_options(names: list[str]) -> None:
     for name in names:
         raise InvalidQueryError(
-            f"--{name.replace('_', '-')} is no part of what is expected", hint="leave it out"
+            f"--{name.replace('_', '-')} cannot be part of the expected query", hint="leave it out"
         )
 
 

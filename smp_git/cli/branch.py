@@ -27,7 +27,7 @@ BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
 def branch(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The branch to make, or to drop")
+        str | None, typer.Argument(metavar="[NAME]", help="The branch to create or drop")
     ] = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")
@@ -35,13 +35,13 @@ def branch(
     discard: Annotated[bool, typer.Option("--discard", help="With --drop: keep no copy")] = False,
     agent: Agent = None,
 ) -> None:
-    """List the branches, make one, or drop one
+    """List the branches, create one, or drop one
 
-    A new branch begins where the current one stands. Work on it with --branch NAME, or
-    choose it for this terminal with smp switch; the folder of the session shows main.
+    A new branch starts from the current one. Work on it with --branch NAME, or make it
+    current in this terminal with smp switch. The session folder always shows main.
     """
     if (drop or discard) and (name is None or not drop):
-        raise InvalidError("--drop asks for a branch, and --discard for --drop")
+        raise InvalidError("--drop needs a branch, and --discard needs --drop")
     with session_of(ctx) as session:
         if name is None:
             found = session.branches()
@@ -72,9 +72,9 @@ def _dropped(gone: Dropped) -> str:
 
 @command(example="smp switch try/redis")
 def switch(ctx: typer.Context, name: BranchName) -> None:
-    """Choose the branch that this terminal's commands mean
+    """Choose the branch that commands in this terminal use
 
-    Only this terminal is concerned; the folder of the session shows main.
+    Other terminals are not affected. The session folder always shows main.
     """
     with main_of(ctx) as session:
         session.switch(name)
@@ -84,10 +84,10 @@ def switch(ctx: typer.Context, name: BranchName) -> None:
 
 @command(example="smp merge try/redis")
 def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
-    """Bring another branch into the current one
+    """Merge another branch into the current one
 
-    Different fields of one memory merge. Of two values of one field the newer stands,
-    and smp conflicts shows the other.
+    Changes to different fields of a memory are combined. If both sides changed the same
+    field, the newer value is kept; smp conflicts shows the other.
     """
     with session_of(ctx) as session:
         result = session.merge(name, agent=asker(ctx, agent))
@@ -104,7 +104,7 @@ def _merged(result: MergeResult) -> str:
     lines += [
         f"comments of one side are not in {each.id} now: the history has them"
         if each.field == COMMENTS
-        else f"contested {each.id}: {each.field}, {_value(each.kept)} stands"
+        else f"contested {each.id}: {each.field}, kept {_value(each.kept)}"
         for each in result.contested
     ]
     return "\n".join(lines) or "nothing to do"
@@ -113,12 +113,14 @@ def _merged(result: MergeResult) -> str:
 @command(example="smp tag before-launch")
 def tag(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag to make")] = None,
-    at: Annotated[str, typer.Option("--at", metavar="REV|TIME", help="What it names")] = "HEAD",
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag to create")] = None,
+    at: Annotated[
+        str, typer.Option("--at", metavar="REV|TIME", help="The revision it names")
+    ] = "HEAD",
 ) -> None:
-    """List the tags, or name a commit
+    """List the tags, or tag a commit
 
-    A tag stands wherever a revision does: smp show DEC-42 --at before-launch.
+    A tag works wherever a revision does: smp show DEC-42 --at before-launch.
     """
     with session_of(ctx) as session:
         if name is None:
@@ -136,7 +138,7 @@ def tag(
 
 @command(example="smp conflicts")
 def conflicts(ctx: typer.Context) -> None:
-    """List the values that lost in merges and are not settled yet"""
+    """List unresolved values that lost in merges"""
     with session_of(ctx) as session:
         found = session.conflicts()
     value: dict[str, object] = {
@@ -148,7 +150,7 @@ def conflicts(ctx: typer.Context) -> None:
 
 def _conflict(found: Contested) -> str:
     lost = "a value in the history" if found.in_history else _value(found.value)
-    return f"{found.id}  {found.field}: {_value(found.kept)} stands, not {lost} of {found.replica or 'a person'}, {found.at}"
+    return f"{found.id}  {found.field}: kept {_value(found.kept)}, not {lost} from {found.replica or 'a person'}, {found.at}"
 
 
 def _value(value: object) -> str:
@@ -163,16 +165,14 @@ def resolve_conflict(
     memory: Id,
     field: Annotated[str | None, typer.Option("-f", "--field", help="Only this field")] = None,
     take: Annotated[
-        str | None, typer.Option(metavar="REPLICA", help="Let the value of this replica stand")
+        str | None, typer.Option(metavar="REPLICA", help="Keep the value from this replica")
     ] = None,
-    value: Annotated[
-        str | None, typer.Option(help="Let this value stand; one that is JSON is taken as such")
-    ] = None,
+    value: Annotated[str | None, typer.Option(help="Keep this value; valid JSON is parsed")] = None,
     agent: Agent = None,
 ) -> None:
-    """Settle what is contested in a memory
+    """Resolve a contested memory
 
-    The value that stands goes on standing, unless another is chosen.
+    The current value is kept unless you choose another.
     """
     given = fields_from([f"value={value}"])["value"] if value is not None else None
     with session_of(ctx) as session:

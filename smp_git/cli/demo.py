@@ -174,10 +174,10 @@ def demo(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(help="Folder of the demo's store")] = Path("smp-demo"),
 ) -> None:
-    """Show a session at work, and leave it on the disk
+    """Run a sample session and leave it on disk
 
-    Three agents write turns, decisions, findings and preferences; they are read,
-    changed, compared and undone. What they wrote is an ordinary Git repository.
+    Three agents write turns, decisions, findings and preferences; the demo then reads,
+    changes, compares and undoes them. The result is an ordinary Git repository.
     """
     told = run(folder(ctx) / path)
     emit(

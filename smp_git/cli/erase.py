@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 _FOUND: Final = 9
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Memories by their full ids, such as DEC-0042"),
+    typer.Argument(metavar="[ID]...", help="Memories by their full ids, e.g. DEC-0042"),
 ]
 SomeIds = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, such as DEC-0042")
+    list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, e.g. DEC-0042")
 ]
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="The whole id of a session")]
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="Full id of the session")]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the record and the audit log")]
-By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do what cannot be undone")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done")]
+By = Annotated[str | None, typer.Option(help="Who requested it [env: SMP_AGENT]")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm what cannot be undone")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done, and change nothing")
+]
 
 
 def _confirm(*, yes: bool) -> None:
@@ -53,18 +55,20 @@ def delete(
     tag: Annotated[
         list[str], typer.Option("-t", "--tag", help="With this tag, or one below it")
     ] = [],  # noqa: B006 - typer copies it
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="At or after this time")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="At or before this time")
+    ] = None,
     agent: Annotated[list[str], typer.Option("-a", "--agent", help="Written by this agent")] = [],  # noqa: B006
     kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
     text: Annotated[
-        str | None, typer.Option(help="That hold this text; - reads it from the standard input")
+        str | None, typer.Option(help="Containing this text; - reads it from standard input")
     ] = None,
     reason: Reason = None,
     reason_for: Annotated[
         list[str],
         typer.Option(
-            "--reason-for", metavar="ID=TEXT", help="Why this one, where that is another reason"
+            "--reason-for", metavar="ID=TEXT", help="Reason for this memory, if it differs"
         ),
     ] = [],  # noqa: B006
     by: By = None,
@@ -72,10 +76,10 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete memories, out of the whole history
+    """Delete memories from the session and all of its history
 
-    They can be restored until the deadline, which the receipt names. All criteria that
-    are given must hold. Exits with 9 if something is left.
+    They can be restored until the deadline shown in the receipt. A memory must match
+    all the criteria given. Exits with 9 if any trace is left.
     """
     wanted = text_from(text, None) if text is not None else None
     reasons = dict(map(_reason_for, reason_for))
@@ -105,7 +109,7 @@ def _reason_for(text: str) -> tuple[str, str]:
     name, equals, reason = text.partition("=")
     if not equals or not reason.strip():
         raise InvalidError(
-            f"{name} is given no reason", hint='such as --reason-for DEC-0042="holds a name"'
+            f"{name} has no reason given", hint='e.g. --reason-for DEC-0042="holds a name"'
         )
     return name.strip(), reason.strip()
 
@@ -131,7 +135,7 @@ def _receipt(found: Mapping[str, Any]) -> str:
         f"  {', '.join(removed)}",
         *(f"  {line}" for line in _proof(proof)),
         f"  {_fate(found)}",
-        *(f"  also stands in {name}" for name in proof["also_in"]),
+        *(f"  also found in {name}" for name in proof["also_in"]),
         *(f"  left: {place}" for place in found.get("left", ())),
         *(f"  out of reach: {place}" for place in found["out_of_reach"]),
     ]
@@ -185,7 +189,7 @@ def trash(
         bool, typer.Option("--sessions", help="List deleted sessions instead")
     ] = False,
 ) -> None:
-    """List what was deleted and can be restored"""
+    """List deleted memories that can be restored"""
     if sessions:
         found = store_of(ctx).deleted_sessions()
         rows: list[dict[str, object]] = [
@@ -214,7 +218,7 @@ def trash(
 def _damaged(copy: Damaged) -> str:
     """Return the line of a copy whose record cannot be read, with all that is known."""
     known = [
-        " ".join(copy.ids) or "nobody knows of what",
+        " ".join(copy.ids) or "memory unknown",
         *([f"deleted {_short(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
         *([f"by {copy.deleted_by}"] if copy.deleted_by else []),
     ]
@@ -240,12 +244,12 @@ def restore(
     ids: SomeIds,
     with_history: Annotated[
         bool,
-        typer.Option("--with-history", help="Bring the earlier versions back too, as new commits"),
+        typer.Option("--with-history", help="Also bring back earlier versions, as new commits"),
     ] = False,
     reason: Reason = None,
     by: By = None,
 ) -> None:
-    """Bring deleted memories back under their ids"""
+    """Restore deleted memories under their ids"""
     with session_of(ctx) as session:
         done = session.restore(ids, with_history=with_history, reason=reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), lambda: "\n".join(f"restored {name}" for name in done.ids))
@@ -266,7 +270,8 @@ def purge(
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME|DURATION", help="Everything deleted before, in all sessions, such as 7d"
+            metavar="TIME|DURATION",
+            help="Everything deleted before this time, in all sessions, e.g. 7d",
         ),
     ] = None,
     reason: Reason = None,
@@ -276,9 +281,9 @@ def purge(
 ) -> None:
     """Make deleted memories unrecoverable
 
-    Their sealed copies and the keys of those are destroyed. A purge is final. Exits with 9
-    if something of memories that were named is left in the session, or if something in the
-    store could not be purged; the rest is.
+    Destroys their sealed copies and the keys to them. This is final. Exits with 9 if
+    any trace of the named memories is left in the session, or if something in the store
+    could not be purged; everything else is purged.
     """
     who = asker(ctx, by)
     if ids:
@@ -357,7 +362,7 @@ def redact(
         str,
         typer.Argument(
             metavar="TEXT|-",
-            help="The text to take out; - reads it from the standard input, which keeps it out of the shell's history",
+            help="The text to take out; - reads it from standard input, which keeps it out of the shell's history",
         ),
     ],
     regex: Annotated[
@@ -366,7 +371,7 @@ def redact(
     replacement: Annotated[
         str | None,
         typer.Option(
-            help="What stands in its place; if left out, what the settings say, [REDACTED] by default"
+            help="Text to put in its place; by default the one from the settings, or [REDACTED]"
         ),
     ] = None,
     reason: Reason = None,
@@ -374,11 +379,11 @@ def redact(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Take a text out of every version of every memory
+    """Remove a text from every version of every memory
 
-    The earlier versions of each memory that held it go for good; its present version
-    stays, without the text, under its id. Exits with 9 if the text is left elsewhere,
-    and names the kinds of places.
+    For each memory that held it, the earlier versions are gone for good; the present
+    version stays under its id, without the text. Exits with 9 if the text is left
+    elsewhere, and names the kinds of places.
     """
     text = text_from(pattern, None).removesuffix("\n")
     wanted = _compiled(text) if regex else text
@@ -398,7 +403,7 @@ def _compiled(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise InvalidError(f"no regular expression: {error}") from None
+        raise InvalidError(f"not a regular expression: {error}") from None
 
 
 def _redaction(done: Redaction, verb: str) -> str:
@@ -421,19 +426,19 @@ def anonymize(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Make the copy in the store at this folder, and leave the session as it is",
+            help="Make the copy in the store at this folder, and leave this session unchanged",
         ),
     ] = None,
-    user: Annotated[list[str], typer.Option(help="A further name of a user")] = [],  # noqa: B006
-    project: Annotated[list[str], typer.Option(help="A further name of a project")] = [],  # noqa: B006
+    user: Annotated[list[str], typer.Option(help="Another user name to replace")] = [],  # noqa: B006
+    project: Annotated[list[str], typer.Option(help="Another project name to replace")] = [],  # noqa: B006
     keep_user_names: Annotated[
-        bool, typer.Option("--keep-user-names", help="Leave the names of users")
+        bool, typer.Option("--keep-user-names", help="Keep user names")
     ] = False,
     keep_project_names: Annotated[
-        bool, typer.Option("--keep-project-names", help="Leave the names of projects")
+        bool, typer.Option("--keep-project-names", help="Keep project names")
     ] = False,
     keep_file_paths: Annotated[
-        bool, typer.Option("--keep-file-paths", help="Leave file paths")
+        bool, typer.Option("--keep-file-paths", help="Keep file paths")
     ] = False,
     no_placeholders: Annotated[
         bool,
@@ -446,15 +451,15 @@ def anonymize(
         bool,
         typer.Option(
             "--all-sessions",
-            help="Every session of the store; the same name has the same placeholder in all",
+            help="Every session in the store; a name gets the same placeholder everywhere",
         ),
     ] = False,
     by: By = None,
 ) -> None:
-    """Replace a session by a copy without names
+    """Replace a session with a copy without names
 
-    The copy has a new id and no history; the old session is deleted and can be brought
-    back until its deadline.
+    The copy has a new id and no history. The old session is deleted and can be restored
+    until its deadline.
     """
     from smp_git.keep.anonymize import Switches  # noqa: PLC0415 - as the library has it
 
@@ -498,17 +503,17 @@ def receipt(
 def verify(
     ctx: typer.Context,
     deleted: Annotated[
-        bool, typer.Option("--deleted", help="What was ever deleted from this session")
+        bool, typer.Option("--deleted", help="Check everything ever deleted from this session")
     ] = True,
 ) -> None:
-    """Prove again that what was deleted is nowhere in the session
+    """Prove again that deleted content is nowhere in the session
 
-    Texts are searched as long as a copy that can be restored tells them; what is not
-    searched is said. Exits with 9 if something is found.
+    Texts are searched for as long as a recoverable copy holds them; the output says
+    what was not searched. Exits with 9 if anything is found.
     """
     with session_of(ctx) as session:
         proof = session.verify()
-    lines = [*_proof(proof.as_json())[:-1], *(f"also stands in {name}" for name in proof.also_in)]
+    lines = [*_proof(proof.as_json())[:-1], *(f"also found in {name}" for name in proof.also_in)]
     emit(ctx, proof.as_json(), "\n".join([*lines, _proof(proof.as_json())[-1]]))
     _tell(proof)
 
@@ -517,18 +522,21 @@ def verify(
 def audit(
     ctx: typer.Context,
     action: Annotated[
-        str | None, typer.Option(help="Only such as delete, restore, purge, redact")
+        str | None, typer.Option(help="Only this action, e.g. delete, restore, purge, redact")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Of this memory, or this deletion")
+        str | None, typer.Option("--id", metavar="ID", help="For this memory or deletion")
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="From this time on")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="At or after this time")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="At or before this time")
+    ] = None,
     by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
 ) -> None:
     """Show who deleted, restored, redacted or purged what, when and why
 
-    All that is given must hold. Without -s it is of every session of the store.
+    An entry must match all the options given. Without -s, covers every session in the
+    store.
     """
     store, named = store_of(ctx), setting(ctx, "session")
     if named is not None:
@@ -552,8 +560,7 @@ def delete_session(
 ) -> None:
     """Delete a whole session
 
-    It moves to the trash of the store as it is, and can be brought back until its
-    deadline.
+    Moves it unchanged to the store's trash. It can be restored until its deadline.
     """
     done = store_of(ctx).delete_session(session, reason, by=asker(ctx, by))
     emit(
@@ -567,7 +574,7 @@ def delete_session(
 
 @command("undelete-session", example="smp undelete-session shop")
 def undelete_session(ctx: typer.Context, session: SessionId, by: By = None) -> None:
-    """Bring a deleted session back"""
+    """Restore a deleted session"""
     with store_of(ctx).undelete_session(session, by=asker(ctx, by)) as back:
         emit(ctx, {"id": back.id, "path": str(back.path)}, back.id)
 
@@ -578,9 +585,9 @@ def purge_session(
 ) -> None:
     """Destroy a deleted session
 
-    Everything that was deleted from it before goes too. This is final. Exits with 9 if a
-    copy is left whose record cannot be read, and which may be of another deleted session
-    of that name.
+    Everything deleted from it earlier is destroyed too. This is final. Exits with 9 if
+    a copy is left whose record cannot be read and which may belong to another deleted
+    session of that name.
     """
     store = store_of(ctx)
     if not yes:

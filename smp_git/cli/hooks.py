@@ -17,9 +17,9 @@ from smp_git.model.errors import InvalidError
 @command(hidden=True, example="smp hook pre-commit")
 def hook(
     name: Annotated[str, typer.Argument(help="The hook that Git runs")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="What Git gives it")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments from Git")] = None,
 ) -> None:
-    """Do what a hook of Git asks for, in the repository that stands in this folder."""
+    """Run a Git hook in the repository of this folder."""
     raise typer.Exit(do(name, arguments or []))
 
 
@@ -32,14 +32,14 @@ def hooks(
     server: Annotated[
         Path | None,
         typer.Option(
-            "--server", metavar="PATH", help="Of the bare repository on a server, not of a session"
+            "--server", metavar="PATH", help="Use the bare repository on a server instead of a session"
         ),
     ] = None,
 ) -> None:
-    """List the hooks of a session or a server, install or remove them
+    """List, install or remove the hooks of a session or a server
 
-    They make plain Git safe: git commit, merge, pull, rebase and push in a session, and
-    what a server takes. A new session has them. A hook of your own is left alone.
+    Hooks make plain Git safe: git commit, merge, pull, rebase and push in a session,
+    and what a server accepts. A new session has them. Your own hooks are left alone.
     """
     from smp_git.keep.hooks import install  # noqa: PLC0415 - a hook starts fast
 

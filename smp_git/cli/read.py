@@ -17,7 +17,11 @@ from smp_git.read.history import MemoryDiff, Version
 
 At = Annotated[
     str | None,
-    typer.Option("--at", metavar="REV|TIME", help="As it was then: HEAD~3, a commit, '2 days ago'"),
+    typer.Option(
+        "--at",
+        metavar="REV|TIME",
+        help="As of this revision or time: HEAD~3, a commit, '2 days ago'",
+    ),
 ]
 
 
@@ -37,7 +41,7 @@ def list_(
     ] = None,
     at: At = None,
 ) -> None:
-    """List the memories"""
+    """List memories"""
     with session_of(ctx) as session:
         found = session.memories(kind, at=at)
     value: dict[str, object] = {
@@ -62,13 +66,13 @@ def _short(time: str) -> str:
 def log(
     ctx: typer.Context,
     memory: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Only what changed this memory")
+        str | None, typer.Argument(metavar="[ID]", help="Only commits that changed this memory")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="At most so many")
+        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
     ] = None,
 ) -> None:
-    """Show the commits, newest first"""
+    """Show commits, newest first"""
     with session_of(ctx) as session:
         found = session.log(memory, limit=limit)
     value: dict[str, object] = {
@@ -113,7 +117,7 @@ def _value(value: object) -> str:
 
 @command(example="smp blame DEC-42")
 def blame(ctx: typer.Context, memory: Id) -> None:
-    """Show who gave each field its value, and when"""
+    """Show who set each field, and when"""
     with session_of(ctx) as session:
         found = session.blame(memory)
     value: dict[str, object] = {"fields": [item.as_json() for item in found], "total": len(found)}
@@ -129,7 +133,7 @@ def blame(ctx: typer.Context, memory: Id) -> None:
 
 @command(example="$EDITOR $(smp path DEC-42)")
 def path(ctx: typer.Context, memory: Id) -> None:
-    """Print the file of a memory, to edit by hand"""
+    """Print the path of a memory's file, to edit by hand"""
     with session_of(ctx) as session:
         found = session.file(memory)
     emit(ctx, {"path": str(found)}, str(found))

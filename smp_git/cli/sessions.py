@@ -24,10 +24,10 @@ def init(
         Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")
     ] = None,
 ) -> None:
-    """Make a store
+    """Create a store
 
-    The store is a folder of sessions. It keeps itself out of the Git repository of the
-    project that it stands in.
+    A store is a folder of sessions. It keeps itself out of the Git repository of the
+    project around it.
     """
     root = setting(ctx, "root", "SMP_ROOT")
     place = path or (Path(root) if root else PLACE)
@@ -40,16 +40,16 @@ def new(
     ctx: typer.Context,
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Name of the session; by its date if left out"),
+        typer.Argument(metavar="[ID]", help="Id of the session; made from the date if omitted"),
     ] = None,
     user: Annotated[str | None, typer.Option(help="Who the session is for")] = None,
     agent: Annotated[list[str], typer.Option(help="An agent that takes part")] = [],  # noqa: B006 - typer copies it
-    context: Annotated[list[str], typer.Option(help="name=value, such as project_name=Shop")] = [],  # noqa: B006
+    context: Annotated[list[str], typer.Option(help="name=value, e.g. project_name=Shop")] = [],  # noqa: B006
     tag: Annotated[list[str], typer.Option(help="A tag of the session")] = [],  # noqa: B006
 ) -> None:
-    """Make a session and use it in this terminal
+    """Create a session and use it in this terminal
 
-    Prints its id. Makes the store too if there is none here.
+    Prints its id. Also creates the store if there is none here.
     """
     store = _store_or_new(ctx)
     made = store.create_session(
@@ -72,10 +72,10 @@ def _store_or_new(ctx: typer.Context) -> Store:
 def use(
     ctx: typer.Context,
     session: Annotated[
-        str, typer.Argument(metavar="ID", help="Session, or the beginning of its id")
+        str, typer.Argument(metavar="ID", help="Session id, or a unique prefix of it")
     ],
 ) -> None:
-    """Choose the session that this terminal's commands mean"""
+    """Choose the session that commands in this terminal use"""
     store = store_of(ctx)
     name = store.find_session(session)
     make_current(store, name)
@@ -84,7 +84,7 @@ def use(
 
 @command(example="smp sessions --json")
 def sessions(ctx: typer.Context) -> None:
-    """List the sessions of the store"""
+    """List the sessions in the store"""
     store = store_of(ctx)
     here = current(store)
     found = []
@@ -110,11 +110,11 @@ def override(
     setting: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME=VALUE...", help="A setting of this session alone; null removes it"
+            metavar="NAME=VALUE...", help="A setting for this session only; null removes it"
         ),
     ],
 ) -> None:
-    """Set what holds for one session instead of the store's settings"""
+    """Override the store's settings for one session"""
     with session_of(ctx) as session:
         change = session.override(fields_from(setting))
         emit(ctx, change.as_json(), yamlfile.written(session.metadata.overrides))
@@ -122,7 +122,7 @@ def override(
 
 @command(example="smp info")
 def info(ctx: typer.Context) -> None:
-    """Show a session at a glance"""
+    """Show an overview of a session"""
     with session_of(ctx) as session:
         found = session.info()
     emit(ctx, found.as_json(), lambda: _glance(found))

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 RemoteName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[REMOTE]", help="Name of a remote; origin, or the only one, if left out"
+        metavar="[REMOTE]", help="Name of a remote; defaults to origin, or to the only one"
     ),
 ]
-Ask = Annotated[bool, typer.Option("--ask", help="Let Git's credential helpers be asked")]
+Ask = Annotated[bool, typer.Option("--ask", help="Allow Git's credential helpers to ask")]
 Accept = Annotated[
-    bool, typer.Option("--accept", help="Take a remote that went back to an earlier state as it is")
+    bool, typer.Option("--accept", help="Accept a remote that went back to an earlier state")
 ]
-By = Annotated[str | None, typer.Option(help="Who asks for it [env: SMP_AGENT]")]
+By = Annotated[str | None, typer.Option(help="Who requested it [env: SMP_AGENT]")]
 
 
 def _progress() -> Callable[[str], None] | None:
@@ -47,16 +47,16 @@ def clone(
     address: Annotated[
         str,
         typer.Argument(
-            help="Address of a remote, or a session's id where the store has a remote pattern"
+            help="Address of a remote, or a session id if the store sets a remote pattern"
         ),
     ],
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Name of the session here; its own if left out"),
+        typer.Argument(metavar="[ID]", help="Id of the session here; defaults to its own"),
     ] = None,
     ask: Ask = False,
 ) -> None:
-    """Make a session here from a remote and use it in this terminal"""
+    """Clone a session from a remote and use it in this terminal"""
     store, progress = store_of(ctx), _progress()
     try:
         made = store.clone(address, session, ask=ask, progress=progress)
@@ -82,7 +82,7 @@ def remote(
         bool, typer.Option("--create", help="Make an empty repository at a path that has none")
     ] = False,
 ) -> None:
-    """List the remotes of a session, add one or remove one"""
+    """List the remotes of a session, add one, or remove one"""
     given = (action, name is not None, address is not None)
     with session_of(ctx) as session:
         if given == ("list", False, False):
@@ -113,16 +113,16 @@ def sync(
     ctx: typer.Context,
     remote: RemoteName = None,
     all_sessions: Annotated[
-        bool, typer.Option("--all-sessions", help="Every session of the store that has this remote")
+        bool, typer.Option("--all-sessions", help="Every session in the store that has this remote")
     ] = False,
     accept: Accept = False,
     ask: Ask = False,
     by: By = None,
 ) -> None:
-    """Bring a session and a remote together: fetch, merge, push
+    """Sync a session with a remote: fetch, merge, push
 
-    Says so only when the remote itself names what is here. Memories changed on both
-    sides are merged field by field; smp conflicts lists what it had to decide.
+    Reports success only when the remote itself confirms what it has. Memories changed
+    on both sides are merged field by field; smp conflicts lists the decisions made.
     """
     if all_sessions:
         return _sync_all(ctx, remote, asker(ctx, by), ask=ask)
@@ -173,7 +173,7 @@ def fetch(
     ask: Ask = False,
     by: By = None,
 ) -> None:
-    """Take in what a remote has, without merging it"""
+    """Fetch from a remote without merging"""
     with session_of(ctx) as session:
         result = session.fetch(remote, agent=asker(ctx, by), accept=accept, ask=ask)
     emit(ctx, result.as_json(), lambda: _said(result))
@@ -181,7 +181,7 @@ def fetch(
 
 @command(example="smp push")
 def push(ctx: typer.Context, remote: RemoteName = None, ask: Ask = False, by: By = None) -> None:
-    """Bring a remote to what is here, if it has nothing else"""
+    """Push to a remote that has nothing new"""
     with session_of(ctx) as session:
         result = session.push(remote, agent=asker(ctx, by), ask=ask)
     emit(ctx, result.as_json(), lambda: _said(result))

@@ -18,17 +18,19 @@ from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 from smp_git.write.writer import Change
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, such as DEC-0042 or DEC-42")]
-Agent = Annotated[str | None, typer.Option("-a", "--agent", help="Who writes [env: SMP_AGENT]")]
-Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, such as security.login")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, e.g. DEC-0042 or DEC-42")]
+Agent = Annotated[
+    str | None, typer.Option("-a", "--agent", help="Agent making the write [env: SMP_AGENT]")
+]
+Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, e.g. security.login")]
 Links = Annotated[
     list[str],
-    typer.Option("-l", "--link", metavar="REL:ID", help="A link, such as resolves:FIND-0001"),
+    typer.Option("-l", "--link", metavar="REL:ID", help="A link, e.g. resolves:FIND-0001"),
 ]
 Fields = Annotated[
     list[str],
     typer.Option(
-        "-f", "--field", metavar="NAME=VALUE", help="A field; a value that is JSON is taken as such"
+        "-f", "--field", metavar="NAME=VALUE", help="A field; a value that is valid JSON is parsed"
     ),
 ]
 File = Annotated[Path | None, typer.Option("--file", help="Take the text from this file")]
@@ -66,7 +68,7 @@ def add(
         ),
     ],
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads the standard input")
+        str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads standard input")
     ] = None,
     agent: Agent = None,
     tag: Tags = [],  # noqa: B006 - typer copies it
@@ -74,11 +76,13 @@ def add(
     field: Fields = [],  # noqa: B006
     file: File = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="When it came about, if not now")
+        str | None, typer.Option("--at", metavar="TIME", help="When it happened, if not now")
     ] = None,
     skip_duplicates: Annotated[
         bool,
-        typer.Option("--skip-duplicates", help="Write nothing if a recent memory says the same"),
+        typer.Option(
+            "--skip-duplicates", help="Write nothing if a recent memory says the same thing"
+        ),
     ] = False,
 ) -> None:
     """Add a memory and print its id"""
@@ -103,7 +107,9 @@ _STRUCTURAL = ("agent", "tags", "links", "at", "skip_duplicates", "text", "kind"
 def _checked(fields: dict[str, object]) -> dict[str, Any]:
     for name in fields:
         if name in _STRUCTURAL:
-            raise InvalidError(f"{name!r} is no field", hint=f"use the option --{name.rstrip('s')}")
+            raise InvalidError(
+                f"{name!r} is not a field", hint=f"use the option --{name.rstrip('s')}"
+            )
     return fields
 
 
@@ -116,7 +122,7 @@ def edit(
     ] = None,
     agent: Agent = None,
     tag: Annotated[
-        list[str], typer.Option("-t", "--tag", help="The tags, instead of those it has")
+        list[str], typer.Option("-t", "--tag", help="The new tags; they replace the old ones")
     ] = [],  # noqa: B006
     field: Annotated[
         list[str],
@@ -126,7 +132,7 @@ def edit(
 ) -> None:
     """Change a memory and print its id
 
-    A turn is not edited: what was said was said.
+    Turns cannot be edited: what was said was said.
     """
     content = text_from(text, file) if text is not None or file is not None else None
     with session_of(ctx) as session:
@@ -174,7 +180,7 @@ def supersede(
 
 @command(example="smp pin DEC-42")
 def pin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
-    """Keep a memory from decay and compaction"""
+    """Protect a memory from decay and compaction"""
     with session_of(ctx) as session:
         _wrote(ctx, session, session.pin(memory, agent=asker(ctx, agent)))
 
@@ -190,7 +196,7 @@ def unpin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
 def link(
     ctx: typer.Context,
     memory: Id,
-    target: Annotated[str, typer.Argument(metavar="REL:ID", help="Such as resolves:FIND-0001")],
+    target: Annotated[str, typer.Argument(metavar="REL:ID", help="E.g. resolves:FIND-0001")],
     agent: Agent = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the link instead")] = False,
 ) -> None:
@@ -205,7 +211,7 @@ def link(
 @command(example='smp state veritas --field current_context="{\\"task\\": \\"verify\\"}"')
 def state(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent whose state it is")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent")],
     field: Annotated[
         list[str],
         typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it"),
@@ -213,14 +219,14 @@ def state(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", help="Replace the state by this YAML or JSON file; - for the standard input"
+            "--file", help="Replace the state by this YAML or JSON file; - for standard input"
         ),
     ] = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="REV|TIME", help="As it was then")
+        str | None, typer.Option("--at", metavar="REV|TIME", help="As of this revision or time")
     ] = None,
 ) -> None:
-    """Show the state of an agent, or change it"""
+    """Show or change the state of an agent"""
     with session_of(ctx) as session:
         if file is not None:
             given = text_from("-", None) if str(file) == "-" else text_from(None, file)
@@ -247,9 +253,10 @@ def _note_left(session: Session, paths: Iterable[str]) -> None:
 
 @command(example="smp undo")
 def undo(ctx: typer.Context, agent: Agent = None) -> None:
-    """Reverse the latest write that still stands
+    """Undo the latest write
 
-    A new commit; the history keeps both. Again, it reverses the write before.
+    Makes a new commit; the history keeps both. Run it again to undo the write before
+    that.
     """
     with session_of(ctx) as session:
         show_change(ctx, session, session.undo(agent=asker(ctx, agent)))
@@ -264,9 +271,9 @@ def rollback(
     memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
     agent: Agent = None,
 ) -> None:
-    """Bring the session, or one memory, back to how it was
+    """Return the session, or one memory, to an earlier state
 
-    A new commit; what was deleted stays away.
+    Makes a new commit. Deleted memories stay deleted.
     """
     with session_of(ctx) as session:
         show_change(ctx, session, session.rollback(revision, memory, agent=asker(ctx, agent)))
@@ -274,9 +281,9 @@ def rollback(
 
 @command(example="smp commit --agent ada")
 def commit(ctx: typer.Context, agent: Agent = None) -> None:
-    """Check what was edited by hand, and commit it
+    """Check edits made by hand, and commit them
 
-    Files that do not parse are named with their line, and then nothing is committed.
+    If a file does not parse, it is named with the line, and nothing is committed.
     """
     with session_of(ctx) as session:
         show_change(ctx, session, session.commit(agent=asker(ctx, agent)))

@@ -89,7 +89,7 @@ def test_a_merge_says_what_it_did_and_what_it_decided(project: Path) -> None:
     said("edit", "DEC-1", "-f", "impact=medium")
 
     assert said("merge", "idea", "--agent", "judge").splitlines() == [
-        "edit DEC-0001", "add FIND-0001", "contested DEC-0001: impact, medium stands",
+        "edit DEC-0001", "add FIND-0001", "contested DEC-0001: impact, kept medium",
     ]  # fmt: skip
     assert said("merge", "idea") == "nothing to do"
     (found,) = told("conflicts")["conflicts"]

@@ -209,7 +209,7 @@ def test_purge_finds_what_its_copy_tells_for_the_last_time(copied: Path) -> None
     assert result.stdout.startswith("purged DEC-0002\n")
     assert result.stdout.endswith("found at the file mine.txt\n")
     assert said("verify").splitlines() == [
-        "not searched: the text of a deleted or redacted memory, which no copy here tells",
+        "not searched: the text of a deleted or redacted memory, which no copy here holds",
         said("verify").splitlines()[-1],
     ]
     assert said("verify").endswith(" for ids only: nothing found")
