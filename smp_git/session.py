@@ -323,7 +323,7 @@ class Session:
     def log(self, memory_id: str | None = None, *, limit: int | None = None) -> tuple[Version, ...]:
         """Return the commits of the session, or of one memory, newest first."""
         if limit is not None and limit < 0:
-            raise InvalidError(f"a limit is a number from 0, not {limit}")
+            raise InvalidError(f"a limit must be a number from 0, not {limit}")
         if memory_id is not None:
             return self.history(memory_id)[:limit]
         return self._handle.read(None, lambda now: tuple(islice(history.log(now), limit)))

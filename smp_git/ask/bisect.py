@@ -156,7 +156,7 @@ def _check_ends(way: Sequence[CommitId], holds: Callable[[int], bool], *, given:
     if holds(len(way) - 1):
         raise RefusedError(
             f"the condition holds at the bad end, {way[-1][:12]}",
-            hint="there is nothing to find; name an earlier bad end, or turn the condition round",
+            hint="there is nothing to find; name an earlier bad end, or invert the condition",
         )
     if given and not holds(0):
         raise RefusedError(

@@ -91,7 +91,7 @@ def field_name(field: object) -> str:
     """Return the name under which a field is known; raise InvalidQueryError."""
     if not isinstance(field, str) or not _FIELD.fullmatch(field):
         raise InvalidQueryError(
-            f"{told(field)} is no field", hint="such as severity, status or resolution.status"
+            f"{told(field)} is not a field", hint="e.g. severity, status or resolution.status"
         )
     return ALIASES.get(field, field)
 
@@ -105,7 +105,7 @@ def _names_a_kind(value: object) -> bool:
 def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
     if verb == "exists":
         if not isinstance(value, bool):
-            raise InvalidQueryError(f"exists on {name} asks for true or false, not {told(value)}")
+            raise InvalidQueryError(f"exists on {name} needs true or false, not {told(value)}")
         return value
     if verb == "matches":
         return _pattern(name, value)
@@ -115,23 +115,23 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
         return _range(name, value, now)
     if value is None:
         raise InvalidQueryError(
-            f"{verb} on {name} asks for a value", hint="use exists to ask for absence"
+            f"{verb} on {name} needs a value", hint="use exists to ask for absence"
         )
     if isinstance(value, (list, dict)) and verb in ("greater_than", "less_than", "contains"):
-        raise InvalidQueryError(f"{verb} on {name} asks for one value, not {told(value)}")
+        raise InvalidQueryError(f"{verb} on {name} needs one value, not {told(value)}")
     return comparable(name, value, now)
 
 
 def _list(name: str, verb: str, value: object) -> Sequence[object]:
     if isinstance(value, list):
         return value
-    raise InvalidQueryError(f"{verb} on {name} asks for a list, not {told(value)}")
+    raise InvalidQueryError(f"{verb} on {name} needs a list, not {told(value)}")
 
 
 def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
     ends = [comparable(name, item, now) for item in _list(name, "between", value)]
     if len(ends) != 2 or None in ends:  # noqa: PLR2004 - two ends
-        raise InvalidQueryError(f"between on {name} asks for two values, not {told(value)}")
+        raise InvalidQueryError(f"between on {name} needs two values, not {told(value)}")
     low, high = ends
     if not _ordered(low, high):
         raise InvalidQueryError(f"between on {name} cannot compare {told(value)}")
@@ -145,7 +145,7 @@ def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
 def _pattern(name: str, value: object) -> Bounded:
     if not isinstance(value, str) or len(value) > _LONGEST_PATTERN:
         raise InvalidQueryError(
-            f"matches on {name} asks for a pattern of up to {_LONGEST_PATTERN} characters"
+            f"matches on {name} needs a pattern of up to {_LONGEST_PATTERN} characters"
         )
     try:
         return Bounded(value, _MATCH_SECONDS, re.IGNORECASE)

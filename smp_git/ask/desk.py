@@ -154,7 +154,9 @@ class Desk:
     ) -> tuple[overviews.Related, ...]:
         """Return what links lead to from a memory."""
         if not 1 <= depth <= _DEEPEST:
-            raise InvalidQueryError(f"depth is a whole number from 1 to {_DEEPEST}, not {depth!r}")
+            raise InvalidQueryError(
+                f"depth must be a whole number from 1 to {_DEEPEST}, not {depth!r}"
+            )
         with self._asking:
             return overviews.related(self.whole(snapshot), memory_id, depth)
 

@@ -43,9 +43,9 @@ def similar(
 ) -> Answer:
     """Return the memories most like a memory, or like a text."""
     if not text_or_id.strip():
-        raise InvalidQueryError("similar asks for a text or an id")
+        raise InvalidQueryError("similar needs a text or an id")
     if not 1 <= limit <= _MOST:
-        raise InvalidQueryError(f"limit is a whole number from 1 to {_MOST}, not {limit!r}")
+        raise InvalidQueryError(f"limit must be a whole number from 1 to {_MOST}, not {limit!r}")
     moment = now or desk.handle.clock()
 
     def answer(snapshot: Snapshot) -> Answer:
@@ -118,10 +118,10 @@ def context(
     """Return what an agent is told before it goes on, within a budget of tokens."""
     if budget < _LEAST_BUDGET:
         raise InvalidQueryError(
-            f"budget is a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}"
+            f"budget must be a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}"
         )
     if not 0 <= turns <= _MOST:
-        raise InvalidQueryError(f"turns is a whole number from 0 to {_MOST}, not {turns!r}")
+        raise InvalidQueryError(f"turns must be a whole number from 0 to {_MOST}, not {turns!r}")
     from smp_git.ask.context import brief  # noqa: PLC0415 - most commands ask for no context
 
     handle = desk.handle

@@ -173,7 +173,7 @@ def from_specification(specification: Mapping[str, object], now: datetime) -> Qu
 def named_parts(specification: object) -> dict[str, object]:
     """Return the parts of a specification under their own names; raise InvalidQueryError."""
     if not isinstance(specification, Mapping):
-        raise InvalidQueryError(f"a specification is a mapping, not {told(specification)}")
+        raise InvalidQueryError(f"a specification must be a mapping, not {told(specification)}")
     parts: dict[str, object] = {}
     for key, value in specification.items():
         name = _SPECIFIED.get(key) if isinstance(key, str) else None
@@ -191,7 +191,7 @@ def _text(text: object) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InvalidQueryError(f"the text of a query is text, not {told(text)}")
+        raise InvalidQueryError(f"the text of a query must be text, not {told(text)}")
     if len(text) > LONGEST_TEXT:
         raise InvalidQueryError(
             f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}"
@@ -201,19 +201,19 @@ def _text(text: object) -> str | None:
 
 def _items(what: str, given: object) -> list[object]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidQueryError(f"{what} is a list, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be a list, not {told(given)}")
     return list(given)
 
 
 def _word(what: str, given: object) -> str:
     if not isinstance(given, str):
-        raise InvalidQueryError(f"{what} are words, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be words, not {told(given)}")
     return given
 
 
 def _flag(what: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise InvalidQueryError(f"{what} is true or false, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be true or false, not {told(given)}")
     return given
 
 
@@ -246,7 +246,7 @@ def _moment(what: str, given: object, now: datetime) -> datetime | None:
         return None
     if not isinstance(given, (str, datetime)):
         raise InvalidQueryError(
-            f"{what} is a time, not {told(given)}", hint="such as 2026-01-11 or 2 days ago"
+            f"{what} must be a time, not {told(given)}", hint="e.g. 2026-01-11 or 2 days ago"
         )
     try:
         if isinstance(given, datetime):
@@ -274,7 +274,7 @@ def _where(item: object, now: datetime) -> Condition:
     if isinstance(item, (list, tuple)) and len(item) == 3:  # noqa: PLR2004 - field, operator, value
         return condition(item[0], item[1], item[2], now)
     raise InvalidQueryError(
-        f"{told(item)} is no condition", hint='a condition is ("severity", "equals", "critical")'
+        f"{told(item)} is not a condition", hint='a condition is ("severity", "equals", "critical")'
     )
 
 
@@ -285,7 +285,7 @@ def _order(item: object) -> Order:
         item = (item.get("field"), item.get("direction", "asc"))
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - field and direction
         raise InvalidQueryError(
-            f"{told(item)} is no sort key", hint='a sort key is ("priority", "desc")'
+            f"{told(item)} is not a sort key", hint='a sort key is ("priority", "desc")'
         )
     name, direction = field_name(item[0]), item[1]
     if name not in SORTABLE:
@@ -293,7 +293,7 @@ def _order(item: object) -> Order:
             f"cannot sort by {told(item[0])}", hint=f"sort by {', '.join(SORTABLE)}"
         )
     if direction not in ("asc", "desc"):
-        raise InvalidQueryError(f"{told(direction)} is no direction", hint="asc or desc")
+        raise InvalidQueryError(f"{told(direction)} is not a direction", hint="asc or desc")
     return Order(name, direction == "desc")
 
 
@@ -307,7 +307,7 @@ def _aggregation(item: object) -> Aggregation:
         item = (measure, by) if by else ("count", measure)
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - measure and field
         raise InvalidQueryError(
-            f"{told(item)} is no aggregation", hint='such as "count:kind" or "avg:size_bytes"'
+            f"{told(item)} is not an aggregation", hint='e.g. "count:kind" or "avg:size_bytes"'
         )
     measure, by = item
     name = "tag" if by == "tags" else field_name(by)
@@ -327,11 +327,13 @@ def _share(what: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidQueryError(f"{what} is a number from 0 to 1, not {told(value)}")
+        raise InvalidQueryError(f"{what} must be a number from 0 to 1, not {told(value)}")
     return float(value)
 
 
 def _count(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise InvalidQueryError(f"{what} is a whole number from 0 to {_MOST:,}, not {told(value)}")
+        raise InvalidQueryError(
+            f"{what} must be a whole number from 0 to {_MOST:,}, not {told(value)}"
+        )
     return value

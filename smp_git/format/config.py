@@ -76,7 +76,9 @@ def load(store: Path) -> Settings:
             )
     durability = found.get("durability", "durable")
     if durability not in ("durable", "relaxed"):
-        raise InvalidError(f"{file}: durability is durable or relaxed, not {shown(durability)}")
+        raise InvalidError(
+            f"{file}: durability must be durable or relaxed, not {shown(durability)}"
+        )
     decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
     if decay or relevance:
         from smp_git.model.relevance import scales  # noqa: PLC0415 - most stores set neither
@@ -103,14 +105,14 @@ def load(store: Path) -> Settings:
 def _switch(found: Mapping[str, Value], name: str, file: Path) -> bool:
     value = found.get(name, "off")
     if value not in ("on", "off", True, False):
-        raise InvalidError(f"{file}: {name} is on or off, not {shown(value)}")
+        raise InvalidError(f"{file}: {name} must be on or off, not {shown(value)}")
     return value in ("on", True)
 
 
 def _part(found: Mapping[str, Value], name: str, file: Path) -> dict[str, Value]:
     value = found.get(name, {})
     if not isinstance(value, dict):
-        raise InvalidError(f"{file}: {name} is a mapping, not {shown(value)}")
+        raise InvalidError(f"{file}: {name} must be a mapping, not {shown(value)}")
     return dict(value)
 
 
@@ -120,7 +122,7 @@ def _number(
     value = found.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         raise InvalidError(
-            f"{file}: {name} is a number above 0, up to {most:g}, not {shown(value)}"
+            f"{file}: {name} must be a number above 0, up to {most:g}, not {shown(value)}"
         )
     return float(value)
 
@@ -129,7 +131,7 @@ def _key_dir(value: Value, store: Path, file: Path) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or not Path(value).expanduser().is_absolute():
-        raise InvalidError(f"{file}: key_dir is the full path of a folder, not {shown(value)}")
+        raise InvalidError(f"{file}: key_dir must be the full path of a folder, not {shown(value)}")
     place = Path(value).expanduser()
     if place.resolve().is_relative_to(store.resolve()):
         raise InvalidError(
@@ -144,8 +146,8 @@ def _remote(value: Value, file: Path) -> str | None:
         return None
     if not isinstance(value, str) or "{session}" not in value:
         raise InvalidError(
-            f"{file}: remote is an address with {{session}} in it, not {shown(value)}",
-            hint="such as git@host:memory/{session}.git",
+            f"{file}: remote must be an address with {{session}} in it, not {shown(value)}",
+            hint="e.g. git@host:memory/{session}.git",
         )
     if not value.startswith("~"):
         return value
@@ -157,7 +159,9 @@ def _ssh_key(value: Value, file: Path) -> Path | None:
         return None
     place = _expanded(value, "ssh_key", file) if isinstance(value, str) else None
     if place is None or not place.is_absolute():
-        raise InvalidError(f"{file}: ssh_key is the full path of a key file, not {shown(value)}")
+        raise InvalidError(
+            f"{file}: ssh_key must be the full path of a key file, not {shown(value)}"
+        )
     return place
 
 

@@ -87,7 +87,7 @@ def life_in(mapping: Mapping[str, Value]) -> str:
         return str(name)
     number = mapping.get(OLD_KEY, 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise InvalidError(f"{OLD_KEY} is a whole number from 1, not {shown(number)}")
+        raise InvalidError(f"{OLD_KEY} must be a whole number from 1, not {shown(number)}")
     return lives.of_generation(number)
 
 
@@ -331,7 +331,7 @@ def _time(mapping: dict[str, Value], name: str) -> datetime | None:
             return datetime.fromisoformat(value)
     if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\d", value):
         raise InvalidError(
-            f"{name} is no time: {shown(value)}", hint="such as 2026-01-11T14:30:00Z"
+            f"{name} is not a time: {shown(value)}", hint="e.g. 2026-01-11T14:30:00Z"
         )
     try:
         return parse_time(value, _NO_NOW)
@@ -342,7 +342,7 @@ def _time(mapping: dict[str, Value], name: str) -> datetime | None:
 def check_links(links: object) -> tuple[Link, ...]:
     """Return links given as pairs or one-key mappings, without repeats; raise InvalidError."""
     if isinstance(links, (str, Mapping)) or not hasattr(links, "__iter__"):
-        raise InvalidError(f"links are a list of (relation, id), not {shown(links)}")
+        raise InvalidError(f"links must be a list of (relation, id), not {shown(links)}")
     return tuple(dict.fromkeys(_link(item) for item in links))
 
 
@@ -350,7 +350,9 @@ def _link(item: object) -> Link:
     if isinstance(item, Mapping) and len(item) == 1:
         item = next(iter(item.items()))
     if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
-        raise InvalidError(f"{shown(item)} is no link", hint='a link is ("resolves", "FIND-0001")')
+        raise InvalidError(
+            f"{shown(item)} is not a link", hint='a link is ("resolves", "FIND-0001")'
+        )
     relation, target = item
     if not isinstance(target, str):
         raise InvalidError(f"a link goes to an id, not to {shown(target)}")

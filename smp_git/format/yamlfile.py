@@ -75,7 +75,7 @@ class _Place(NamedTuple):
 
     def broken(self, line: int, why: str) -> InvalidFileError:
         """Return the error for what a person has to put right."""
-        return self.refusal(line, why, "mend the file by hand, then run smp commit")
+        return self.refusal(line, why, "fix the file by hand, then run smp commit")
 
 
 class _Node:
@@ -176,7 +176,7 @@ def _value(node: _Node, place: _Place) -> Value:
     for key, value in node.pairs():
         # A number or a word that stands as a key is meant as text.
         if key.text is None:
-            raise place.broken(key.start_mark.line, "a key is text, no list and no mapping")
+            raise place.broken(key.start_mark.line, "a key must be text, not a list or a mapping")
         if key.text in out:
             raise place.broken(key.start_mark.line, f"the key {shown(key.text)} stands twice")
         out[key.text] = _value(value, place)

@@ -57,7 +57,7 @@ class Address(NamedTuple):
 def parse(text: str, base: Path) -> Address:
     """Return an address, a relative path being below `base`; raise InvalidError."""
     if not text or text.startswith("-") or len(text) > _LONGEST or not text.isprintable():
-        raise InvalidError(f"{shown(_bare(text))} is no address of a remote", hint=_HINT)
+        raise InvalidError(f"{shown(_bare(text))} is not a valid address for a remote", hint=_HINT)
     if _HELPER.match(text):
         raise InvalidError(f"{shown(_bare(text))}: no such programs are started", hint=_HINT)
     scheme = _SCHEME.match(text)
@@ -71,7 +71,7 @@ def parse(text: str, base: Path) -> Address:
         _check_place(text, user, host, path)
         return Address(text, "ssh", host, path)
     if ":" in text.partition("/")[0] and not _DRIVE.match(text):
-        raise InvalidError(f"{shown(_bare(text))} is no address of a remote", hint=_HINT)
+        raise InvalidError(f"{shown(_bare(text))} is not a valid address for a remote", hint=_HINT)
     if text.startswith("~"):
         raise InvalidError(f"{shown(text)}: ~ is the shell's word", hint="write the whole path")
     place = os.path.abspath(base / text)  # noqa: PTH100 - `..` goes, links stay
@@ -93,7 +93,9 @@ def _url(text: str, scheme: str) -> Address:
         parts = urlsplit(text)
         host, _port = unquote(parts.hostname or ""), parts.port
     except ValueError:
-        raise InvalidError(f"{shown(_bare(text))} is no address of a remote", hint=_HINT) from None
+        raise InvalidError(
+            f"{shown(_bare(text))} is not a valid address for a remote", hint=_HINT
+        ) from None
     if parts.password is not None:
         raise InvalidError(f"{shown(_bare(text))} has a password in it", hint=_PASSWORDS)
     path = unquote(parts.path)
@@ -167,7 +169,7 @@ def add(git: Path, name: str, address: str) -> None:
     """Add a remote whose branches are tracked as usual."""
     if name in remotes(git):
         raise AlreadyExistsError(
-            f"there is a remote {name}", hint="remove it first, or choose another name"
+            f"a remote named {name} already exists", hint="remove it first, or choose another name"
         )
     _run(git, "remote", "add", "--", name, address)
 
@@ -182,7 +184,7 @@ def rename(git: Path, old: str, new: str) -> None:
     """Give a remote another name, and the references that track it."""
     _check_there(git, old)
     if new in remotes(git):
-        raise AlreadyExistsError(f"there is a remote {new}", hint="choose another name")
+        raise AlreadyExistsError(f"a remote named {new} already exists", hint="choose another name")
     _run(git, "remote", "rename", "--", old, new)
 
 

@@ -295,7 +295,7 @@ class Repository:
             found = self._repo.revparse_single(named).peel(pygit2.Commit)
         except (pygit2.GitError, KeyError, ValueError) as error:
             raise InvalidRevisionError(
-                f"{shown(text)} is no revision of session {self.path.name}",
+                f"{shown(text)} is not a revision of session {self.path.name}",
                 hint="a commit, tag or branch, HEAD~3, or a time such as '2 days ago'",
             ) from error
         return CommitId(str(found.id))

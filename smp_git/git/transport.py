@@ -173,7 +173,7 @@ def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, 
         row = _ROW.fullmatch(line)
         if row is None:
             raise UntrustedError(
-                f"{place}: it lists {shown(line)}, which is no reference",
+                f"{place}: it lists {shown(line)}, which is not a reference",
                 hint="a session is in a repository of the usual form, with SHA-1 ids",
             )
         if row[2].startswith(prefixes) and not row[2].endswith("^{}"):

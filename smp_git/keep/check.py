@@ -79,7 +79,7 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
             continue
         child = repository.tree(tree_id).get(INDEX)
         if (repository.blob(child.id) if child else b"") != wanted:
-            message = f"{path}/{INDEX} is not what its files ask for"
+            message = f"{path}/{INDEX} does not match its files"
             found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
     return found
 

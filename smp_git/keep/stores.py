@@ -220,10 +220,10 @@ def _metadata(
         agent_name(rules.name(user, "the name of a user"))
         told["user"] = check_text(user, "user")
     if isinstance(agents, str):
-        raise InvalidError(f"agents are a list of names, not {shown(agents)}")
+        raise InvalidError(f"agents must be a list of names, not {shown(agents)}")
     told["agents"] = [agent_name(rules.name(agent, "the name of an agent")) for agent in agents]
     if context is not None and not isinstance(context, Mapping):
-        raise InvalidError(f"a context is a mapping, not {shown(context)}")
+        raise InvalidError(f"a context must be a mapping, not {shown(context)}")
     said = rules.cleaned(None, {"context": dict(context or {})}).fields
     told["context"] = check_value(said["context"], "context")
     told["tags"] = list(check_tags(rules.names(tags, "a tag")))

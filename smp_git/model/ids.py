@@ -61,7 +61,7 @@ class Id(NamedTuple):
 def parse_id(text: object) -> Id:
     """Return the parts of a full id; raise InvalidError."""
     if not isinstance(text, str):
-        raise InvalidError(f"an id is text, not {shown(text)}")
+        raise InvalidError(f"an id must be text, not {shown(text)}")
     return _parsed(text)
 
 
@@ -75,7 +75,8 @@ def _parsed(text: str) -> Id:
     elif match := _STATE.fullmatch(text):
         return Id(KINDS["state"], 0, "", match[1])
     raise InvalidError(
-        f"{shown(text)} is no id", hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq"
+        f"{shown(text)} is not a valid id",
+        hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq",
     )
 
 

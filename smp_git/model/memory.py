@@ -216,12 +216,12 @@ def title_of(content: str, fields: Mapping[str, Value]) -> str:
 def agent_name(text: object) -> str:
     """Return `text` folded to an agent's name; raise InvalidError if nothing is left."""
     if not isinstance(text, str):
-        raise InvalidError(f"an agent's name is text, not {shown(text)}")
+        raise InvalidError(f"an agent's name must be text, not {shown(text)}")
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9_-]+", "-", plain).strip("-_")
     if not _AGENT.fullmatch(name):
         raise InvalidError(
-            f"{shown(text)} is no name for an agent",
+            f"{shown(text)} is not a valid name for an agent",
             hint="use 1 to 57 letters, digits, '-' or '_'",
         )
     if name in _RESERVED:
@@ -232,7 +232,7 @@ def agent_name(text: object) -> str:
 def check_text(text: object, what: str) -> str:
     """Return `text` if it is storable UTF-8 within the size limit; raise InvalidError."""
     if not isinstance(text, str):
-        raise InvalidError(f"{what} is text, not {type(text).__name__}")
+        raise InvalidError(f"{what} must be text, not {type(text).__name__}")
     if "\0" in text:
         raise InvalidError(f"{what} holds a NUL character at position {text.index(chr(0))}")
     try:
@@ -251,7 +251,7 @@ def check_text(text: object, what: str) -> str:
 def check_tags(tags: object) -> tuple[str, ...]:
     """Return `tags` without repeats, in the order given; raise InvalidError."""
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidError(f"tags are a list of words, not {shown(tags)}")
+        raise InvalidError(f"tags must be a list of words, not {shown(tags)}")
     return tuple(dict.fromkeys(_check_tag(tag) for tag in tags))
 
 
@@ -261,7 +261,7 @@ def _check_tag(tag: object) -> str:
             return str.__str__(tag)
         raise InvalidError(f"tag {shown(tag)} is longer than 256 characters")
     raise InvalidError(
-        f"{shown(tag)} is no tag",
+        f"{shown(tag)} is not a valid tag",
         hint="a tag is parts of a-z, 0-9, _ and -, up to 32 each, joined by dots",
     )
 
@@ -271,7 +271,7 @@ def check_relation(relation: object) -> str:
     if isinstance(relation, str) and _RELATION.fullmatch(relation):
         return str.__str__(relation)
     raise InvalidError(
-        f"{shown(relation)} is no relation",
+        f"{shown(relation)} is not a valid relation",
         hint="a relation is a word of a-z, 0-9 and _, such as resolves or led_to",
     )
 
@@ -310,7 +310,7 @@ def _check_number(value: int | float | None, what: str) -> int | float | None:
 
 def _check_key(key: object, what: str) -> str:
     if not isinstance(key, str) or not key or len(key) > 128:  # noqa: PLR2004 - YAML's simple keys end far above
-        raise InvalidError(f"{what} has a key that is no text of 1 to 128 characters")
+        raise InvalidError(f"{what} has a key that is not text of 1 to 128 characters")
     if any(ord(char) < 32 for char in key):  # noqa: PLR2004 - the control characters
         raise InvalidError(f"{what} has a key with a control character")
     return check_text(key, f"a key of {what}")
@@ -344,7 +344,7 @@ def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
     for name, value in fields.items():
         if not _is_field(name):
             raise InvalidError(
-                f"{shown(name)} is no name for a field",
+                f"{shown(name)} is not a valid name for a field",
                 hint="letters, digits, '_', '-' and '.', up to 64, first a letter or '_'",
             )
         if name in _STRUCTURAL or name == kind.main:
@@ -359,7 +359,7 @@ def check_given(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
     if CONTESTED in fields:
         raise InvalidError(
             "contested holds the values that lost in a merge and cannot be set",
-            hint="smp resolve-conflict settles them",
+            hint="smp resolve-conflict resolves them",
         )
     return check_fields(kind, fields)
 
@@ -380,7 +380,7 @@ def _check_field(kind: Kind, name: str, value: Value) -> Value:
 def _word(name: str, value: Value) -> Value:
     if isinstance(value, str) and _WORD.fullmatch(value):
         return value
-    raise InvalidError(f"{name} is a word of a-z, 0-9, '_' and '-', not {shown(value)}")
+    raise InvalidError(f"{name} must be a word of a-z, 0-9, '_' and '-', not {shown(value)}")
 
 
 def _severity(name: str, value: Value) -> Value:
@@ -402,25 +402,25 @@ def _confidence(name: str, value: Value) -> Value:
 def _fraction(name: str, value: Value) -> Value:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
         return value
-    raise InvalidError(f"{name} is a number from 0 to 1, not {shown(value)}")
+    raise InvalidError(f"{name} must be a number from 0 to 1, not {shown(value)}")
 
 
 def _flag(name: str, value: Value) -> Value:
     if isinstance(value, bool):
         return value
-    raise InvalidError(f"{name} is true or false, not {shown(value)}")
+    raise InvalidError(f"{name} must be true or false, not {shown(value)}")
 
 
 def _count(name: str, value: Value) -> Value:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise InvalidError(f"{name} is a whole number from 0, not {shown(value)}")
+    raise InvalidError(f"{name} must be a whole number from 0, not {shown(value)}")
 
 
 def _text(name: str, value: Value) -> Value:
     if isinstance(value, str):
         return value
-    raise InvalidError(f"{name} is text, not {shown(value)}")
+    raise InvalidError(f"{name} must be text, not {shown(value)}")
 
 
 def _texts(name: str, value: Value) -> Value:
@@ -428,14 +428,14 @@ def _texts(name: str, value: Value) -> Value:
         return [value]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
-    raise InvalidError(f"{name} is a list of texts, not {shown(value)}")
+    raise InvalidError(f"{name} must be a list of texts, not {shown(value)}")
 
 
 def _turn_ref(name: str, value: Value) -> Value:
     match = _TURN.fullmatch(str(value)) if isinstance(value, (str, int)) else None
     if match:
         return f"turn-{int(match[1]):04d}{match[2] or ''}"
-    raise InvalidError(f"{name} is a turn, not {shown(value)}", hint="such as turn-0042, or 42")
+    raise InvalidError(f"{name} must be a turn, not {shown(value)}", hint="e.g. turn-0042, or 42")
 
 
 def _resolution(name: str, value: Value) -> Value:
@@ -443,7 +443,7 @@ def _resolution(name: str, value: Value) -> Value:
         if "status" in value:
             _word(f"{name}.status", value["status"])
         return value
-    raise InvalidError(f"{name} is a mapping with a status, not {shown(value)}")
+    raise InvalidError(f"{name} must be a mapping with a status, not {shown(value)}")
 
 
 def _contested(value: Value) -> Value:
@@ -451,7 +451,7 @@ def _contested(value: Value) -> Value:
     if all(map(_is_loss, items)):
         return value
     raise InvalidError(
-        "contested is a list of values that lost in a merge, each with field, at and replica",
+        "contested must be a list of values that lost in a merge, each with field, at and replica",
         hint="take the key out to keep the present values",
     )
 

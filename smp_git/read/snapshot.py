@@ -322,7 +322,9 @@ class Snapshot:
             raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
         found = self._numbered(short)
         if len(found) > 1:
-            raise InvalidError(f"{text} names several memories", hint=f"one of {', '.join(found)}")
+            raise InvalidError(
+                f"{text} matches several memories", hint=f"one of {', '.join(found)}"
+            )
         if not found:
             raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
         return found[0]

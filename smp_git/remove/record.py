@@ -128,7 +128,7 @@ def read(data: bytes, what: str) -> Record:
         body = _mapping(yamlfile.read(data.decode(), what)["deletion"])
         return _record(body)
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{what} is no record of a deletion: {error}") from None
+        raise DamagedError(f"{what} is not a record of a deletion: {error}") from None
 
 
 def _record(body: Mapping[str, Value]) -> Record:

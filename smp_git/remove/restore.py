@@ -213,7 +213,7 @@ def _merged(item: _Return, head: bytes, data: bytes) -> bytes:
     if left is None or right is None:
         raise DamagedError(
             f"{path} cannot be read, so nothing is merged into it",
-            hint="mend it by hand, then smp commit",
+            hint="fix it by hand, then smp commit",
         )
     at = Stamp(stamp(left.memory), ""), Stamp(stamp(right.memory), "")
     return memories.joined(None, left, right, lambda _: at).file

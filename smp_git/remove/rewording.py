@@ -258,7 +258,7 @@ def reworded(
     except InvalidFileError as error:
         raise RefusedError(
             f"a file that holds the text cannot be read: {error.message}",
-            hint="mend it by hand and run smp commit, or delete the memory",
+            hint="fix it by hand and run smp commit, or delete the memory",
         ) from None
     before = stamp(old)
     new = replace(

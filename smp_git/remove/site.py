@@ -181,7 +181,7 @@ def _untold(number: int) -> list[str]:
         if number == 1
         else f"{number:,} deleted or redacted memories"
     )
-    return [f"the text of {whose}, which no copy here tells"] if number > 0 else []
+    return [f"the text of {whose}, which no copy here holds"] if number > 0 else []
 
 
 def _version(kept: Kept) -> Version:

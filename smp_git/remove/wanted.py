@@ -127,7 +127,7 @@ def _bounded(pattern: str | re.Pattern[str]) -> Bounded:
     try:
         return Bounded(pattern.pattern, _SECONDS, pattern.flags, _PER_MILLION)
     except ValueError as error:
-        raise InvalidError(f"no regular expression: {error}") from None
+        raise InvalidError(f"not a regular expression: {error}") from None
 
 
 def _decoded(data: bytes) -> str:

@@ -152,7 +152,9 @@ class Bringing:
         before = self._meeting
         self._look_again(plan)
         if (before.records, before.theirs) != (self._meeting.records, self._meeting.theirs):
-            raise MovedHeadsError("the session moved while it was synced", hint="sync again")
+            raise MovedHeadsError(
+                "the session changed while it was being synced", hint="sync again"
+            )
         return self._meeting.records
 
     def files(self, plan: Plan) -> Files:

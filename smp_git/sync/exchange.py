@@ -95,7 +95,7 @@ class Exchange:
                 if local.epoch() == before:
                     break
         raise ConflictError(
-            f"remote {self._remote.name} has what session {self._name} has not merged",
+            f"remote {self._remote.name} has commits that session {self._name} has not merged",
             hint="smp sync merges it and pushes",
         )
 
@@ -113,7 +113,7 @@ class Exchange:
         rounds = self._result.rounds
         return ConflictError(
             f"remote {self._remote.name} moved {rounds} times in {_PATIENCE_SECONDS:g} s before session {self._name} could push; {winner} wrote there last",
-            hint="what came in is merged; sync again when the other one rests",
+            hint="what was fetched is merged; sync again when the other replica is idle",
         )
 
     @contextmanager

@@ -143,7 +143,7 @@ def _check_names(remote: str, clean: Mapping[str, str], here: Mapping[str, str])
     new = [ref for ref in clean if ref.startswith(HEADS) and ref not in here]
     for ref, other in references.collisions(new, ours):
         raise ConflictError(
-            f"branch {branch_of(ref)} of {remote} cannot stand beside {branch_of(other)} here",
+            f"branch {branch_of(ref)} of {remote} cannot exist beside {branch_of(other)} here",
             hint=f"git branch -m {branch_of(other)} NAME gives the one here another name",
         )
 

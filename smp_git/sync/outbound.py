@@ -119,7 +119,7 @@ def check(reader: Reader, remote: str, updates: Iterable[Update]) -> None:
     except UntrustedError as error:
         raise RefusedError(
             f"session {reader.path.name} holds what no other replica would take in: {error.message}",
-            hint="mend it by hand and commit again; nothing was pushed",
+            hint="fix it by hand and commit again; nothing was pushed",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""A scratch repository that sees a session's objects: what comes in stands there until it is checked."""
+"""A scratch repository that sees a session's objects: incoming objects stands there until it is checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Quarantine:
         self.refs: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        with ExitStack() as opening, disk.reporting("what comes in"):
+        with ExitStack() as opening, disk.reporting("incoming objects"):
             self.path = opening.enter_context(incoming.folder(self._session))
             self.git = self.path / ".git"
             _build(self.git, self._session)
@@ -111,7 +111,7 @@ class Quarantine:
         objects = self._session / "objects"
         own = set(packs.stored(self.git / "objects"))
         wanted = own if names is None else own & set(names)
-        with disk.reporting("what came in"), Written(objects) as written:
+        with disk.reporting("incoming objects"), Written(objects) as written:
             rest = self._moved_packs(wanted, written) if len(wanted) >= _PACK_FROM else wanted
             if len(rest) >= _PACK_FROM:
                 self._packed(rest, written)
@@ -145,7 +145,7 @@ class Quarantine:
         )
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
-            raise StorageError(f"cannot pack what came in: {said}")
+            raise StorageError(f"cannot pack the incoming objects: {said}")
         stem = f"pack-{done.stdout.decode().strip()}"
         for suffix in _SUFFIXES:
             _keep(target / f"{stem}{suffix}", written)
@@ -153,14 +153,14 @@ class Quarantine:
     def _loose(self, wanted: set[bytes], written: Written) -> None:
         items = [Object(*self.repository.raw(name)) for name in sorted(wanted)]
         if [item.id for item in items] != [name.hex() for name in sorted(wanted)]:
-            raise UntrustedError("what came in holds an object under the name of another")
+            raise UntrustedError("the incoming objects include one under the name of another")
         storage.store(self._session / "objects", items, written)
 
     def adopt_objects(self, objects: Iterable[Packed]) -> None:
-        """Put objects made from what came in into the session; nothing names them yet."""
+        """Put objects made from incoming objects into the session; nothing names them yet."""
         folder = self._session / "objects"
         items = list({item.name: item for item in objects}.values())
-        with disk.reporting("what came in"), Written(folder) as written:
+        with disk.reporting("incoming objects"), Written(folder) as written:
             if len(items) < _PACK_FROM:
                 storage.store(folder, [Object(item.type, item.data) for item in items], written)
             else:

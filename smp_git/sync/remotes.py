@@ -103,7 +103,7 @@ def create(address: Address) -> None:
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidError(
-            f"{shown(name)} is no name for a remote",
+            f"{shown(name)} is not a valid name for a remote",
             hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
         )
     return name

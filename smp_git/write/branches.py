@@ -157,7 +157,7 @@ def _point(handle: Handle, ref: str, commit: CommitId) -> None:
         raise AlreadyExistsError(f"{name} exists", hint="choose another name")
     for _, other in collisions([ref], known):
         raise InvalidError(
-            f"{name} cannot stand beside {other.split('/', 2)[2]}", hint="choose another name"
+            f"{name} cannot exist beside {other.split('/', 2)[2]}", hint="choose another name"
         )
     try:
         with repository.store([]) as written:
@@ -202,7 +202,7 @@ def checked_name(name: object, what: str) -> str:
     parts = name.split("/") if isinstance(name, str) and fits else []
     if not parts or any(".." in part or part.endswith((".", ".lock")) for part in parts):
         raise InvalidError(
-            f"{shown(name)} is no name for a {what}",
+            f"{shown(name)} is not a valid name for a {what}",
             hint="up to 100 of a-z, 0-9, '-', '_', '/' and '.', each part beginning with a letter or digit",
         )
     return str(name)

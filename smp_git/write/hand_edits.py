@@ -66,7 +66,7 @@ def _differ(left: Mapping[str, Value], right: Mapping[str, Value], name: str) ->
 def _conflict(path: str, fields: list[str]) -> ConflictError:
     return ConflictError(
         f"{path}: {', '.join(fields)} changed by hand and by a later write; nothing was committed",
-        hint="take the later values over into the file (smp show prints them), commit, then change them",
+        hint="copy the later values into the file (smp show prints them), commit, then change them",
     )
 
 
@@ -208,7 +208,7 @@ def check(handmade: Handmade, rules: Rules) -> None:
     if problems:
         raise InvalidFileError(
             "\n".join(problem.message for problem in problems),
-            hint=problems[0].hint or "mend these files; nothing was committed",
+            hint=problems[0].hint or "fix these files; nothing was committed",
         )
     secrets = [
         place for path, data in handmade.files.items() for place in _secrets(path, data, rules)
@@ -296,7 +296,7 @@ def _read(path: Path | None) -> bytes | None:
     if path.is_symlink():
         raise InvalidFileError(f"{path} is a link", hint="put the file itself there")
     if not path.is_file():
-        raise InvalidFileError(f"{path} is no file", hint="move it out of the session")
+        raise InvalidFileError(f"{path} is not a file", hint="move it out of the session")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise InvalidFileError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
     return path.read_bytes()

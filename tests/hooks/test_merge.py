@@ -174,7 +174,7 @@ def test_index_that_came_in_wrong_is_mended(shop: Person) -> None:
     said = shop.tries("merge", "--no-edit", "aside")
 
     assert said.returncode == 0
-    assert "mends the index of 1 page" in said.stderr
+    assert "repairs the index of 1 page" in said.stderr
     assert shop.subjects()[:2] == ["mend indexes", "without hooks"]
 
 

@@ -137,7 +137,9 @@ def test_main_is_not_removed(pushed: Person, hub: Person) -> None:
 
 @pytest.mark.parametrize("ref", ["refs/notes/commits", "refs/stash", "refs/other/x"])
 def test_reference_that_no_session_has(pushed: Person, hub: Person, ref: str) -> None:
-    assert f"{ref} is no reference of a session" in _refused(pushed, hub, "origin", f"HEAD:{ref}")
+    assert f"{ref} is not a reference of a session" in _refused(
+        pushed, hub, "origin", f"HEAD:{ref}"
+    )
 
 
 def test_one_bad_reference_refuses_the_whole_push(pushed: Person, hub: Person, store: Store) -> None:  # fmt: skip
@@ -240,7 +242,7 @@ def test_own_hook_of_a_server_is_left_alone(tmp_path: Path) -> None:
     assert own.read_text() == "#!/bin/sh\nexit 0\n"
 
 
-@pytest.mark.parametrize(("path", "said"), [("nowhere", "does not exist"), (".", "is no Git repository"), ("store/active/shop", "is no bare repository")])  # fmt: skip
+@pytest.mark.parametrize(("path", "said"), [("nowhere", "does not exist"), (".", "is not a Git repository"), ("store/active/shop", "is not a bare repository")])  # fmt: skip
 def test_what_is_no_server(shop: Person, tmp_path: Path, path: str, said: str) -> None:
     done = subprocess.run(["smp", "hooks", "install", "--server", path], cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
 

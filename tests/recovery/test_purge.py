@@ -163,6 +163,6 @@ def test_a_damaged_record_hides_no_other_and_stops_its_own_purge(store: Store, t
     next(iter(sorted(store.path.rglob("record.yaml")))).write_text("deletion: 5\n")
 
     assert [item.id for item in told.trash()] == ["FIND-0001"]
-    with pytest.raises(DamagedError, match="is no record of a deletion"):
+    with pytest.raises(DamagedError, match="is not a record of a deletion"):
         told.purge(["FIND-0001", "DEC-0001"])
     assert told.restore("FIND-0001").ids == ("FIND-0001",)

@@ -50,7 +50,7 @@ def test_after_a_purge_is_said_that_no_text_was_searched(told: Session) -> None:
     proof = told.verify()
     assert proof.clean and not proof.text_searched
     assert proof.not_searched == (
-        "the text of a deleted or redacted memory, which no copy here tells",
+        "the text of a deleted or redacted memory, which no copy here holds",
     )
     made.unlink()
 

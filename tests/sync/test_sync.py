@@ -141,7 +141,7 @@ def test_branches_that_cannot_stand_side_by_side_are_named(one: Session, two: Se
     one.sync()
     two.branch(ours).close()
 
-    with pytest.raises(ConflictError, match=f"branch {theirs} of origin cannot stand beside {ours} here") as caught:  # fmt: skip
+    with pytest.raises(ConflictError, match=f"branch {theirs} of origin cannot exist beside {ours} here") as caught:  # fmt: skip
         two.sync()
 
     assert f"git branch -m {ours} NAME" in (caught.value.hint or "")

@@ -105,7 +105,9 @@ def test_the_error_names_who_came_first_each_time(
     ) as caught:
         session.sync()
 
-    assert caught.value.hint == "what came in is merged; sync again when the other one rests"
+    assert (
+        caught.value.hint == "what was fetched is merged; sync again when the other replica is idle"
+    )
     assert _marks(hub) == ""
     script.unlink()
     session.sync()

@@ -72,7 +72,7 @@ def metadata(snapshot: Snapshot) -> Mapping[str, Value]:
     """Return what a session says of itself; raise FormatError if it says nothing."""
     blob = snapshot.repository.find(snapshot.tree, METADATA)
     if blob is None:
-        raise FormatError(f"{snapshot.repository.path} is a Git repository, but no session")
+        raise FormatError(f"{snapshot.repository.path} is a Git repository, but not a session")
     return yamlfile.read(snapshot.repository.blob(blob).decode("utf-8", "replace"), METADATA)
 
 
@@ -136,8 +136,8 @@ def _check_bare(path: Path) -> None:
         )
     if (path / ".git").exists():
         raise InvalidError(
-            f"{path} is no bare repository",
+            f"{path} is not a bare repository",
             hint="smp hooks install, without --server, is for a session",
         )
     if not all((path / name).exists() for name in ("HEAD", "objects", "refs")):
-        raise InvalidError(f"{path} is no Git repository", hint="git init --bare makes one")
+        raise InvalidError(f"{path} is not a Git repository", hint="git init --bare makes one")

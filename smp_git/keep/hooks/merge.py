@@ -53,7 +53,7 @@ def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> li
     if stale:
         _, change = gate.writer.run(gate.agent, partial(_mend, before), subject=MEND)
         pages = "1 page" if len(stale) == 1 else f"{len(stale)} pages"
-        notes.append(f"commit {str(change.commit)[:12]} mends the index of {pages}")
+        notes.append(f"commit {str(change.commit)[:12]} repairs the index of {pages}")
     with gate.writer.holding("refreshing Git's index") as snapshot:
         staging.refresh(reader.repository, snapshot.tree)
         _settle(reader, snapshot)

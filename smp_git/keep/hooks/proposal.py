@@ -192,7 +192,7 @@ def _check_metadata(proposal: Proposal, gate: Gate) -> None:
     data = proposal.files[METADATA]
     if data is None:
         raise RefusedError(
-            f"{METADATA} is gone, and without it this is no session",
+            f"{METADATA} is gone, and without it this is not a session",
             hint=f"git checkout HEAD -- {METADATA} brings it back",
         )
     new = yamlfile.read(data.decode("utf-8", "replace"), METADATA)

@@ -163,7 +163,7 @@ class _Push:
         for each in self._coming:
             if not each.ref.startswith(TRAVELLING):
                 raise RefusedError(
-                    f"{each.ref} is no reference of a session", hint="push branches and tags"
+                    f"{each.ref} is not a reference of a session", hint="push branches and tags"
                 )
         if MAIN in self._going:
             raise RefusedError(

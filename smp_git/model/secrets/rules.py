@@ -129,7 +129,9 @@ class Rules:
         added = _patterns(settings.get("redaction_patterns", {}), where)
         allowed = settings.get("redaction_allow", [])
         if not isinstance(allowed, list) or not all(isinstance(item, str) for item in allowed):
-            raise InvalidError(f"{where}: redaction_allow is a list of texts, not {shown(allowed)}")
+            raise InvalidError(
+                f"{where}: redaction_allow must be a list of texts, not {shown(allowed)}"
+            )
         rules = replace(
             self,
             on=on,
@@ -175,15 +177,15 @@ def _replacement(value: object, rules: Rules, where: str) -> str:
         or text.count(KIND) > 1
     ):
         raise InvalidError(
-            f"{where}: redaction_replacement is one line of 3 to {_LONGEST} characters in brackets",
-            hint="such as [REDACTED], or <secret: {kind}> with the kind of secret in it",
+            f"{where}: redaction_replacement must be one line of 3 to {_LONGEST} characters in brackets",
+            hint="e.g. [REDACTED], or <secret: {kind}> with the kind of secret in it",
         )
     filled = text.replace(KIND, "token")
     for line in (place.replace("□", filled) for place in _PLACES):
         if redact(line, rules.patterns, rules.allow).text != line:
             raise InvalidError(
                 f"{where}: redaction_replacement looks like a secret itself",
-                hint="such as [REDACTED], or <secret: {kind}> with the kind of secret in it",
+                hint="e.g. [REDACTED], or <secret: {kind}> with the kind of secret in it",
             )
     return text
 
@@ -191,7 +193,7 @@ def _replacement(value: object, rules: Rules, where: str) -> str:
 def _switch(value: object, where: str) -> bool:
     on = _SWITCH.get(value) if isinstance(value, (bool, str)) else None
     if on is None:
-        raise InvalidError(f"{where}: redaction is on or off, not {shown(value)}")
+        raise InvalidError(f"{where}: redaction must be on or off, not {shown(value)}")
     return on
 
 
@@ -200,12 +202,12 @@ def _patterns(value: object, where: str) -> tuple[Pattern, ...]:
         return tuple(_pattern("custom", source, where) for source in value)
     if isinstance(value, dict):
         return tuple(_pattern(name, source, where) for name, source in value.items())
-    raise InvalidError(f"{where}: redaction_patterns maps names to regular expressions")
+    raise InvalidError(f"{where}: redaction_patterns must map names to regular expressions")
 
 
 def _pattern(name: str, source: object, where: str) -> Pattern:
     if not isinstance(source, str):
-        raise InvalidError(f"{where}: the pattern {name} is text, not {shown(source)}")
+        raise InvalidError(f"{where}: the pattern {name} must be text, not {shown(source)}")
     try:
         return compile_user_pattern(source, name)
     except ValueError as error:

@@ -81,7 +81,9 @@ class Walk:
             if not self._leads_back(path):
                 self.skip(path, "a link to elsewhere")
         elif path not in _OF_GIT:
-            self.skip(path, next((what for fits, what in _KINDS if fits(mode)), "no regular file"))
+            self.skip(
+                path, next((what for fits, what in _KINDS if fits(mode)), "not a regular file")
+            )
 
     def _leads_back(self, path: str) -> bool:
         """Whether a link leads to what is walked anyway, or to nothing."""
@@ -116,7 +118,7 @@ def opened(path: Path) -> IO[bytes]:
     fd = os.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(0, "no regular file")
+        raise OSError(0, "not a regular file")
     return os.fdopen(fd, "rb")
 
 

@@ -78,7 +78,7 @@ def check_files(git: Path) -> None:
             # Scratch of another process, which is done with it.
             continue
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            raise _refused(git, f".git/smp/{path.name} is no file", "remove it")
+            raise _refused(git, f".git/smp/{path.name} is not a file", "remove it")
 
 
 def _closed(folder: Path, *, is_deep: bool) -> Iterator[Path]:
@@ -148,7 +148,7 @@ def check_readable(git: Path, paths: Iterable[str]) -> None:
         raise _refused(
             git,
             f"{path} cannot be read, and its memory lives",
-            f"mend {path} by hand and run smp commit",
+            f"fix {path} by hand and run smp commit",
         )
 
 

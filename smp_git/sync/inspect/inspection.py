@@ -129,7 +129,7 @@ def _refusing() -> Iterator[None]:
         yield
     except DamagedError as error:
         raise UntrustedError(
-            f"what the remote sent is not whole: {error.message}", hint=MAKE_WHOLE
+            f"what the remote sent is incomplete: {error.message}", hint=MAKE_WHOLE
         ) from error
     except RecursionError:
         raise UntrustedError("what the remote sent is nested too deep") from None
@@ -275,6 +275,6 @@ def _check_references(refs: Mapping[str, str], bounds: Bounds) -> None:
         raise UntrustedError(f"{len(refs):,} references are more than a session has")
     for ref, tip in refs.items():
         if not ref.startswith(TRAVELLING):
-            raise UntrustedError(f"{shown(ref)} is no reference of a session")
+            raise UntrustedError(f"{shown(ref)} is not a reference of a session")
         if not is_fit(ref) or not _ID.fullmatch(tip):
-            raise UntrustedError(f"{shown(ref)} is no name for a branch or tag")
+            raise UntrustedError(f"{shown(ref)} is not a valid name for a branch or tag")
