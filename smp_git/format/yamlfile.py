@@ -178,7 +178,7 @@ def _value(node: _Node, place: _Place) -> Value:
         if key.text is None:
             raise place.broken(key.start_mark.line, "a key must be text, not a list or a mapping")
         if key.text in out:
-            raise place.broken(key.start_mark.line, f"the key {shown(key.text)} stands twice")
+            raise place.broken(key.start_mark.line, f"the key {shown(key.text)} appears twice")
         out[key.text] = _value(value, place)
     return out
 
