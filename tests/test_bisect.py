@@ -243,13 +243,13 @@ def test_command_names_the_write(broken: Session, line: str, touched: str) -> No
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "one of --expect and --expect-none"),
-        ("--expect 'query a' --expect-none 'query b'", "one of --expect and --expect-none"),
+        ("", "either --expect or --expect-none"),
+        ("--expect 'query a' --expect-none 'query b'", "either --expect or --expect-none"),
         ("--expect 'list'", "'list' is not a query"),
         ("--expect ''", "'' is not a query"),
         ('--expect "query \'a"', "cannot be read"),
-        ("--expect 'query a --at HEAD~1'", "--at is no part"),
-        ("--expect 'query a -s other'", "--session is no part"),
+        ("--expect 'query a --at HEAD~1'", "--at cannot be part"),
+        ("--expect 'query a -s other'", "--session cannot be part"),
         ("--expect-none 'query a' --expect-count 2", "--expect-count counts"),
         ("--expect 'query --kind decision'", "holds at the bad end"),
     ],

@@ -172,7 +172,7 @@ def test_text_that_is_no_tag_is_refused(tag: Any) -> None:
 
 @pytest.mark.parametrize("tags", ["database", None, 5, {"a": 1}["a"]])
 def test_tags_that_are_no_list_are_refused(tags: Any) -> None:
-    with pytest.raises(InvalidError, match="tags are a list"):
+    with pytest.raises(InvalidError, match="tags must be a list"):
         check_tags(tags)
 
 
@@ -208,7 +208,7 @@ def test_turn_ref_becomes_the_id_of_a_turn(given: object, kept: str) -> None:
 
 @pytest.mark.parametrize("given", [0, -1, True, 1.5, "", "DEC-0001", "turn", "turn-0001\nAgent: eve", ["turn-0001"]])  # fmt: skip
 def test_turn_ref_that_names_no_turn_is_refused(given: object) -> None:
-    with pytest.raises(InvalidError, match="turn_ref is a turn"):
+    with pytest.raises(InvalidError, match="turn_ref must be a turn"):
         check_fields(KINDS["decision"], {"turn_ref": given})
 
 

@@ -146,7 +146,7 @@ def test_what_is_no_link_is_refused(session: Session, link: Any) -> None:
 
 @pytest.mark.parametrize("links", ["resolves:DEC-0001", 5, None, {"resolves": "DEC-0001"}])
 def test_links_that_are_no_list_are_refused(session: Session, links: Any) -> None:
-    with pytest.raises(InvalidError, match="links are a list"):
+    with pytest.raises(InvalidError, match="links must be a list"):
         session.add("decision", "Use Redis", agent="a", links=links)
 
 

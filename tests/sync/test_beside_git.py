@@ -222,4 +222,4 @@ def test_shallow_remote_is_refused(tmp_path: Path) -> None:
         two.sync("shallow")
     with pytest.raises(UntrustedError) as caught:
         Machine(tmp_path, "three").clone(tmp_path / "shallow.git")
-    assert "shallow clone is no remote" in str(caught.value.hint)
+    assert "shallow clone cannot be a remote" in str(caught.value.hint)
