@@ -57,11 +57,11 @@ When = str | datetime | None
 
 
 class Session:
-    """One session: add and edit memories, read them, see and undo what happened.
+    """One session: add and edit memories, read them, see what happened and undo it.
 
-    Reading takes no lock and is never torn. Each write is one commit; when a method
-    returns, the write is published and, by default, durable. A session may be shared by
-    threads; close it, or use it as a context manager.
+    Reads take no lock and always see a consistent state. Each write is one commit; when
+    a method returns, the write is published and, by default, durable. Threads can share
+    a session. Close it when done, or use it as a context manager.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Session:
         return f"Session({self.id!r})"
 
     def close(self) -> None:
-        """Refresh Git's index and let go of the repository; a second call does nothing."""
+        """Refresh Git's index and close the repository; a second call does nothing."""
         if not self._closed:
             self._closed = True
             self._close_desk()
@@ -118,7 +118,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """The session's name, which is its folder's: a copy keeps the metadata."""
+        """The session's name, which is the name of its folder: a copy keeps the metadata."""
         return self._handle.name
 
     @property
@@ -128,7 +128,7 @@ class Session:
 
     @property
     def metadata(self) -> Metadata:
-        """What `metadata.yaml` says."""
+        """The content of `metadata.yaml`."""
         return self._handle.metadata
 
     @property
@@ -143,27 +143,27 @@ class Session:
 
     @property
     def left_alone(self) -> tuple[str, ...]:
-        """The files that the last write left as they were because a person had changed them."""
+        """The files that the last write left unchanged because a person had edited them."""
         return tuple(self._handle.writer.left)
 
     @property
     def longest_wait_seconds(self) -> float:
-        """The longest time that a write of this handle waited for the lock."""
+        """The longest time that a write through this handle waited for the lock."""
         return self._handle.writer.longest_wait_seconds
 
     def news(self) -> tuple[str, ...]:
-        """Return what plain Git took off this session since it was last asked, each said once.
+        """Return what plain Git has removed from this session; each loss is reported once.
 
-        `info` names it for as long as it is not brought back.
+        `info` names it until it is brought back.
         """
         return tuple(map(str, git_index.news(self._handle.reader)))
 
     def info(self) -> SessionInfo:
-        """Return the session at a glance."""
+        """Return an overview of the session."""
         return opening.info(self._handle)
 
     def check(self) -> tuple[Problem, ...]:
-        """Return everything that is wrong with the session; empty when it is sound."""
+        """Return every problem in the session; empty if it is sound."""
         from smp_git.keep.check import check
 
         self._handle.keeper.flush()
@@ -185,9 +185,9 @@ class Session:
     ) -> Memory:
         """Add a memory and return it.
 
-        `links` are pairs like `("resolves", "FIND-0001")`; further keywords are fields. If
-        a recent memory says the same, `duplicate_of` names it; with `skip_duplicates`
-        nothing is written and the earlier one is returned.
+        `links` are pairs like `("resolves", "FIND-0001")`; other keywords are fields.
+        If a recent memory says the same thing, `duplicate_of` names it; with
+        `skip_duplicates`, nothing is written and the earlier memory is returned.
         """
         handle = self._handle
         made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
@@ -227,11 +227,11 @@ class Session:
         links: Iterable[object] = (),
         **fields: object,
     ) -> Memory:
-        """Add a memory that replaces another of the same kind; the other says so."""
+        """Add a memory that replaces another of the same kind, and mark the other as superseded."""
         return edits.supersede(self._handle, memory_id, text, agent, tags, links, fields)
 
     def pin(self, memory_id: str, *, agent: str | None = None) -> Memory:
-        """Keep a memory from decay and compaction."""
+        """Protect a memory from decay and compaction."""
         return edits.pin(self._handle, memory_id, agent, pinned=True)
 
     def unpin(self, memory_id: str, *, agent: str | None = None) -> Memory:
@@ -259,26 +259,26 @@ class Session:
         return Transaction(self._handle, agent, reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
-        """Reverse the latest write that still stands; again, the one before."""
+        """Undo the latest write that has not been undone; call again to undo the one before."""
         return edits.undo(self._handle, agent)
 
     def rollback(
         self, revision: str | datetime, id: str | None = None, *, agent: str | None = None
     ) -> Change:
-        """Bring the session, or one memory, back to how it was; what was deleted stays away."""
+        """Return the session, or one memory, to an earlier state; deleted memories stay deleted."""
         return edits.rollback(self._handle, revision, id, agent)
 
     def commit(self, *, agent: str | None = None) -> Change:
-        """Check what a person changed by hand and commit it as it is.
+        """Check what a person edited by hand and commit it as it is.
 
-        What a later write changed in the same memory stays. Raises InvalidFileError,
-        naming files and lines, if anything does not parse, and ConflictError if both
-        changed the same field; then nothing is committed.
+        Later writes to the same memory are kept. Raises InvalidFileError, naming files
+        and lines, if anything does not parse, and ConflictError if both changed the
+        same field; in that case nothing is committed.
         """
         return edits.commit_hand_edits(self._handle, agent)
 
     def override(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
-        """Set settings for this session alone, e.g. `{"redaction": "off"}`; None removes one."""
+        """Set settings for this session only, e.g. `{"redaction": "off"}`; None removes one."""
         return edits.override(self._handle, settings, agent)
 
     # Reading
@@ -309,13 +309,13 @@ class Session:
         return self._handle.read(at, answer)
 
     def file(self, memory_id: str) -> Path:
-        """Return the checked-out file of a memory."""
+        """Return the path of a memory's checked-out file."""
         self._handle.refuse_aside("no file of another branch is there")
         name = self._handle.read(None, lambda snapshot: snapshot.find(memory_id))
         return self.path / parse_id(name).path
 
     def full_id(self, text: str) -> str:
-        """Return the full id that a text names, or the text itself if it names none."""
+        """Return the full id for an abbreviation, or the text itself if it matches no memory."""
         return self._handle.read(None, lambda now: _full(now, text))
 
     # History
@@ -340,7 +340,7 @@ class Session:
         return self._handle.read(None, lambda _: history.diff(at(old), at(new)))
 
     def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
-        """Return, for each field of a memory, who gave it its value, and when."""
+        """Return, for each field of a memory, who set it and when."""
         return self._handle.read(None, lambda now: history.blame(now, now.find(memory_id)))
 
     # Questions
@@ -354,11 +354,12 @@ class Session:
         spec: Mapping[str, object] | None = None,
         **parts: Unpack[QueryParts],
     ) -> Answer:
-        """Return the memories that answer, the best first, with why.
+        """Search and return the matching memories, best first, with the reasons.
 
-        `parts` are those of a query: kinds, tags (all, each with its subtree), any_tags,
-        not_tags, agents, since, until, where, min_priority, include_superseded, sort,
-        limit, offset, explain and the others; `spec` is the same as a mapping.
+        `parts` are the parts of a query: kinds, tags (all must be present, each with
+        its subtree), any_tags, not_tags, agents, since, until, where, min_priority,
+        include_superseded, sort, limit, offset, explain and the others; `spec` is the
+        same as a mapping.
         """
         from smp_git.ask import questions
 
@@ -367,7 +368,7 @@ class Session:
     def similar(
         self, text_or_id: str, *, limit: int = 10, at: When = None, now: datetime | None = None
     ) -> Answer:
-        """Return the memories most like a memory, or like a text."""
+        """Return the memories most similar to a memory or a text."""
         from smp_git.ask import questions
 
         return questions.similar(self._desk, text_or_id, limit, at, now)
@@ -375,31 +376,31 @@ class Session:
     def related(
         self, memory_id: str, *, depth: int = 2, at: When = None
     ) -> tuple[overviews.Related, ...]:
-        """Return the memories that links lead to from one, in both directions, nearest first."""
+        """Return the memories linked to this one in either direction, nearest first."""
         from smp_git.ask import questions
 
         return questions.related(self._desk, memory_id, depth, at)
 
     def topics(self, *, limit: int | None = None, at: When = None) -> tuple[overviews.Topic, ...]:
-        """Return the tags of the session with their subtrees, the weightiest first."""
+        """Return the tags of the session with their subtrees, most important first."""
         from smp_git.ask import questions
 
         return questions.topics(self._desk, limit, at)
 
     def timeline(self, *, by: str = "hour", at: When = None) -> tuple[overviews.Bucket, ...]:
-        """Return what came about, by hour, day or month, oldest first."""
+        """Return what happened by hour, day or month, oldest first."""
         from smp_git.ask import questions
 
         return questions.timeline(self._desk, by, at)
 
     def agents(self, *, at: When = None) -> tuple[overviews.AgentActivity, ...]:
-        """Return the agents that wrote, the busiest first."""
+        """Return the agents that wrote, busiest first."""
         from smp_git.ask import questions
 
         return questions.agents(self._desk, at)
 
     def summary(self, *, at: When = None, now: datetime | None = None) -> overviews.Summary:
-        """Return the session in a few lines of its own words."""
+        """Return a short summary of the session in its own words."""
         from smp_git.ask import questions
 
         return questions.summary(self._desk, at, now)
@@ -419,7 +420,7 @@ class Session:
     def explain(
         self, memory_id: str, *, now: datetime | None = None
     ) -> tuple[float, tuple[str, ...]]:
-        """Return a memory's priority and, line by line, its arithmetic."""
+        """Return a memory's priority and, line by line, how it is computed."""
         from smp_git.ask import questions
 
         return questions.explain(self._desk, memory_id, now)
@@ -432,7 +433,7 @@ class Session:
         stop: Callable[[], bool] = lambda: False,
         **parts: Unpack[QueryParts],
     ) -> Iterator[Hit]:
-        """Yield memories that match, as they are written by anybody; `stop` ends it."""
+        """Yield matching memories as anybody writes them, until `stop` returns true."""
         from smp_git.ask import questions
 
         return questions.watch(self._desk, text, after, stop, parts)
@@ -447,10 +448,10 @@ class Session:
         at: When = None,
         now: datetime | None = None,
     ) -> Context:
-        """Return what an agent is told before it goes on, within a budget of tokens.
+        """Return what an agent needs to know to continue, within a budget of tokens.
 
-        Pinned memories and the newest turns are the last to be left out; the receipt
-        says what was, and why.
+        Pinned memories and the newest turns are left out last; the receipt says what
+        was left out, and why.
         """
         from smp_git.ask import questions
 
@@ -461,9 +462,9 @@ class Session:
     ) -> Culprit:
         """Return the first write after which `condition`, true before, is no longer true.
 
-        The condition is given the session as it was after a commit, with `query`, `get`,
-        `memories`, `aggregate` and `summary`. It must hold at `good` and fail at `bad`;
-        without `good` a place where it holds is searched backwards.
+        The condition receives the session as it was after a commit, with `query`,
+        `get`, `memories`, `aggregate` and `summary`. It must hold at `good` and fail at
+        `bad`; without `good`, an earlier commit where it holds is searched for.
         """
         from smp_git.ask import questions
 
@@ -477,7 +478,7 @@ class Session:
         return self._handle.reader.ref.removeprefix(HEADS)
 
     def branch(self, name: str) -> Self:
-        """Make a branch where this handle is, and return a handle that works on it."""
+        """Create a branch from the current state, and return a handle that works on it."""
         handle = self._handle
         branches.create(handle, name)
         made = type(self)(
@@ -487,9 +488,9 @@ class Session:
         return made
 
     def switch(self, name: str) -> None:
-        """Let this handle work on another branch; the folder goes on showing main.
+        """Make this handle work on another branch; the folder still shows main.
 
-        To be called while no other thread writes through this handle.
+        Do not call this while another thread writes through this handle.
         """
         branches.switch(self._handle, name)
         self._close_desk()
@@ -499,10 +500,11 @@ class Session:
         return branches.listed(self._handle)
 
     def merge(self, name: str, *, agent: str | None = None) -> MergeResult:
-        """Bring another branch into the one that this handle works on.
+        """Merge another branch into the one that this handle works on.
 
-        Different fields of one memory merge; of two values of one field the newer is kept
-        and the other is kept beside it, as contested.
+        Changes to different fields of a memory are combined; if both sides changed the
+        same field, the newer value is kept, and the other is kept beside it as
+        contested.
         """
         from smp_git.sync.requests import merge_branch
 
@@ -511,23 +513,23 @@ class Session:
     def drop_branch(self, name: str, *, discard: bool = False, by: str | None = None) -> Dropped:
         """Drop a branch; what only it held can be restored until the deadline.
 
-        With `discard` it cannot. Raises RefusedError, with nothing changed, if no
-        recoverable copy can be made here.
+        With `discard`, it cannot be restored. Raises RefusedError, with nothing
+        changed, if no recoverable copy can be made here.
         """
         from smp_git.remove import requests
 
         return requests.drop_branch(self._handle, name, discard=discard, by=by)
 
     def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
-        """Name a commit for good, the newest one unless another is given."""
+        """Tag a commit permanently; the newest one by default."""
         return branches.tag(self._handle, name, revision)
 
     def tags(self) -> tuple[Tag, ...]:
-        """Return the tags, by name."""
+        """Return the tags by name."""
         return branches.tags(self._handle)
 
     def conflicts(self) -> tuple[Contested, ...]:
-        """Return the values that lost in merges and are not settled yet, sorted like ids."""
+        """Return the unresolved values that lost in merges, sorted by id."""
         return branches.conflicts(self._handle)
 
     def resolve_conflict(
@@ -539,10 +541,10 @@ class Session:
         value: object = None,
         agent: str | None = None,
     ) -> Memory:
-        """Settle what is contested in a memory, or in one field of it, and return the memory.
+        """Resolve what is contested in a memory, or in one field of it, and return the memory.
 
-        The present value is kept, unless `take` names the replica whose value is wanted,
-        or `value` is given.
+        The current value is kept unless `take` names the replica whose value to use, or
+        `value` is given.
         """
         return branches.settle(self._handle, memory_id, field, take, value, agent)
 
@@ -585,10 +587,10 @@ class Session:
     ) -> Receipt | Plan:
         """Delete memories from the session and all of its history, in one rewrite.
 
-        They can be restored until the deadline; with `purge` they cannot. `reasons` are
-        those of single memories, by id. `criteria` are tags (with their subtrees), since,
-        until, agents, kinds and text. With `dry_run` nothing is changed and the plan is
-        returned.
+        They can be restored until the deadline; with `purge`, they cannot. `reasons`
+        gives reasons for single memories, by id. `criteria` are tags (with their
+        subtrees), since, until, agents, kinds and text. With `dry_run`, nothing is
+        changed and the plan is returned.
         """
         from smp_git.remove import requests
 
@@ -618,10 +620,10 @@ class Session:
         reason: str | None = None,
         by: str | None = None,
     ) -> Restored:
-        """Bring deleted memories back under their ids; their earlier versions too if asked.
+        """Restore deleted memories under their ids, and on request their earlier versions too.
 
-        Raises RefusedError after the deadline or a purge, and DamagedError if the key of
-        the sealed copy is lost or wrong; then nothing is restored.
+        Raises RefusedError after the deadline or a purge, and DamagedError if the key
+        of the sealed copy is lost or wrong; in that case nothing is restored.
         """
         from smp_git.remove import requests
 
@@ -639,9 +641,9 @@ class Session:
         by: str | None = None,
         dry_run: bool = False,
     ) -> Purged:
-        """Make deleted memories unrecoverable: some, those past their deadline, or older ones.
+        """Make deleted memories unrecoverable: given ones, those past their deadline, or older ones.
 
-        A copy whose record is damaged is named by the id of its deletion.
+        To purge a copy whose record is damaged, give the id of its deletion.
         """
         from smp_git.remove import requests
 
@@ -662,10 +664,10 @@ class Session:
         by: str | None = None,
         dry_run: bool = False,
     ) -> Redaction:
-        """Take a text, or what a compiled pattern fits, out of every version of every memory.
+        """Remove a text, or what a compiled pattern matches, from every version of every memory.
 
-        The earlier versions of each memory that held it go, and cannot be restored.
-        Without a replacement it is what the settings say, `[REDACTED]` by default.
+        The earlier versions of each memory that held it are removed and cannot be
+        restored. The default replacement is the one from the settings, or `[REDACTED]`.
         """
         from smp_git.remove import requests
 
@@ -674,16 +676,17 @@ class Session:
         return requests.redact_text(self._handle, pattern, replacement, reason=reason, by=by)
 
     def verify(self) -> Proof:
-        """Search every object and file for what was ever deleted, and return what was found.
+        """Search every object and file for anything ever deleted, and return what was found.
 
-        Texts are searched as long as a sealed copy tells them; the proof says what is not.
+        Texts are searched for as long as a sealed copy holds them; the proof says what
+        was not searched for.
         """
         from smp_git.remove import requests
 
         return requests.verify_deleted(self._handle)
 
     def receipt(self, name: str | None = None) -> Mapping[str, object]:
-        """Return the receipt of a deletion, or of a memory's latest; without a name the last one."""
+        """Return the receipt of a deletion, or of a memory's latest; by default the latest of all."""
         from smp_git.remove import requests
 
         return requests.receipt(self._handle, name)
@@ -691,7 +694,7 @@ class Session:
     def audit(self, **wanted: Unpack[AuditParts]) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, oldest first.
 
-        What is given of action, id, by, since and until must hold.
+        An entry must match everything given: action, id, by, since and until.
         """
         from smp_git.remove import requests
 
@@ -704,9 +707,9 @@ class Session:
         copy: str | PathLike[str] | None = None,
         by: str | None = None,
     ) -> Anonymized:
-        """Replace the session by a copy without names, or make such a copy in the store at `copy`.
+        """Replace the session with a copy without names, or make the copy in the store at `copy`.
 
-        In place, this session is closed and deleted; it can be brought back until its
+        In place, this session is closed and deleted; it can be restored until its
         deadline.
         """
         from smp_git.keep.anonymize import anonymize
@@ -720,7 +723,7 @@ class Session:
 
     @property
     def remotes(self) -> Mapping[str, Remote]:
-        """The remotes of the session by name, the one of the store's pattern included."""
+        """The remotes of the session by name, including the one from the store's pattern."""
         from smp_git.sync import requests
 
         return requests.known(self._handle)
@@ -728,19 +731,19 @@ class Session:
     def add_remote(
         self, name: str, address: str | PathLike[str], *, create: bool = False
     ) -> Remote:
-        """Add a remote; with `create` an empty repository is made at a path that has none."""
+        """Add a remote; with `create`, make an empty repository at a path that has none."""
         from smp_git.sync import requests
 
         return requests.add(self._handle, name, address, create=create)
 
     def remove_remote(self, name: str) -> None:
-        """Forget a remote, and what was known of it."""
+        """Remove a remote, and what was known about it."""
         from smp_git.sync import requests
 
         requests.remove(self._handle, name)
 
     def remote_states(self) -> tuple[RemoteState, ...]:
-        """Return how this replica stands to each remote, without asking it."""
+        """Return how this replica compares with each remote, without contacting it."""
         from smp_git.sync import requests
 
         return requests.states(self._handle)
@@ -754,11 +757,12 @@ class Session:
         ask: bool = False,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Take in what a remote has, merge it, and push; on return the remote holds what is here.
+        """Fetch from a remote, merge, and push; on return, the remote has what is here.
 
-        With `accept` a remote that went back to an earlier state is brought up again; with
-        `ask` Git's credential helpers may be used. Raises a SyncError, or RefusedError
-        for a remote that cannot be merged; what is here is kept either way.
+        With `accept`, a remote that went back to an earlier state is brought up to date
+        again; with `ask`, Git's credential helpers may be used. Raises a SyncError, or
+        RefusedError for a remote that cannot be merged; in either case, what is here is
+        kept.
         """
         from smp_git.sync.requests import exchange_with
 
@@ -776,7 +780,7 @@ class Session:
         ask: bool = False,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Take in what a remote has, without merging it."""
+        """Fetch from a remote without merging."""
         from smp_git.sync.requests import exchange_with
 
         with_it = exchange_with(
@@ -792,7 +796,7 @@ class Session:
         ask: bool = False,
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Bring a remote to what is here; raise ConflictError if it has more."""
+        """Push to a remote; raise ConflictError if it has commits that are not here."""
         from smp_git.sync.requests import exchange_with
 
         return exchange_with(self._handle, remote, agent, ask=ask, progress=progress).push()

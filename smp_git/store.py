@@ -36,7 +36,10 @@ def _surroundings() -> Mapping[str, str]:
 
 
 class Store:
-    """A folder of sessions. To delete one, name it by its whole id."""
+    """A folder of sessions.
+
+    Operations that delete a session need its full id.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
         self._home = stores.home_at(path, clock, _surroundings)
@@ -49,12 +52,12 @@ class Store:
 
     @property
     def clock(self) -> Callable[[], datetime]:
-        """What tells the time."""
+        """The clock."""
         return self._home.clock
 
     @property
     def settings(self) -> Settings:
-        """What `config.yaml` says."""
+        """The settings from `config.yaml`."""
         return self._home.settings
 
     def __repr__(self) -> str:
@@ -67,9 +70,9 @@ class Store:
         *,
         clock: Callable[[], datetime] = _now,
     ) -> Store:
-        """Make a store at `path`, or open the one that is there.
+        """Create a store at `path`, or open the one that is there.
 
-        Without a path it is `.bmad/sessions` in the current folder.
+        The default path is `.bmad/sessions` in the current folder.
         """
         place = stores.absolute(path) if path is not None else Path.cwd() / stores.PLACE
         stores.init(place)
@@ -84,7 +87,8 @@ class Store:
     ) -> Store:
         """Open the store at `path`, or in the project at `path`.
 
-        Without a path: `SMP_ROOT`, else the nearest one from the current folder up.
+        Without a path: the one in `SMP_ROOT`, or else the nearest in the current folder
+        and its parents.
         """
         given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
         place = stores.store_at(stores.absolute(given)) if given else stores.above(Path.cwd())
@@ -92,7 +96,7 @@ class Store:
 
     @property
     def key_folder(self) -> Path | None:
-        """Where the keys of sealed copies are; None if there is no lasting place."""
+        """The folder for the keys of sealed copies; None if there is no durable place for them."""
         return self._home.keys()
 
     # Sessions
@@ -107,9 +111,9 @@ class Store:
         tags: Iterable[str] = (),
         overrides: Mapping[str, object] | None = None,
     ) -> Session:
-        """Make a session and return it; without an id it is named by its date.
+        """Create a session and return it; without an id, it is named after the date.
 
-        `overrides` are settings of this session alone, e.g. `{"redaction": "off"}`.
+        `overrides` are settings for this session only, e.g. `{"redaction": "off"}`.
         """
         home, now = self._home, self.clock()
         name = stores.new_id(home, id, now)
@@ -126,19 +130,19 @@ class Store:
         return self._opened(place)
 
     def global_session(self) -> Session:
-        """Return the session of what holds across sessions, made at its first use."""
+        """Return the session for what applies to all sessions, created on first use."""
         if not (self.path / GLOBAL).exists():
             stores.create_session(self._home, GLOBAL, self.clock())
         return self._opened(self.path / GLOBAL)
 
     def session(self, id: str) -> Session:
-        """Open a session by its id or the beginning of it, if that is unique."""
+        """Open a session by its id or by a unique prefix of it."""
         if id == GLOBAL:
             return self.global_session()
         return self._opened(self.path / "active" / self.find_session(id))
 
     def find_session(self, text: str) -> str:
-        """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError."""
+        """Return the id that starts with `text`; raise SessionNotFoundError or InvalidError."""
         return stores.find_session(self.path, text)
 
     def sessions(self) -> tuple[str, ...]:
@@ -146,7 +150,7 @@ class Store:
         return stores.session_ids(self.path)
 
     def check(self) -> tuple[str, ...]:
-        """Return everything that is wrong with any session."""
+        """Return every problem in any session."""
         from smp_git.keep import every
 
         return every.check_all(self._home)
@@ -171,10 +175,10 @@ class Store:
         spec: Mapping[str, object] | None = None,
         **parts: Unpack[QueryParts],
     ) -> Answer:
-        """Return the memories of all sessions that answer, the best first.
+        """Search all sessions and return the matching memories, best first.
 
-        Each hit names its session; a session that rests counts for less. Sessions stay
-        open for the next question, until `close`.
+        Each hit names its session; a session that has not been used for a while counts
+        for less. Sessions stay open for the next query until `close`.
         """
         from smp_git.ask.across import across
 
@@ -182,7 +186,7 @@ class Store:
         return across(desks, text, now or self.clock(), spec, parts)
 
     def close(self) -> None:
-        """Let go of the sessions that questions opened."""
+        """Close the sessions that queries opened."""
         while self._asked:
             self._asked.popitem()[1].close()
 
@@ -200,13 +204,13 @@ class Store:
     def delete_session(
         self, id: str, reason: str | None = None, *, by: str | None = None
     ) -> SessionReceipt:
-        """Delete a session: it moves to `deleted/` as it is, until its deadline."""
+        """Delete a session: move it unchanged to `deleted/` until its deadline."""
         from smp_git.remove import whole
 
         return whole.delete(self._home, id, reason, by)
 
     def undelete_session(self, id: str, *, by: str | None = None) -> Session:
-        """Bring a deleted session back and open it; raise RefusedError after its deadline."""
+        """Restore a deleted session and open it; raise RefusedError after its deadline."""
         from smp_git.remove import whole
 
         return self._opened(whole.undelete(self._home, id, by))
@@ -214,10 +218,10 @@ class Store:
     def purge_session(
         self, id: str, *, reason: str | None = None, by: str | None = None
     ) -> tuple[Damaged, ...]:
-        """Destroy a deleted session, with the copies of what was deleted from it before.
+        """Destroy a deleted session, and the copies of what was deleted from it earlier.
 
-        Returns the copies that are left: their records cannot be read, and they may be of
-        another session of that name which is in the trash.
+        Returns the copies that are left: their records cannot be read, and they may
+        belong to another session of that name in the trash.
         """
         from smp_git.remove import whole
 
@@ -238,7 +242,7 @@ class Store:
     ) -> Purged:
         """Destroy every copy and every deleted session past its deadline, or older than a time.
 
-        What cannot be purged stops nothing else; the answer names it.
+        If something cannot be purged, the rest still is; the result names it.
         """
         from smp_git.keep import every
 
@@ -254,9 +258,10 @@ class Store:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
     ) -> tuple[Audited, ...]:
-        """Return who deleted, restored, redacted or purged what and when, in all sessions or one.
+        """Return who deleted, restored, redacted or purged what, and when.
 
-        `id` is of a memory or a deletion; a session that is gone has its lines still.
+        Covers all sessions unless one is given. `id` names a memory or a
+        deletion; a session that no longer exists keeps its entries.
         """
         from smp_git.remove import whole
 
@@ -274,8 +279,8 @@ class Store:
     ) -> Anonymized:
         """Make a copy of a session without names, with a new identity and without its history.
 
-        In place, the old session is deleted; with `copy` the anonymized session is made
-        in the store at that folder, and nothing else changes.
+        In place, the old session is deleted; with `copy`, the anonymized session is
+        created in the store at that folder, and nothing else changes.
         """
         return self._anonymized((id,), switches, copy, by)[0]
 
@@ -286,7 +291,7 @@ class Store:
         copy: str | os.PathLike[str] | None = None,
         by: str | None = None,
     ) -> tuple[Anonymized, ...]:
-        """Do so with every session; a name has the same placeholder in all of them."""
+        """Anonymize every session; a name gets the same placeholder in all of them."""
         return self._anonymized(self.sessions(), switches, copy, by)
 
     def _anonymized(
@@ -311,10 +316,11 @@ class Store:
         ask: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> Session:
-        """Make a session from a remote and open it; it keeps its own id unless another is given.
+        """Clone a session from a remote and open it.
 
-        Where the store has a remote pattern, `address` may be the id of a session. Raises
-        UntrustedError, with nothing left behind, if what is there is not sound.
+        It keeps its own id unless another is given. If the store has a remote pattern,
+        `address` can be the id of a session. Raises UntrustedError, with nothing left
+        behind, if the remote's content is not sound.
         """
         from smp_git.keep.cloning import clone
 
@@ -323,9 +329,9 @@ class Store:
     def sync(
         self, remote: str | None = None, *, agent: str | None = None, ask: bool = False
     ) -> Synced:
-        """Sync every session that has the remote, the global one too.
+        """Sync every session that has the remote, including the global one.
 
-        One that fails does not keep the others back.
+        A session that fails does not stop the others.
         """
         from smp_git.keep import every
 

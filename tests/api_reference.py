@@ -23,12 +23,12 @@ _HEAD = """\
 
 This page is generated from the package by `python -m tests.api_reference`.
 
-Import from `smp_git`; the errors stand in `smp_git.errors` and on the page of the [exit statuses](exit-statuses.md).
-Other modules are not part of the contract.
-Results are frozen values.
+Import from `smp_git`; the errors are in `smp_git.errors` and listed under [exit statuses](exit-statuses.md).
+Other modules are private.
+Results are immutable.
 Times are aware `datetime`s in UTC.
-A revision (`at`, `old`, `new`, `revision`) is a text such as `HEAD~3`, a commit or `2 days ago`, or a `datetime`.
-Further keywords of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory.
+A revision (`at`, `old`, `new`, `revision`) is a string like `HEAD~3`, a commit or `2 days ago`, or a `datetime`.
+Other keyword arguments of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory.
 `smp_git.__version__` is the version of the package.
 """
 

@@ -36,7 +36,7 @@ Without `--agent` or `SMP_AGENT`, the writer is the session's user.
 def sentences(text: str) -> str:
     """Return the paragraphs of a text with one sentence on a line."""
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    return "\n\n".join(re.sub(r"(?<=[.]) (?=[A-Z`])", "\n", part) for part in paragraphs)
+    return "\n\n".join(re.sub(r"(?<=[.])(?<!e\.g\.) (?=[A-Z`])", "\n", part) for part in paragraphs)
 
 
 def commands() -> dict[str, Any]:
