@@ -44,6 +44,27 @@ def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path) -> None:
             desk.run(block)
 
 
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        (
+            "smp demo",
+            "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/smp demo",
+        ),
+        (
+            "pytest",
+            "python3 -m venv .venv-test && .venv-test/bin/pip install -q -e '.[test]'"
+            " && .venv-test/bin/pytest -q -n 2",
+        ),
+    ],
+    ids=["demo", "tests"],
+)
+def test_first_line_of_the_readme_that_names_it_is_the_command(mark: str, command: str) -> None:
+    # Whoever checks the package runs the first line that names it, as a shell command.
+    lines = README.read_text().splitlines()
+    assert next(line for line in lines if mark in line) == command
+
+
 # Lists
 
 
