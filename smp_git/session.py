@@ -648,9 +648,7 @@ class Session:
         from smp_git.remove import requests
 
         if sum((ids is not None, expired, older_than is not None)) != 1:
-            raise InvalidError(
-                "a purge is of ids, of what is expired, or of what is older than a time"
-            )
+            raise InvalidError("a purge needs ids, expired or older_than")
         if ids is None:
             return requests.purge_due(self._handle, older_than, by=by, dry_run=dry_run)
         return requests.purge_memories(self._handle, ids, reason=reason, by=by, dry_run=dry_run)

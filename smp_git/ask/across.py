@@ -180,7 +180,7 @@ def _added(name: str, known: object, value: object) -> object:
     measure = name.partition(":")[0]
     if measure == "avg":
         raise InvalidQueryError(
-            "an average is of one session", hint="ask for the sum and the count"
+            "an average works on one session only", hint="ask for the sum and the count"
         )
     present = [item for item in (known, value) if isinstance(item, (int, float, str))]
     if not present:

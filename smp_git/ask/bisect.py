@@ -147,7 +147,7 @@ def _way(bad: Snapshot, good: Snapshot | None) -> Sequence[CommitId]:
     if good is not None and way[-1] != good.id:
         raise InvalidRevisionError(
             f"{good.id[:12]} is not among the writes that led to {bad.id[:12]}",
-            hint="the good end is an earlier revision of the same branch; smp log lists them",
+            hint="the good end must be an earlier revision of the same branch; smp log lists them",
         )
     return way[::-1]
 

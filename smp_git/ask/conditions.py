@@ -76,7 +76,7 @@ def told(value: object) -> str:
     try:
         return shown(value)
     except (ValueError, RecursionError):
-        return f"such a {type(value).__name__}"
+        return f"a value of type {type(value).__name__}"
 
 
 def _storable(name: str, value: object) -> Any:  # noqa: ANN401 - whatever the field holds

@@ -124,7 +124,7 @@ def query(
     first, last = _moment("since", since, now), _moment("until", until, now)
     if first and last and first > last:
         raise InvalidQueryError(
-            f"since {since} is after until {until}", hint="the earlier one is since"
+            f"since {since} is after until {until}", hint="since must be the earlier one"
         )
     return Query(
         text=_text(text),
@@ -182,7 +182,7 @@ def named_parts(specification: object) -> dict[str, object]:
                 f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}"
             )
         if name in parts:
-            raise InvalidQueryError(f"{key} says a second time what {name} are")
+            raise InvalidQueryError(f"{key} gives {name} a second time")
         parts[name] = value
     return parts
 

@@ -95,14 +95,14 @@ def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
     emit(ctx, result.as_json(), lambda: _merged(result))
     for path in result.left:
         note(
-            f"{folder / path} has an uncommitted edit and was left as it is; smp commit brings both together"
+            f"{folder / path} has an uncommitted edit and was left unchanged; smp commit merges both"
         )
 
 
 def _merged(result: MergeResult) -> str:
     lines = [f"{touch.verb or 'add'} {touch.id}" for touch in result.touches]
     lines += [
-        f"comments of one side are not in {each.id} now: the history has them"
+        f"comments from one side of {each.id} were not kept; they are in the history"
         if each.field == COMMENTS
         else f"contested {each.id}: {each.field}, kept {_value(each.kept)}"
         for each in result.contested

@@ -163,7 +163,7 @@ def _forget(session: Session) -> list[str]:
         receipt = session.delete(private.id, reason="private", by="ada", purge=True)
     found = sum("sick leave" in version.subject for version in session.log())
     return [
-        f"{private.id} told something private; it is deleted, from the history too.",
+        f"{private.id} contained something private; it was deleted, from the history too.",
         f"  searched {receipt.proof.objects} objects and {receipt.proof.files} files: "
         f"{'nothing found' if receipt.proof.clean else 'FOUND'}; {found} commits of {len(session.log())} mention it",
     ]

@@ -306,7 +306,7 @@ def purge(
         return _tell(done.proof)
     if now or expired == bool(older_than):
         raise InvalidError(
-            "nothing says what to purge", hint="ids with --now, --expired, or --older-than"
+            "nothing to purge was named", hint="give ids with --now, or --expired, or --older-than"
         )
     store = store_of(ctx)
     if dry_run or (older_than and not yes):
@@ -413,7 +413,7 @@ def _redaction(done: Redaction, verb: str) -> str:
         lines.append("no memory holds it")
     lines += [f"  left: {place}" for place in done.left]
     lines += [f"  not looked into: {place}" for place in done.not_looked_into]
-    lines += [f"  way out: {each}" for each in done.ways_out]
+    lines += [f"  hint: {each}" for each in done.ways_out]
     if done.receipt and not done.receipt.proof.clean:
         lines += _proof(done.receipt.proof.as_json())
     return "\n".join(lines)

@@ -75,7 +75,7 @@ def _merge(session: Path, arguments: list[str]) -> int:
     made = driver.merged(path, *(Path(file).read_bytes() for file in (base, ours, theirs)))
     if made is None:
         note(
-            f"{path} was changed on both sides and is left as it is here; edit it, then git add {path}"
+            f"{path} was changed on both sides and is left unchanged here; edit it, then git add {path}"
         )
         return 1
     Path(ours).write_bytes(made)

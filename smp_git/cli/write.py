@@ -247,7 +247,7 @@ def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
 def _note_left(session: Session, paths: Iterable[str]) -> None:
     for path in paths:
         note(
-            f"{session.path / path} has an uncommitted edit and was left as it is; smp commit brings both together"
+            f"{session.path / path} has an uncommitted edit and was left unchanged; smp commit merges both"
         )
 
 

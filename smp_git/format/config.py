@@ -135,7 +135,7 @@ def _key_dir(value: Value, store: Path, file: Path) -> Path | None:
     place = Path(value).expanduser()
     if place.resolve().is_relative_to(store.resolve()):
         raise InvalidError(
-            f"{file}: key_dir lies in the store that its keys are to protect",
+            f"{file}: key_dir is inside the store that its keys protect",
             hint="a folder elsewhere, which is not copied together with the store",
         )
     return place

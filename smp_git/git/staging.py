@@ -95,7 +95,7 @@ def obstacle(git: Path) -> str:
         index = _copied(git / "index", scratch)
         scratch.unlink(missing_ok=True)
         if index is None:
-            return "its index is of another form"
+            return "its index has another format"
         return "its index has conflicts" if index.conflicts is not None else ""
 
 

@@ -62,7 +62,7 @@ def selection(
         text=text,
     )
     if not made.ids and not made.criteria:
-        raise InvalidError("nothing says what to delete", hint="name ids, or give a criterion")
+        raise InvalidError("nothing to delete was named", hint="name ids, or give a criterion")
     return made
 
 
@@ -80,7 +80,7 @@ def select(snapshot: Snapshot, wanted: Selection) -> tuple[MemoryId, ...]:
     )
     if not found:
         raise MemoryNotFoundError(
-            "no memory meets all of this", hint="smp list shows what is there"
+            "no memory matches all of this", hint="smp list shows what is there"
         )
     return found
 

@@ -84,7 +84,7 @@ def redact(
     check_text(replacement, "replacement")
     if wanted.fits(replacement):
         raise InvalidError(
-            "the replacement holds what is to be taken out", hint="choose another replacement"
+            "the replacement contains the text to be removed", hint="choose another replacement"
         )
     site.sweep()
     plan = _hits(site, wanted)

@@ -181,7 +181,7 @@ def _check_restorable(name: MemoryId, known: Lives, life: str) -> None:
     if lives.REDACTED in ended:
         raise RefusedError(
             f"{name} was redacted after this copy was made, so the copy is not restored",
-            hint="restore it where it was redacted, or add it anew",
+            hint="restore it where it was redacted, or add it again",
         )
 
 

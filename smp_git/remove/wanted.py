@@ -69,7 +69,7 @@ class Wanted:
             if self._plain is None:
                 return text
         raise InvalidError(
-            "the replacement gives back what is to be taken out", hint="choose another replacement"
+            "the replacement contains the text to be removed", hint="choose another replacement"
         )
 
     def holds(self, value: Value) -> bool:
@@ -256,7 +256,7 @@ def _renamed(wanted: Wanted, memory: Memory, replacement: str) -> dict[str, str]
             names[name] = _free(plain, {*names.values(), *memory.fields}, _LONGEST_NAME)
             if wanted.fits(names[name]):
                 raise InvalidError(
-                    "the replacement gives back what is to be taken out, as the name of a field",
+                    "the replacement contains the text to be removed, as the name of a field",
                     hint="choose another replacement",
                 )
     return names

@@ -223,4 +223,4 @@ def returned(
         if each.lives.is_plain or each.lives.is_gone or not before.is_gone(name):
             continue
         if repository.find(tree, parse_id(name).path) is not None:
-            yield f"{name} was deleted here and restored elsewhere; it lives again"
+            yield f"{name} was deleted here and restored elsewhere; it is restored here too"

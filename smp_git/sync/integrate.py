@@ -24,7 +24,7 @@ from smp_git.write.merge.trees import Conflict
 from smp_git.write.tree import assemble
 from smp_git.write.writer import Writer
 
-_WAY_OUT: Final = "what is here is complete; smp sync --accept brings the remote up to it again"
+_WAY_OUT: Final = "nothing is missing here; smp sync --accept brings the remote up to date again"
 
 
 def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> list[str]:
@@ -53,7 +53,7 @@ def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool
             if ref == MAIN:
                 raise _refused(reader, remote, ref, _lost(reader, before, tip), _WAY_OUT)
             notes.append(
-                f"branch {branch_of(ref)} was made anew on {remote}; what is here is joined with it"
+                f"branch {branch_of(ref)} was recreated on {remote}; it is merged with the branch here"
             )
     return notes
 
@@ -123,14 +123,13 @@ def integrate(
             joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}")
             contested += [each for each in joined.contested if each.field != COMMENTS]
             notes += [
-                f"comments of one side are not in {each.id} now: the history has them"
+                f"comments from one side of {each.id} were not kept; they are in the history"
                 for each in joined.contested
                 if each.field == COMMENTS
             ]
             merged += [branch_of(ref)] if joined.is_merge else []
             notes += [
-                f"{path} is left as you changed it; smp commit brings both together"
-                for path in joined.left
+                f"{path} is left as you changed it; smp commit merges both" for path in joined.left
             ]
     # Last: a branch that is known to have been there, but is not here, counts as dropped.
     repository.point({name: tip for name, (tip, _) in noted.items()})

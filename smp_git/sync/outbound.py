@@ -59,7 +59,7 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
             updates.append(Update(ref, tip, old, force=True))
         elif ref.startswith(TAGS) and known != tip:
             notes.append(
-                f"tag {ref.removeprefix(TAGS)} names something else on {remote}; both stay"
+                f"tag {ref.removeprefix(TAGS)} names another commit on {remote}; both are kept"
             )
         elif ref.startswith(HEADS) and _descends(reader, old, tip):
             updates.append(Update(ref, tip, old))

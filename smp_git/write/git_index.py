@@ -212,7 +212,7 @@ class Loss(NamedTuple):
 
     def __str__(self) -> str:
         writes = "1 write" if self.commits == 1 else f"{self.commits} writes"
-        return f"a Git command took {writes} off main that nothing else has ({', '.join(self.ids)}); to bring them back: git merge {self.head[:12]}"
+        return f"a Git command removed {writes} from main that nothing else has ({', '.join(self.ids)}); to bring them back: git merge {self.head[:12]}"
 
 
 def losses(reader: Reader) -> list[Loss]:

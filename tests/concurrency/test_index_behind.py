@@ -79,7 +79,7 @@ def test_reset_over_writes_that_nothing_else_has_is_told_once_and_shown_until_it
     (told,) = reset.news()
 
     assert told.startswith(
-        "a Git command took 2 writes off main that nothing else has (DEC-0001, FIND-0001)"
+        "a Git command removed 2 writes from main that nothing else has (DEC-0001, FIND-0001)"
     )
     assert reset.news() == ()
     assert reset.info().problems == (told,)
@@ -100,7 +100,7 @@ def test_the_next_command_tells_of_a_reset(reset: Session) -> None:
     first = smp("--root", root, "-s", "shop", "add", "finding", "Later")
     second = smp("--root", root, "-s", "shop", "list")
 
-    assert "note: a Git command took 2 writes off main" in first.stderr
+    assert "note: a Git command removed 2 writes from main" in first.stderr
     assert "Git command" not in second.stderr
 
 

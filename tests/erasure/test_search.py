@@ -102,7 +102,7 @@ def test_what_is_too_short_is_said(session: Session, clock: Clock) -> None:
     assert (
         short.not_searched
         == mixed.not_searched
-        == ("a text that is too short to be told from chance",)
+        == ("a text that is too short to distinguish from chance",)
     )
 
 

@@ -272,7 +272,7 @@ def test_reset_to_an_earlier_commit(shop: Person) -> None:
     reader = Reader(shop.folder)
     (told,) = git_index.problems(reader)
     reader.close()
-    assert "took 1 write off main" in told
+    assert "removed 1 write from main" in told
     shop.git(*told.rpartition(": git ")[2].split())
 
 

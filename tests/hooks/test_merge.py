@@ -146,7 +146,7 @@ def test_file_that_does_not_parse_is_left_to_the_person(aside: Person) -> None:
     aside.git("checkout", "-q", "main")
     done = aside.tries("merge", "--no-edit", "aside")
     assert done.returncode == 1
-    assert f"{ONE} was changed on both sides and is left as it is here" in done.stderr
+    assert f"{ONE} was changed on both sides and is left unchanged here" in done.stderr
     assert_no_markers(aside.folder)
     assert "No second factor" in (aside.folder / ONE).read_text()
     aside.git("add", ONE)

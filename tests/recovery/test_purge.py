@@ -125,7 +125,7 @@ def test_what_lives_is_not_purged(told: Session) -> None:
         told.purge("DEC-0001")
     with pytest.raises(MemoryNotFoundError):
         told.purge("DEC-0099")
-    with pytest.raises(InvalidError, match="a purge is of"):
+    with pytest.raises(InvalidError, match="a purge needs ids"):
         told.purge()
 
 

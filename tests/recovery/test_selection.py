@@ -57,10 +57,10 @@ def test_what_was_planned_is_deleted_in_one_rewrite(varied: Session) -> None:
 
 
 def test_no_criterion_deletes_nothing(varied: Session) -> None:
-    with pytest.raises(InvalidError, match="nothing says what to delete"):
+    with pytest.raises(InvalidError, match="nothing to delete was named"):
         varied.delete(reason="oops")
 
 
 def test_a_criterion_that_nothing_meets_says_so(varied: Session) -> None:
-    with pytest.raises(MemoryNotFoundError, match="no memory meets all of this"):
+    with pytest.raises(MemoryNotFoundError, match="no memory matches all of this"):
         varied.delete(tags=["nowhere"])

@@ -173,12 +173,12 @@ class CacheFile:
                 if checksum == _checksum(name, body or b""):
                     found[name] = body
                 elif body is not None:
-                    self._report("holds a damaged segment, which is made again")
+                    self._report("holds a damaged segment, which is rebuilt")
         return found
 
     def _read_despite_lock(self, query: str, wanted: Collection[str]) -> dict[str, bytes]:
         """Return what can be read without a lock: checksums tell what is whole."""
-        self._report("is locked: it is read as it is")
+        self._report("is locked: it is read, not updated")
         address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
@@ -188,7 +188,7 @@ class CacheFile:
 
     def _replace(self, error: sqlite3.DatabaseError) -> None:
         """Remove a file that is of no use, if that is allowed."""
-        self._report(f"is of no use and is made again: {error}")
+        self._report(f"is unusable and is rebuilt: {error}")
         try:
             self._path.unlink(missing_ok=True)
             self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)

@@ -88,7 +88,7 @@ def _stale(snapshot: Snapshot, before: list[Snapshot], notes: list[str]) -> dict
         try:
             wanted = index.rebuilt(repository, path, pages[path]).encode()
         except InvalidFileError as error:
-            notes.append(f"the index of {path} stays as it is: {error.message}")
+            notes.append(f"the index of {path} is unchanged: {error.message}")
             continue
         blob = repository.find(snapshot.tree, f"{path}/{INDEX}")
         if (repository.blob(blob) if blob else b"") != wanted:

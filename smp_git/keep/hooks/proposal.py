@@ -66,7 +66,7 @@ def _check_seen(gate: Gate, before: Mapping[str, Child], after: Mapping[str, Chi
         target = gate.reader.path / path
         if target.is_file() and object_id(BLOB, target.read_bytes()) != child.id:
             raise LockedError(
-                f"{path} was written a moment ago, and Git had not heard of it when it looked for your edits",
+                f"{path} was written a moment ago, after Git had looked for your edits",
                 hint="smp check brings Git up to date; then commit again",
             )
 
@@ -179,7 +179,7 @@ def _check_merged_lives(proposal: Proposal, known: Tombstones) -> None:
         ):
             raise RefusedError(
                 f"{path}: the two sides have {place.text} in different lives, which plain Git cannot merge",
-                hint="git merge --abort, then smp sync or smp merge brings both together",
+                hint="git merge --abort, then smp sync or smp merge merges both",
             )
 
 

@@ -218,7 +218,7 @@ class _Push:
         ):
             raise RefusedError(
                 f"{_short(update.ref)} would lose what is here, and no deletion explains it",
-                hint="smp sync brings both together",
+                hint="smp sync merges both",
             )
 
     def _is_kept(self, update: Update, old: str, known: Tombstones) -> bool:

@@ -656,7 +656,7 @@ def _out_of_reach(repository: Repository, plan: Plan, names: Names) -> tuple[str
     return (
         *(f"remote {name}: holds it until it is synced" for name in remotes),
         *(
-            f"tag {names.file(name)}: who has fetched it keeps it until its next sync"
+            f"tag {names.file(name)}: anyone who fetched it keeps it until their next sync"
             for name in moved
             if remotes
         ),

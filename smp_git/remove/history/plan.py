@@ -147,7 +147,7 @@ def check_readable(git: Path, paths: Iterable[str]) -> None:
     for path in paths:
         raise _refused(
             git,
-            f"{path} cannot be read, and its memory lives",
+            f"{path} cannot be read, and its memory still exists",
             f"fix {path} by hand and run smp commit",
         )
 

@@ -101,4 +101,4 @@ def _scanned(
 
 def _too_short(number: int) -> list[str]:
     what = "a text that is" if number == 1 else f"{number} texts that are"
-    return [f"{what} too short to be told from chance"] if number else []
+    return [f"{what} too short to distinguish from chance"] if number else []

@@ -33,7 +33,7 @@ _LINE = re.compile(rb'^- \{"id":"([^"]+)","blob":"([0-9a-f]{40})"[^\n]*\n', re.M
 # Behind the id and the object id, and before any text of the memory.
 _LIFE = re.compile(r'^- \{"id":"[^"]*","blob":"[0-9a-f]*","life":"([^"]*)"')
 _STATES: Final = KINDS["state"].folder
-_THERE: Final = "fix the file where it was pushed from; nothing was taken in"
+_THERE: Final = "fix the file where it was pushed from; nothing was accepted"
 _NEWER: Final = "install a newer smp-git here"
 
 
