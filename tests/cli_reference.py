@@ -98,7 +98,7 @@ def _names(option: Any) -> list[str]:
 
 
 def _told(param: Any) -> str:
-    default = f" (`{param.default}` if left out)" if isinstance(param.default, (str, Path)) else ""
+    default = f" (`{param.default}` by default)" if isinstance(param.default, (str, Path)) else ""
     return _cell(param.help or "") + default
 
 

@@ -121,7 +121,7 @@ def program(only: str | None = None) -> typer.Typer:
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        help="A memory for AI agents that lasts: sessions of YAML and Markdown in Git, every write a commit",
+        help="Durable memory for AI agents: sessions of YAML and Markdown in Git, every write a commit",
     )
     app.callback()(_common)
     # In the order in which a newcomer meets them.

@@ -492,7 +492,8 @@ def bisect(
 ) -> None:
     """Find the write that broke an expectation
 
-    Tests about log2 of the writes between the two ends. A merge counts as one write.
+    Between the two ends with n writes, tests about log2(n) of them. A merge counts as
+    one write.
     """
     condition = _asked_condition(expect, expect_none, expect_count)
     with session_of(ctx) as session:

@@ -362,7 +362,7 @@ def redact(
         str,
         typer.Argument(
             metavar="TEXT|-",
-            help="The text to take out; - reads it from standard input, which keeps it out of the shell's history",
+            help="The text to remove; - reads it from standard input, which keeps it out of the shell's history",
         ),
     ],
     regex: Annotated[
@@ -490,7 +490,7 @@ def receipt(
     ctx: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest if left out"),
+        typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest by default"),
     ] = None,
 ) -> None:
     """Show what a deletion removed and proved"""
@@ -506,10 +506,11 @@ def verify(
         bool, typer.Option("--deleted", help="Check everything ever deleted from this session")
     ] = True,
 ) -> None:
-    """Prove again that deleted content is nowhere in the session
+    """Prove again that deleted content is gone
 
-    Texts are searched for as long as a recoverable copy holds them; the output says
-    what was not searched. Exits with 9 if anything is found.
+    Searches every object and file of the session. Texts are searched for as long as a
+    recoverable copy holds them; the output says what was not searched. Exits with 9 if
+    anything is found.
     """
     with session_of(ctx) as session:
         proof = session.verify()
@@ -533,10 +534,10 @@ def audit(
     ] = None,
     by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
 ) -> None:
-    """Show who deleted, restored, redacted or purged what, when and why
+    """Show who deleted, restored, redacted or purged what
 
-    An entry must match all the options given. Without -s, covers every session in the
-    store.
+    Also shows when and why. An entry must match all the options given. Without -s,
+    covers every session in the store.
     """
     store, named = store_of(ctx), setting(ctx, "session")
     if named is not None:

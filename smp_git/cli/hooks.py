@@ -36,10 +36,11 @@ def hooks(
         ),
     ] = None,
 ) -> None:
-    """List, install or remove the hooks of a session or a server
+    """List, install or remove the hooks of a session or server
 
-    Hooks make plain Git safe: git commit, merge, pull, rebase and push in a session,
-    and what a server accepts. A new session has them. Your own hooks are left alone.
+    Hooks make plain Git safe in a session (git commit, merge, pull, rebase and push),
+    and check what a server accepts. A new session has them. Your own hooks are left
+    alone.
     """
     from smp_git.keep.hooks import install  # noqa: PLC0415 - a hook starts fast
 

@@ -56,7 +56,7 @@ def clone(
     ] = None,
     ask: Ask = False,
 ) -> None:
-    """Clone a session from a remote and use it in this terminal"""
+    """Clone a session and use it in this terminal"""
     store, progress = store_of(ctx), _progress()
     try:
         made = store.clone(address, session, ask=ask, progress=progress)
@@ -181,7 +181,11 @@ def fetch(
 
 @command(example="smp push")
 def push(ctx: typer.Context, remote: RemoteName = None, ask: Ask = False, by: By = None) -> None:
-    """Push to a remote that has nothing new"""
+    """Push to a remote
+
+    Refused if the remote has commits that are not here; smp sync merges them and
+    pushes.
+    """
     with session_of(ctx) as session:
         result = session.push(remote, agent=asker(ctx, by), ask=ask)
     emit(ctx, result.as_json(), lambda: _said(result))
