@@ -32,7 +32,9 @@ def hooks(
     server: Annotated[
         Path | None,
         typer.Option(
-            "--server", metavar="PATH", help="Use the bare repository on a server instead of a session"
+            "--server",
+            metavar="PATH",
+            help="Use the bare repository on a server instead of a session",
         ),
     ] = None,
 ) -> None:
