@@ -10,14 +10,11 @@ from typing import Any, Final
 
 from smp_git.model.errors import InvalidError, InvalidQueryError, shown
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
-from smp_git.model.regexes import Bounded
+from smp_git.model.regexes import ASKING, LONGEST, Bounded
 from smp_git.model.times import parse_time
 
 Test = Callable[[object], bool]
 
-# A pattern that needs longer than this over all memories is refused, not waited for.
-_MATCH_SECONDS: Final = 1.0
-_LONGEST_PATTERN: Final = 1_000
 # The index holds confidence and importance so far, and so they are compared.
 _DIGITS: Final = 4
 
@@ -143,12 +140,12 @@ def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
 
 
 def _pattern(name: str, value: object) -> Bounded:
-    if not isinstance(value, str) or len(value) > _LONGEST_PATTERN:
+    if not isinstance(value, str) or len(value) > LONGEST:
         raise InvalidQueryError(
-            f"matches on {name} needs a pattern of up to {_LONGEST_PATTERN} characters"
+            f"matches on {name} needs a pattern of up to {LONGEST:,} characters"
         )
     try:
-        return Bounded(value, _MATCH_SECONDS, re.IGNORECASE)
+        return Bounded(value, ASKING, re.IGNORECASE)
     except ValueError as error:
         raise InvalidQueryError(
             f"the pattern {told(value)} on {name} is not valid: {error}"
@@ -257,7 +254,7 @@ def _exists(_name: str, wanted: Any) -> Test:  # noqa: ANN401 - any value
 
 def _matches(name: str, wanted: Bounded) -> Test:
     # One answer has the time, however many conditions were made of the pattern before.
-    pattern = wanted.again(_MATCH_SECONDS)
+    pattern = wanted.again()
 
     def test(value: object) -> bool:
         texts = value if isinstance(value, list) else [value]

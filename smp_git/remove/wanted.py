@@ -13,12 +13,9 @@ from smp_git.format import document
 from smp_git.model.errors import InvalidError, InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import COMMENTS, COMMON_FIELDS, CONTESTED, Memory, Value, agent_name
-from smp_git.model.regexes import Bounded
+from smp_git.model.regexes import REDACTING, Bounded
 from smp_git.write.merge.masking import remade
 
-# All searches of one redaction together; a pattern that backtracks is stopped.
-_SECONDS: Final = 5.0
-_PER_MILLION: Final = 2.0
 # A replacement beside what stays may give the text again, as "ab" taken out of "aabb" does.
 _MOST_ROUNDS: Final = 64
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
@@ -121,11 +118,11 @@ def _loose(pattern: str | re.Pattern[str]) -> Bounded | None:
 def _bounded(pattern: str | re.Pattern[str]) -> Bounded:
     if isinstance(pattern, str):
         lines = _BREAK.split(unicodedata.normalize("NFC", pattern))
-        return Bounded(r"\r?\n".join(map(re.escape, lines)), _SECONDS, 0, _PER_MILLION)
+        return Bounded(r"\r?\n".join(map(re.escape, lines)), REDACTING)
     if not isinstance(pattern.pattern, str):
         raise InvalidError("a pattern is of text, not of bytes")
     try:
-        return Bounded(pattern.pattern, _SECONDS, pattern.flags, _PER_MILLION)
+        return Bounded(pattern.pattern, REDACTING, pattern.flags)
     except ValueError as error:
         raise InvalidError(f"not a regular expression: {error}") from None
 

@@ -21,6 +21,7 @@ from smp_git.ask.request import PARTS, from_specification
 from smp_git.cli.program import app
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
+from smp_git.model.regexes import Limit
 from tests.conftest import Clock
 from tests.query.strategies import NOW
 from tests.query.support import relaxed_store
@@ -103,7 +104,7 @@ EXPLODING = (
 
 @pytest.mark.parametrize("pattern", EXPLODING)
 def test_an_exploding_pattern_does_not_hang(shop: Session, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(conditions, "_MATCH_SECONDS", 0.1)
+    monkeypatch.setattr(conditions, "ASKING", Limit(0.1))
     started = process_time()
     with answered_or_refused("takes too long"):
         shop.query(where=[("content", "matches", pattern)])

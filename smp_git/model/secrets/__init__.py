@@ -1,6 +1,5 @@
 """How secrets are kept out of the store: found by a table of patterns, and replaced."""
 
-from smp_git.model.secrets.custom import compile_user_pattern
 from smp_git.model.secrets.evidence import Pattern
 from smp_git.model.secrets.patterns import PATTERNS
 from smp_git.model.secrets.redaction import (
@@ -10,6 +9,7 @@ from smp_git.model.secrets.redaction import (
     redact,
     redact_value,
 )
+from smp_git.model.secrets.rules import compile_user_pattern
 
 __all__ = [
     "PATTERNS",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
+
+from smp_git.model.regexes import Bounded
 
 
 class LazyRegex:
@@ -48,8 +50,8 @@ class Pattern:
     given means always. With
     `is_token` a match is at least `LONG_WORD` characters without a blank, so only
     words of that length are looked through for keywords. Where each match begins with one
-    of `anchors` (lower case), the regex is tried only there. With `by_line` the regex
-    sees one line, or a bounded part of a long line, at a time.
+    of `anchors` (lower case), the regex is tried only there. What a user wrote is `bounded`:
+    it may take any time, and sees one line, or a part of a long line, at once.
     """
 
     name: str
@@ -58,7 +60,7 @@ class Pattern:
     keywords: tuple[str, ...] = ()
     accepts: Judgement | None = None
     shortest: int = 6
-    by_line: bool = False
+    bounded: Bounded | None = field(default=None, compare=False)
     is_token: bool = False
     phrases: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()

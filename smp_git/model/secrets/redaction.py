@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
+from smp_git.model.errors import InvalidError
+from smp_git.model.regexes import Bounded
 from smp_git.model.secrets.assignments import Kind, is_secret_value, kind_of_key
 from smp_git.model.secrets.evidence import LONG_WORD, Pattern
 from smp_git.model.secrets.patterns import PATTERNS
@@ -33,12 +35,16 @@ _INVISIBLE: Final = re.compile(
 # A cut changes what stands beside the rest, so a text is searched until nothing is
 # found; two passes do for all but hostile texts, which must not buy more than this.
 MAX_PASSES = 4
-# The part of a line that a pattern sees at once if it is the user's: what bounds the
-# quadratic time such a pattern may take.
+# The part of a line that a pattern sees at once if it is the user's: a quadratic one
+# would else use up its time on a line of 20,000 characters, and refuse what can be written.
 MAX_LINE = 512
 _LINE = re.compile(
     rf"[^\n]{{0,{MAX_LINE}}}(?:\n|\Z)|[^\n]{{0,{MAX_LINE - 1}}}\s|[^\n]{{1,{MAX_LINE}}}"
 )
+
+
+# Each match, and where the part of the text begins that it is of.
+_Matches: TypeAlias = "Iterator[tuple[int, re.Match[str]]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,8 @@ class _Task:
         self._replacement = replacement
         self._opaque = _opaque(replacement)
         self._known: dict[tuple[str, str], list[int]] = {}
+        # The time that the user's patterns have left.
+        self._bounded: dict[str, Bounded] = {}
 
     def redact(self, text: str) -> str:
         """Return a text without secrets, also those with invisible characters in them."""
@@ -127,6 +135,7 @@ class _Task:
         """Return a text without its invisible characters if secrets turn up where they stood."""
         bare = _Task(self._patterns, self._allow, self._replacement)
         told = _Task(self._patterns, self._allow, self._replacement)
+        bare._bounded = told._bounded = self._bounded
         bare._searched(_INVISIBLE.sub("", text))
         told._searched(text)
         return _INVISIBLE.sub("", text) if bare.counts.total() > told.counts.total() else text
@@ -221,8 +230,7 @@ class _Task:
         """Return plain text and placeholders in turn, plain text first and last."""
         pieces: list[str] = []
         end = 0
-        group = "secret" if "secret" in pattern.regex.groupindex else 0
-        found = self._anchored(text, pattern) if pattern.anchors else _matches(text, start, pattern)
+        group, found = self._matches(text, start, pattern)
         for offset, match in found:
             first, last = match.span(group)
             if first == last or match[group] in self._allow:
@@ -233,7 +241,19 @@ class _Task:
         pieces.append(text[end:])
         return pieces
 
-    def _anchored(self, text: str, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
+    def _matches(self, text: str, start: int, pattern: Pattern) -> tuple[str | int, _Matches]:
+        """Return the group that is the secret, and each match with what to add to its places."""
+        if pattern.bounded:
+            bounded = self._bounded.setdefault(pattern.source, pattern.bounded.again())
+            return _group(bounded.groups), _by_line(text, bounded, pattern.name)
+        found: _Matches
+        if pattern.anchors:
+            found = self._anchored(text, pattern)
+        else:
+            found = ((0, match) for match in pattern.regex.finditer(text, start))
+        return _group(pattern.regex.groupindex), found
+
+    def _anchored(self, text: str, pattern: Pattern) -> _Matches:
         """Yield each match at an anchor, which is found faster than a regex finds it."""
         folded = text.lower()
         if len(folded) != len(text):
@@ -290,21 +310,26 @@ def _first_hit(text: str, pattern: Pattern) -> int | None:
     """Return where `pattern` is to start on `text`, None if it finds nothing there."""
     if len(text) < pattern.shortest:
         return None
-    if pattern.by_line or pattern.anchors:
+    if pattern.bounded or pattern.anchors:
         return 0
     match = pattern.regex.search(text)
     return match.start() if match else None
 
 
-def _matches(text: str, start: int, pattern: Pattern) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield each match of `pattern`, with what to add to its positions."""
-    if not pattern.by_line:
-        for match in pattern.regex.finditer(text, start):
-            yield 0, match
-        return
-    for line in _LINE.finditer(text):
-        for match in pattern.regex.finditer(line[0]):
-            yield line.start(), match
+def _group(groups: Container[str]) -> str | int:
+    return "secret" if "secret" in groups else 0
+
+
+def _by_line(text: str, pattern: Bounded, name: str) -> _Matches:
+    try:
+        for line in _LINE.finditer(text):
+            for match in pattern.matches(line[0]):
+                yield line.start(), match
+    except TimeoutError:
+        raise InvalidError(
+            f"the redaction pattern {name} takes too long on this text, so nothing was written",
+            hint="write it without nested repetitions, in redaction_patterns",
+        ) from None
 
 
 def _places(text: str, word: str) -> list[int]:

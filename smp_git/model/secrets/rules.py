@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.model.errors import InvalidError, shown
-from smp_git.model.secrets.custom import compile_user_pattern
+from smp_git.model.regexes import LONGEST, WRITING, Bounded
 from smp_git.model.secrets.evidence import Pattern
 from smp_git.model.secrets.patterns import PATTERNS
 from smp_git.model.secrets.redaction import KIND, REPLACEMENT, Found, redact, redact_value
@@ -20,6 +20,7 @@ SETTINGS = ("redaction", "redaction_patterns", "redaction_allow", "redaction_rep
 # What stands for a text that a person had taken out.
 GAP = "[REDACTED]"
 _LONGEST = 64
+_NAME = re.compile(r"[a-z0-9-]{1,64}")
 _REMEMBERED = 1000
 _BRACKETED = re.compile(
     r"\[[^\[\]]{1,62}\]|<[^<>]{1,62}>|\([^()]{1,62}\)|\{[^{}]*(?:\{kind\}[^{}]*)?\}|«[^«»]{1,62}»"
@@ -213,5 +214,23 @@ def _pattern(name: str, source: object, where: str) -> Pattern:
     except ValueError as error:
         raise InvalidError(
             f"{where}: redaction_patterns, {name}: {error}",
-            hint="a simpler pattern, with something fixed between its repetitions",
+            hint="a regular expression as Python has them, which fits no empty text",
         ) from None
+
+
+def compile_user_pattern(source: str, name: str = "custom") -> Pattern:
+    """Return the pattern of a user's regex, which may hold a group `secret`; raise ValueError."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a pattern's name is lower case letters, digits, -: {name!r}")
+    if len(source) > LONGEST:
+        raise ValueError(f"the pattern is longer than {LONGEST:,} characters")
+    try:
+        bounded = Bounded(source, WRITING)
+        fits_nothing = bounded.again().search("")
+    except ValueError as error:
+        raise ValueError(f"the pattern does not compile: {error}") from None
+    except TimeoutError:
+        raise ValueError("the pattern takes too long") from None
+    if fits_nothing:
+        raise ValueError("the pattern matches the empty text")
+    return Pattern(name=name, source=source, bounded=bounded, shortest=1)
