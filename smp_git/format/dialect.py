@@ -109,11 +109,6 @@ def _fits_block(text: str) -> bool:
     return bool(text.rstrip("\n").rpartition("\n")[2].strip())
 
 
-def has_unfit(text: str) -> bool:
-    """Whether characters stand in `text` that the dialect writes as escapes only."""
-    return _UNFIT_FOR_BLOCK.search(text) is not None
-
-
 def _block(text: str, depth: int) -> str:
     pad = "  " * depth
     mark = "|" if text.endswith("\n") else "|-"
@@ -208,7 +203,7 @@ class _Reader:
         if text in ("|", "|-"):
             return self.block(depth + 1, keep=text == "|")
         if text:
-            return scalar(text)
+            return _scalar_of(text)
         if self.at == len(self.lines):
             raise NotDialectError
         pad = "  " * depth
@@ -235,7 +230,7 @@ class _Reader:
             self.lines[self.at] = "  " * (depth + 1) + rest
             return self.sequence(depth + 1) if rest.startswith("- ") else self.mapping(depth + 1)
         self.at += 1
-        return scalar(rest)
+        return _scalar_of(rest)
 
     def block(self, depth: int, *, keep: bool) -> str:
         """Read a literal block."""
@@ -274,8 +269,7 @@ def _text_of(text: str) -> str:
     raise NotDialectError
 
 
-def scalar(text: str) -> Value:
-    """Return what stands on a line of its own; raise NotDialectError."""
+def _scalar_of(text: str) -> Value:
     if text in _CONSTANTS:
         constant = _CONSTANTS[text]
         return constant if not isinstance(constant, (dict, list)) else type(constant)()

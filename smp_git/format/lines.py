@@ -47,18 +47,12 @@ class Entry(NamedTuple):
     reversible: bool | None
 
 
-KEYS: Final = Entry._fields
-_ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(KEYS), "tags": [], "links": []}
+_KEYS: Final = Entry._fields
+_ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(_KEYS), "tags": [], "links": []}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _START: Final = "- "
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NONE: Final = type(None)
-# The fields of a memory that its line is made of, besides its title.
-FIELDS: Final = frozenset(
-    ("status", "resolution", "severity", "category", "key", "topic", "impact", "confidence",
-     "importance", "pinned", "speaker", "role", "type", "conversation_id", "turn_ref", "tokens",
-     "reversible")
-)  # fmt: skip
 # What stands under each key, for lines that somebody else wrote.
 _TYPES: Final = tuple(
     {
@@ -66,7 +60,7 @@ _TYPES: Final = tuple(
         "confidence": (int, float, _NONE), "importance": (int, float, _NONE),
         "pinned": (bool, _NONE), "tokens": (int, _NONE), "reversible": (bool, _NONE),
     }.get(key, str if key in ("id", "blob", "at", "agent", "title") else (str, _NONE))
-    for key in KEYS
+    for key in _KEYS
 )  # fmt: skip
 
 
@@ -142,7 +136,7 @@ def write_line(entry: Entry) -> str:
     """Return the line of one entry."""
     shown = {
         key: value
-        for key, value in zip(KEYS, entry, strict=True)
+        for key, value in zip(_KEYS, entry, strict=True)
         if value is not None and value != []
     }
     if (life := entry.life) is not None and life == of_generation(number := generation(life)):
@@ -150,12 +144,7 @@ def write_line(entry: Entry) -> str:
         shown = {
             ("gen" if k == "life" else k): (number if k == "life" else v) for k, v in shown.items()
         }
-    return f"{_START}{shown_value(shown)}\n"
-
-
-def shown_value(value: object) -> str:
-    """Return a value as it stands in a line."""
-    return escape(_ENCODER.encode(value))
+    return f"{_START}{escape(_ENCODER.encode(shown))}\n"
 
 
 def write_page(lines: Mapping[MemoryId, str]) -> str:
@@ -193,7 +182,7 @@ def _entry(item: object) -> Entry | None:
     if isinstance(number := item.get("gen"), int):
         # A line of format 1.
         item = {**item, "life": of_generation(number) or None}
-    entry = Entry._make(map({**_ABSENT, **item}.__getitem__, KEYS))
+    entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
     if not all(map(_is_a, entry, _TYPES)) or not _makes_sense(entry):
         return None
     return entry if _are_texts(entry.tags) and all(map(_is_pair, entry.links)) else None

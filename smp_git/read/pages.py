@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from smp_git.format import document, glance, lines
+from smp_git.format import document, lines
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, Child, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.ids import INDEX, Id, kind_of_folder, parse_path
+from smp_git.model.ids import INDEX, kind_of_folder, parse_path
 from smp_git.model.memory import MemoryId
 
 
@@ -73,7 +73,7 @@ def _read_anew(
     problems: list[str],
 ) -> dict[MemoryId, tuple[str, Entry]]:
     """Return the rows of files whose lines cannot be trusted, and say so."""
-    made: list[str] = []
+    found: dict[MemoryId, tuple[str, Entry]] = {}
     for name, child in files.items():
         place = parse_path(f"{path}/{name}")
         if place is None or child.mode == FOLDER_MODE:
@@ -81,11 +81,12 @@ def _read_anew(
         known.pop(place.text, None)
         problems.append(f"{path}/{INDEX}: the line of {place.text} is missing or wrong")
         try:
-            made.append(line_of(repository.blob(child.id), place, child.id))
+            row = row_of(repository.blob(child.id), place.path, child.id)
         except InvalidFileError as error:
             problems.append(error.message)
-    read = zip(made, lines.read_lines(made), strict=True)
-    return {entry.id: (line, entry) for line, entry in read if entry}
+        else:
+            found[row[1].id] = row
+    return found
 
 
 def _stands_at(child: Child, path: str, memory_id: str) -> bool:
@@ -119,16 +120,15 @@ def row_of(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
     return lines.write_line(entry), entry
 
 
-def line_of(file: bytes, place: Id, blob: str) -> str:
-    """Return the line of a memory's file; raise InvalidFileError."""
-    return glance.line(file, place, blob) or row_of(file, place.path, blob)[0]
-
-
 def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:
-    """Return the index that the files of a page ask for, whatever the page has."""
+    """Return the index that the files of a page ask for, whatever the page has.
+
+    Each file is read as a memory, for there is one reader. A shorter way from the file to
+    its line, 215 lines, took 0.17 s for 10,000 memories; this takes 0.43 s.
+    """
     made: dict[MemoryId, str] = {}
     for name, child in repository.tree(tree_id).items():
         place = parse_path(f"{path}/{name}")
         if place is not None and child.mode != FOLDER_MODE:
-            made[place.text] = line_of(repository.blob(child.id), place, child.id)
+            made[place.text], _ = row_of(repository.blob(child.id), place.path, child.id)
     return lines.write_page(made)

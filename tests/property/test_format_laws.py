@@ -234,6 +234,34 @@ def test_index_line_is_a_function_of_the_file(memory: Memory) -> None:
     assert row_of(file, memory.path, "b") == row_of(document.encode(elsewhere), memory.path, "b")
 
 
+# What people and other programs do to a file, and what its writers must never do.
+_BITS = (
+    "\n", " ", "  ", "- ", ":", ": ", "|", "|-\n", '"', "'", "#", " # why", "---\n", "\t", "\0", "\r", "\x85",
+    "\u2028", "\ufeff", "a: b\n", "  a: b\n", "- a\n", "tags: []\n", "tags:\n- x\n", "id: x\n", "links: {}\n",
+    "kind: turn\n", "generation: 2\n", "generation: 1\n", "life: brightly\n", "life:\n", "title: |\n  two\n  lines\n", 'title: " "\n', "title: null\n", "pinned: true\n", "pinned: 1\n",
+    "status: open\n", "status: 5\n", "resolution:\n  status: done\n", "key: k\n", "topic: t\n", "confidence: .5\n",
+    "tokens: -1\n", "turn_ref: 12\n", "created_at: 2026-01-01\n", 'updated_at: "2026-01-01T24:00:00Z"\n', 'updated_at: "2026-01-01T00:00:00.000000Z"\n',
+    "on: x\n", "{}\n", "9", "é", "decision: x\n", "content: x\n", "agent: Ada Lovelace\n", "agent: 5\n",
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(strategies.memories(), st.data())
+def test_whatever_was_done_to_a_file_its_line_reads_back(memory: Memory, data: st.DataObject) -> None:  # fmt: skip
+    text = document.encode(memory).decode()
+    for _ in range(data.draw(st.integers(1, 3))):
+        starts = [0, *(at + 1 for at, letter in enumerate(text) if letter == "\n")]
+        at = data.draw(st.sampled_from(starts) | st.integers(0, len(text)))
+        gone = data.draw(st.sampled_from((0, 0, 1, 3)))
+        text = text[:at] + data.draw(st.sampled_from(_BITS)) + text[at + gone :]
+    try:
+        line, entry = row_of(text.encode(), memory.path, "b" * 40)
+    except InvalidFileError:
+        return
+
+    assert lines.read_lines([line]) == [entry]
+
+
 @given(st.lists(strategies.memories(), max_size=2), st.sampled_from(("", "{", "[[", "null", "1,2", '{"id":1}')))  # fmt: skip
 def test_bad_line_does_not_hide_its_neighbours(memories: list[Memory], bad: str) -> None:
     rows = [row_of(document.encode(item), item.path, "b") for item in memories]

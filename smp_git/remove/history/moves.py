@@ -20,7 +20,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError, InvalidFileError
 from smp_git.model.ids import Id, parse_id, parse_path, sort_key
 from smp_git.model.memory import KINDS, CommitId, MemoryId
-from smp_git.read.pages import line_of
+from smp_git.read.pages import row_of
 from smp_git.remove.history import pages
 
 _FIRST: Final = string.ascii_lowercase
@@ -221,7 +221,7 @@ def _file(repository: Repository, place: Id, change: FileChange, names: Names) -
     if data == old and new == place:
         return None
     try:
-        line = line_of(data, new, object_id(BLOB, data)).encode()
+        line = row_of(data, new.path, object_id(BLOB, data))[0].encode()
     except InvalidFileError:
         line = None
     return File(new.path, data, line)

@@ -14,7 +14,7 @@ from smp_git.git.references import HEADS, TAGS
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
 from smp_git.model.ids import INDEX, Id, parse_path
 from smp_git.model.memory import KINDS, MemoryId, Value
-from smp_git.read.pages import line_of
+from smp_git.read.pages import row_of
 from smp_git.sync.inspect.structure import (
     FOLDER,
     METADATA,
@@ -204,7 +204,8 @@ class Tips:
         """Return the index line of a memory that decodes; raise InvalidFileError."""
         found = self._lines.get((place.path, blob))
         if found is None:
-            found = self._lines[place.path, blob] = line_of(self._blob(blob), place, blob.hex())
+            found, _ = row_of(self._blob(blob), place.path, blob.hex())
+            self._lines[place.path, blob] = found
         return found
 
 
