@@ -20,10 +20,11 @@ from smp_git.ask.answer import (
     end_of,
     most_by_text,
 )
-from smp_git.ask.catalogue import Row, bits_of
+from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.finder import Finder, Wanted
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
+from smp_git.ask.sets import bits_of
 from smp_git.model.errors import DamagedError, InvalidQueryError
 
 # A session without a write for so long is decaying, and what it says counts for less.

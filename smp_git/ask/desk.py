@@ -13,7 +13,7 @@ from typing import NamedTuple
 from smp_git.ask import catalogue as disk_cache
 from smp_git.ask import overviews
 from smp_git.ask.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
-from smp_git.ask.catalogue import SHELF, Catalogue, Row
+from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
@@ -55,7 +55,7 @@ class Desk:
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = handle.clock
         self._asking = threading.RLock()
-        self._shelf = handle.reader.local.folder / SHELF
+        self._cache = handle.reader.local.folder / disk_cache.CACHE
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
@@ -84,7 +84,8 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._asking:
             if self._now is not None and self._now.read >= _WORTH_KEEPING:
-                disk_cache.save(self._shelf, self._now, self._reader.local.scratch(SHELF))
+                scratch = self._reader.local.scratch(disk_cache.CACHE)
+                disk_cache.save(self._cache, self._now, scratch)
                 self._now.read = 0
 
     def answer(
@@ -243,7 +244,7 @@ class Desk:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
             if self._now is None:
-                self._now = disk_cache.load(self._shelf) or Catalogue()
+                self._now = disk_cache.load(self._cache) or Catalogue()
             return self._now
         if self._past is None or self._past[0] != snapshot.id:
             self._past = snapshot.id, Catalogue()

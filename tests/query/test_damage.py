@@ -115,7 +115,7 @@ def test_a_damaged_catalogue_changes_no_answer(shop: Session, damage: Damage) ->
 
 
 def test_a_catalogue_of_another_version_is_read_anew(shop: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(catalogue, "_FORM", b"another")
+    monkeypatch.setattr(catalogue, "_FORM", 77)
 
     assert catalogue.load(cache(shop, "search-catalogue")) is None
     with again(shop) as session:
