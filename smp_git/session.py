@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
-from smp_git.format.config import Settings
 from smp_git.format.metadata import Metadata
 from smp_git.git.references import HEADS
 from smp_git.keep import opening
@@ -19,6 +18,7 @@ from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.ids import parse_id, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
+from smp_git.model.settings import Settings
 from smp_git.read import history
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from smp_git.format.config import Settings
 from smp_git.keep import stores
+from smp_git.model.settings import Settings
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
 

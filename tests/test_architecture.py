@@ -48,13 +48,13 @@ LOOKS_AROUND = {
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
     "smp_git.ask.questions",
-    "smp_git.format.config",
     "smp_git.format.yamlfile",
     "smp_git.git.disk",
     "smp_git.git.locks",
     "smp_git.keep.opening",
     "smp_git.keep.stores",
     "smp_git.model.regexes",
+    "smp_git.model.settings",
     "smp_git.remove.seal",
     "smp_git.session",
     "smp_git.store",

@@ -151,7 +151,7 @@ def query(
     )
 
 
-_SPECIFIED: Final = {
+PARTS: Final = {
     "text": "text", "kinds": "kinds", "types": "kinds", "tags": "tags", "any_tags": "any_tags",
     "not_tags": "not_tags", "agents": "agents", "since": "since", "until": "until",
     "filters": "where", "where": "where", "sort": "sort", "aggregations": "aggregations",
@@ -162,7 +162,6 @@ _SPECIFIED: Final = {
     "include_related": "include_related", "includeRelated": "include_related",
     "explain": "explain",
 }  # fmt: skip
-PARTS: Final[Mapping[str, str]] = _SPECIFIED
 
 
 def from_specification(specification: Mapping[str, object], now: datetime) -> Query:
@@ -176,10 +175,10 @@ def named_parts(specification: object) -> dict[str, object]:
         raise InvalidQueryError(f"a specification must be a mapping, not {told(specification)}")
     parts: dict[str, object] = {}
     for key, value in specification.items():
-        name = _SPECIFIED.get(key) if isinstance(key, str) else None
+        name = PARTS.get(key) if isinstance(key, str) else None
         if name is None:
             raise InvalidQueryError(
-                f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(_SPECIFIED))}"
+                f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(PARTS))}"
             )
         if name in parts:
             raise InvalidQueryError(f"{key} gives {name} a second time")

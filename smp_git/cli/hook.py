@@ -12,10 +12,10 @@ from typing import Final
 
 from smp_git.cli.terminal import note, report
 from smp_git.format import config
-from smp_git.format.config import Settings
 from smp_git.keep.hooks.install import Gate, opened
 from smp_git.model.errors import InvalidError, SmpError
 from smp_git.model.memory import CommitId
+from smp_git.model.settings import CONFIG, Settings
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 
@@ -47,7 +47,7 @@ def _gate(place: Path) -> Gate:
 def _settings(session: Path) -> Settings:
     """Return the settings of the store that a session stands in, if it stands in one."""
     for place in (session.parent.parent, session.parent):
-        if (place / "active").is_dir() and (place / config.CONFIG).is_file():
+        if (place / "active").is_dir() and (place / CONFIG).is_file():
             return config.load(place)
     return Settings()
 

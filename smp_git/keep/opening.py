@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from smp_git.format.config import Settings
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
+from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot

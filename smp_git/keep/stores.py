@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.format import config, dialect, messages, metadata, records
-from smp_git.format.config import CONFIG, FORMAT
+from smp_git.format.config import FORMAT
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
@@ -29,6 +29,7 @@ from smp_git.model.errors import (
     shown,
 )
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
+from smp_git.model.settings import CONFIG
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.write.handle import GLOBAL, Handle, Home

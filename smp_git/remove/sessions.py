@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.format import yamlfile
-from smp_git.format.config import Settings
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.git.locks import locked
@@ -26,6 +25,7 @@ from smp_git.model.errors import (
     SmpError,
 )
 from smp_git.model.memory import MemoryId
+from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.replica import Local
 from smp_git.remove import audit, seal

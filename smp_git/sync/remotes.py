@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format.config import Settings
 from smp_git.git import remotes as configured
 from smp_git.git.remotes import Address, parse, unusable
 from smp_git.git.transport import Access, Limits
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.settings import Settings
 from smp_git.write.merge.trees import Conflict
 
 ORIGIN: Final = "origin"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from smp_git.format import metadata
-from smp_git.format.config import Settings
 from smp_git.format.metadata import Metadata
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import RefusedError
 from smp_git.model.memory import agent_name
 from smp_git.model.secrets.rules import Rules
+from smp_git.model.settings import Settings
 from smp_git.read import revisions
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot

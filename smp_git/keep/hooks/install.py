@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format import yamlfile
-from smp_git.format.config import Settings
 from smp_git.git import disk, layout
 from smp_git.model.errors import FormatError, InvalidError, NotFoundError
 from smp_git.model.memory import CommitId, Value, agent_name
 from smp_git.model.secrets.rules import Rules
+from smp_git.model.settings import Settings
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.writer import Writer
 
