@@ -1,4 +1,4 @@
-"""One question to many sessions, answered as if one held it all."""
+"""Questions to many sessions, answered as if one held it all."""
 
 from __future__ import annotations
 

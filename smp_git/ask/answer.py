@@ -1,4 +1,4 @@
-"""The answer to a query: which memories, in which order, and why."""
+"""Answers to a query: the memories, their order, and the reasons for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which write made something wrong that was right before: found in log₂ n looks at the past."""
+"""Bisection: the write after which an answer is wrong, found in log₂ n looks at the past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where questions on one session are answered."""
+"""Answers for one session: its catalogue, text search and reads, kept between questions."""
 
 from __future__ import annotations
 

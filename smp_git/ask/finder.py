@@ -1,4 +1,4 @@
-"""The text of a session, searched through its local cache."""
+"""Text search in a session, through its local cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is about: topics, timeline, agents, a summary."""
+"""Overviews of a session: topics, timeline, agents, a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked: a query from keywords, or from a specification in JSON or YAML."""
+"""Requests: a checked query from keywords, or from a specification in JSON or YAML."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a memory is and what is true of it; no input and no output."""
+"""Memories and all that is true of them; no input and no output."""

@@ -1,4 +1,4 @@
-"""How the priority of a memory falls with time and rises with use.
+"""Decay: the priority of a memory, which falls with time and rises with use.
 
 Four presets, each with one `Rule` per kind:
 

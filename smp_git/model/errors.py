@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree: code, exit status, recoverable, hint.
+"""Errors, as one tree: code, exit status, recoverable, hint.
 
 SmpError
 ├── InvalidError            a value is not acceptable

@@ -1,4 +1,4 @@
-"""What a memory is, and what makes one valid."""
+"""Memories: their kinds and fields, and the checks that make one valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How secrets are kept out of the store: found by a table of patterns, and replaced."""
+"""Secrets, found by a table of patterns, and their redaction."""
 
 from smp_git.model.secrets.evidence import Pattern
 from smp_git.model.secrets.patterns import PATTERNS

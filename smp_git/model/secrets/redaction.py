@@ -1,4 +1,4 @@
-"""How secrets are replaced in a text or a nested value."""
+"""Redaction: secrets replaced in a text or a nested value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which secrets one session keeps out: on or off, the patterns, what is allowed."""
+"""Redaction rules of a session: on or off, the patterns, what is allowed, the replacement."""
 
 from __future__ import annotations
 
