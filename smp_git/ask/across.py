@@ -10,18 +10,10 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import Final, NamedTuple
 
-from smp_git.ask.answer import (
-    Answer,
-    Candidate,
-    Found,
-    Hit,
-    Ranked,
-    best_found,
-    end_of,
-    most_by_text,
-)
+from smp_git.ask.answer import Answer, Found, Hit
 from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk, Side
+from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text
 from smp_git.ask.finder import Finder, Wanted
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.ask.sets import bits_of

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from smp_git.ask import catalogue as disk_cache
 from smp_git.ask import overviews
-from smp_git.ask.answer import Allowed, Answer, Engine, Found, Hit, most_by_text
+from smp_git.ask.answer import Allowed, Answer, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
+from smp_git.ask.engine import Engine, most_by_text
 from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts

@@ -1,0 +1,366 @@
+"""The engine: which memories answer a query, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import heappush, heappushpop
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from smp_git.ask.answer import Allowed, Answer, Cut, Find, Found, Hit
+from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
+from smp_git.ask.conditions import Condition
+from smp_git.ask.fields import MERGED, Fields, in_order
+from smp_git.ask.ranking import Ranking, Scale, membership
+from smp_git.ask.request import Order, Query
+from smp_git.ask.sets import bits_of, slots_of
+from smp_git.model.decay import Decayed, importance
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import KINDS, MemoryId
+from smp_git.read.snapshot import Snapshot
+
+# Words longer than this are in the memory's file only, not in the index.
+_INDEXED_LENGTH: Final = 64
+# How many of the best by text are ranked by relevance.
+_RANKED: Final = 200
+_RANKED_WHOLLY: Final = 1_000
+_RELATED: Final = 5
+
+_BEST_FIRST: Final = (Order("relevance", descending=True),)
+_BY_PRIORITY: Final = ((), _BEST_FIRST, (Order("priority", descending=True),))
+
+
+def most_by_text(query: Query) -> int:
+    """Return how many of the best by text are looked at."""
+    wholly = bool(query.sort or query.aggregations or query.limit is None)
+    return max(_RANKED_WHOLLY if wholly else _RANKED, end_of(query) or 0)
+
+
+_NO_SCORES: Final[Mapping[int, float]] = {}
+
+
+class Ranked(NamedTuple):
+    """A memory, how well it answers, and why."""
+
+    row: Row
+    decayed: Decayed
+    score: float
+    why: tuple[str, ...]
+
+
+class Engine:
+    """Answers queries on one snapshot of a session."""
+
+    def __init__(
+        self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut
+    ) -> None:
+        self._catalogue = catalogue
+        self._snapshot = snapshot
+        self._scale = scale
+        self._ranking = Ranking(catalogue, scale)
+        self._find = find
+        self._cut = cut
+        self._fields = Fields(catalogue, snapshot, self._ranking)
+
+    def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
+        """Return the answer to a checked query, among all memories or `only` some."""
+        members = self.members(query, only)
+        if query.text is not None:
+            answers = self.answers(query, members, self._find(query, self.allowed(query, members)))
+            total = len(answers)
+            page = self._best(query, answers)
+            members = bits_of(row.slot for row, _ in answers)
+        else:
+            total = members.bit_count()
+            page = list(islice(self.listed(query, members), query.offset, end_of(query)))
+        hits = [self.hit(item, query) for item in page]
+        if query.include_related:
+            hits += self.related(hits, query)
+        return Answer(hits=tuple(hits), total=total, aggregations=self.counted(query, members))
+
+    def counted(self, query: Query, members: int) -> dict[str, object]:
+        """Return what is counted of some members."""
+        rows = self._catalogue.rows_of(slots_of(members)) if query.aggregations else []
+        return {item.name: self._fields.measured(item, rows) for item in query.aggregations}
+
+    # Which
+
+    def members(self, query: Query, only: Iterable[MemoryId] | None = None) -> int:
+        """Return the set of those that pass every filter."""
+        kinds = query.kinds or frozenset(KINDS)
+        self._catalogue.follow(self._snapshot, kinds)
+        sets = self._catalogue.sets
+        members = _union(sets.get(("kind", kind)) for kind in kinds)
+        if only is not None:
+            members &= self._catalogue.slots(only)
+        members = self._labelled(query, members)
+        if query.since or query.until:
+            members &= _union(
+                self._catalogue.within(kind, query.since, query.until) for kind in kinds
+            )
+        for condition in query.where:
+            members = self._where(condition, members)
+        return self._weighty(query, members)
+
+    def _labelled(self, query: Query, members: int) -> int:
+        """Return the members with the tags and of the agents that are asked for."""
+        sets = self._catalogue.sets
+        for tag in query.tags:
+            members &= sets.get(("tag", tag))
+        if query.any_tags:
+            members &= _union(sets.get(("tag", tag)) for tag in query.any_tags)
+        members &= ~_union(sets.get(("tag", tag)) for tag in query.not_tags)
+        if query.agents:
+            members &= _union(sets.get(("agent", name)) for name in query.agents)
+        return members
+
+    def _weighty(self, query: Query, members: int) -> int:
+        """Return the members that count enough."""
+        if not query.include_superseded:
+            members = self._kept(members, lambda row: not self._catalogue.is_superseded(row))
+        if query.min_importance is not None:
+            least = query.min_importance
+            members = self._kept(members, lambda row: importance(self._ranking.facts(row)) >= least)
+        if query.min_priority is not None:
+            members = self._ranking.at_least(members, query.min_priority)
+        return members
+
+    def _where(self, condition: Condition, members: int) -> int:
+        name, wanted = condition.field, condition.value
+        values = (
+            [wanted]
+            if condition.operator == "equals"
+            else wanted
+            if condition.operator == "in"
+            else None
+        )
+        if (
+            values is not None
+            and (name in INDEXED or name == "kind")
+            and all(isinstance(v, str) and len(v) <= _INDEXED_LENGTH for v in values)
+        ):
+            members &= _union(self._catalogue.sets.get((name, value)) for value in values)
+            if name not in MERGED:
+                return members
+        if name == "pinned" and condition.operator == "equals" and wanted is True:
+            return members & self._catalogue.pinned()
+        test = condition.test()
+        return self._kept(members, lambda row: test(self._fields.value(row, name)))
+
+    def _kept(self, members: int, test: Callable[[Row], bool]) -> int:
+        rows = (self._catalogue.row(slot) for slot in slots_of(members))
+        return bits_of(row.slot for row in rows if test(row))
+
+    # In which order
+
+    def listed(self, query: Query, members: int) -> Iterator[Ranked]:
+        """Yield the members as a query without a text wants them."""
+        if query.sort in _BY_PRIORITY:
+            for row, decayed in self._ranking.by_priority(members):
+                yield self._ranked(row, decayed, query)
+            return
+        rows = [self._catalogue.row(slot) for slot in slots_of(members)]
+        for row in self._sorted(rows, query.sort):
+            yield self._ranked(row, self._ranking.decayed(row), query)
+
+    def _ranked(self, row: Row, decayed: Decayed, query: Query) -> Ranked:
+        return Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
+
+    def _sorted(
+        self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES
+    ) -> list[Row]:
+        rows.sort(key=place_of)
+        for order in reversed(orders):
+            known = {row.slot: self._sort_value(row, order.field, scores) for row in rows}
+            present = [row for row in rows if known[row.slot] is not None]
+            present.sort(key=lambda row, known=known: known[row.slot], reverse=order.descending)  # type: ignore[misc]
+            rows = present + [row for row in rows if known[row.slot] is None]
+        return rows
+
+    def _sort_value(self, row: Row, name: str, scores: Mapping[int, float]) -> Any:  # noqa: ANN401 - whatever the field holds
+        if name == "id":
+            return parse_id(row.entry.id).sort_key
+        if name == "relevance" and scores:
+            return scores[row.slot]
+        value = self._fields.value(row, "priority" if name == "relevance" else name)
+        if name == "severity" and value is not None:
+            return value.rank, str(value)
+        return None if value is None else in_order(value)
+
+    def allowed(self, query: Query, members: int) -> Allowed | None:
+        """Return who may answer by text, or None if everybody may."""
+        catalogue = self._catalogue
+        if not query.kinds and members.bit_count() == len(catalogue.by_id):
+            return None
+        return Allowed((catalogue.version, members), lambda: catalogue.ids(members))
+
+    def answers(
+        self, query: Query, members: int, found: Iterable[Found]
+    ) -> list[tuple[Row, Found]]:
+        """Return the members that were found by text, in no order that matters."""
+        inside = membership(members)
+        by_id = self._catalogue.by_id
+        known = {
+            slot: each
+            for each in found
+            if (slot := by_id.get(MemoryId(each.id))) is not None and inside(slot)
+        }
+        answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
+        if query.min_relevance is not None:
+            least = query.min_relevance
+            answers = [
+                (row, found)
+                for row, found in answers
+                if self.scored(row, found, query).score >= least
+            ]
+        return answers
+
+    def is_behind(self, row: Row) -> bool:
+        """Whether a memory was replaced."""
+        return self._catalogue.is_superseded(row)
+
+    def most(self, row: Row, found: Found) -> float:
+        """Return a score that a found memory does not exceed, at a small part of its cost."""
+        return self._ranking.most(row, found.score)
+
+    def _best(self, query: Query, answers: list[tuple[Row, Found]]) -> list[Ranked]:
+        """Return the page that is asked for."""
+        end = end_of(query)
+        if query.sort in ((), _BEST_FIRST):
+            found = best_found([Candidate(self, 1.0, 0, *answer) for answer in answers], query, end)
+            return [item for _, item in found][query.offset : end]
+        ranked = [self.scored(row, found, query) for row, found in answers]
+        scores = {item.row.slot: item.score for item in ranked}
+        place = {
+            row.slot: n
+            for n, row in enumerate(self._sorted([item.row for item in ranked], query.sort, scores))
+        }
+        ranked.sort(key=lambda item: place[item.row.slot])
+        return ranked[query.offset : end]
+
+    def scored(self, row: Row, found: Found, query: Query) -> Ranked:
+        """Return how well a memory answers, given how well its words do."""
+        decayed = self._ranking.decayed(row)
+        scored = self._ranking.scored(row, decayed, found.score)
+        parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
+        if query.explain:
+            parts += [f"text.{name} {value:.3f}" for name, value in found.parts.items()]
+        return Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
+
+    # Why
+
+    def _why(
+        self, row: Row, decayed: Decayed, parts: Iterable[str], query: Query
+    ) -> tuple[str, ...]:
+        out = [*parts]
+        if self._catalogue.is_superseded(row):
+            by = sorted(
+                source
+                for source, relation in self._catalogue.incoming.get(row.entry.id, ())
+                if relation == "supersedes"
+            )
+            out.append(f"superseded by {', '.join(by)}" if by else "superseded")
+        if query.explain:
+            out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
+        return tuple(out)
+
+    def hit(self, item: Ranked, query: Query) -> Hit:
+        """Return what a caller sees of a ranked memory."""
+        entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
+        return Hit(
+            id=entry.id,
+            kind=item.row.kind,
+            title=entry.title,
+            score=item.score,
+            priority=item.decayed.value,
+            why=item.why,
+            _load=lambda: snapshot.get(entry.id),
+            _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
+        )
+
+    def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+        """Return the memories that the hits link to, or that link to them, a few each."""
+        self._catalogue.follow(self._snapshot, KINDS)
+        known = {hit.id for hit in hits}
+        out: list[Hit] = []
+        for hit in hits:
+            row = self._catalogue.row(self._catalogue.by_id[hit.id])
+            outward = [(target, f"{hit.id} {relation} it") for relation, target in row.entry.links]
+            inward = [
+                (source, f"{relation} {hit.id}")
+                for source, relation in sorted(self._catalogue.incoming.get(hit.id, ()))
+            ]
+            fresh = [
+                (name, why)
+                for name, why in outward + inward
+                if name not in known and name in self._catalogue.by_id
+            ]
+            for name, why in fresh[:_RELATED]:
+                known.add(MemoryId(name))
+                other = self._catalogue.row(self._catalogue.by_id[MemoryId(name)])
+                decayed = self._ranking.decayed(other)
+                out.append(self.hit(Ranked(other, decayed, decayed.value, (why,)), query))
+        return out
+
+
+class Candidate(NamedTuple):
+    """A memory found by text in a session: how much that counts, and the session's number."""
+
+    engine: Engine
+    factor: float
+    session: int
+    row: Row
+    found: Found
+
+
+def best_found(
+    candidates: Iterable[Candidate], query: Query, count: int | None
+) -> list[tuple[Candidate, Ranked]]:
+    """Return the best `count` by relevance, or all; who cannot come that far is not scored.
+
+    What was replaced comes last. Equal ones stand in the order of sessions, the newest first.
+    """
+    present: list[Candidate] = []
+    replaced: list[Candidate] = []
+    for each in candidates:
+        (replaced if each.engine.is_behind(each.row) else present).append(each)
+    out = _best_alike(present, query, count)
+    return out + _best_alike(replaced, query, None if count is None else count - len(out))
+
+
+def _best_alike(
+    candidates: list[Candidate], query: Query, count: int | None
+) -> list[tuple[Candidate, Ranked]]:
+    wanted = len(candidates) if count is None else max(0, count)
+    hopeful = sorted(
+        (
+            (each.factor * each.engine.most(each.row, each.found), n)
+            for n, each in enumerate(candidates)
+        ),
+        reverse=True,
+    )
+    ranked: list[tuple[Candidate, Ranked]] = []
+    scores: list[float] = []
+    for most, number in hopeful:
+        if wanted < 1 or (len(scores) == wanted and scores[0] > most):
+            break
+        each = candidates[number]
+        item = each.engine.scored(each.row, each.found, query)
+        ranked.append((each, item))
+        (heappush if len(scores) < wanted else heappushpop)(scores, item.score * each.factor)
+    ranked.sort(
+        key=lambda pair: (-pair[1].score * pair[0].factor, pair[0].session, place_of(pair[0].row))
+    )
+    return ranked[:wanted]
+
+
+def _union(sets: Iterable[int]) -> int:
+    out = 0
+    for each in sets:
+        out |= each
+    return out
+
+
+def end_of(query: Query) -> int | None:
+    """Return the place behind the last hit that is asked for, None if there is none."""
+    return None if query.limit is None else query.offset + query.limit

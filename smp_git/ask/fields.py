@@ -1,0 +1,150 @@
+"""Values of fields: from a memory's index line, else from its file; counts and measures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from smp_git.ask.catalogue import Catalogue, Row
+from smp_git.ask.conditions import comparable
+from smp_git.ask.ranking import Ranking
+from smp_git.ask.request import Aggregation
+from smp_git.model.errors import InvalidFileError
+from smp_git.model.memory import KINDS, Value
+from smp_git.model.times import format_time
+from smp_git.read.snapshot import Snapshot
+
+_GETTERS: Final[Mapping[str, Callable[[Row], object]]] = {
+    "id": lambda row: row.entry.id,
+    "kind": lambda row: row.kind,
+    "created_at": lambda row: row.at,
+    "updated_at": lambda row: row.entry.updated,
+    "agent": lambda row: row.entry.agent,
+    "tags": lambda row: row.entry.tags,
+    "title": lambda row: row.entry.title,
+    "size_bytes": lambda row: row.entry.size,
+    "life": lambda row: row.entry.life,
+    "pinned": lambda row: bool(row.entry.pinned),
+    "confidence": lambda row: row.entry.confidence,
+    "importance": lambda row: row.entry.importance,
+    "status": lambda row: row.entry.status,
+    "severity": lambda row: row.entry.severity,
+    "category": lambda row: row.entry.category,
+    "key": lambda row: row.entry.key,
+    "impact": lambda row: row.entry.impact,
+    "speaker": lambda row: row.entry.speaker,
+    "role": lambda row: row.entry.role,
+    "type": lambda row: row.entry.type,
+    "topic": lambda row: row.entry.topic,
+    "conversation_id": lambda row: row.entry.conversation,
+    "turn_ref": lambda row: row.entry.turn,
+    "tokens": lambda row: row.entry.tokens,
+    "reversible": lambda row: row.entry.reversible,
+    "links": lambda row: [target for _, target in row.entry.links],
+}
+# For a preference the index joins its key and its topic.
+MERGED: Final = frozenset({"key"})
+_WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {
+    "category",
+    "key",
+    "impact",
+    "speaker",
+    "topic",
+    "conversation_id",
+}
+
+
+class Fields:
+    """The fields of the memories of one snapshot."""
+
+    def __init__(self, catalogue: Catalogue, snapshot: Snapshot, ranking: Ranking) -> None:
+        self._catalogue = catalogue
+        self._snapshot = snapshot
+        self._ranking = ranking
+
+    def value(self, row: Row, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+        """Return the value of a field, as it is compared; None if there is none."""
+        if name == "priority":
+            return self._ranking.decayed(row).value
+        getter = _GETTERS.get(name)
+        value = getter(row) if getter is not None else None
+        if (value is None and name not in _WHOLLY_INDEXED) or name in MERGED:
+            value = self._stored(row, name)
+        return comparable(name, value) if value is not None else None
+
+    def _stored(self, row: Row, name: str) -> object:
+        """Return a field that the index does not hold, from the memory's file."""
+        lacking = self._catalogue.lacking.setdefault(name, set())
+        if row.entry.blob in lacking:
+            return None
+        value = self._in_file(row, name)
+        if value is None:
+            lacking.add(row.entry.blob)
+        return value
+
+    def _in_file(self, row: Row, name: str) -> object:
+        path = name.removeprefix("fields.")
+        is_main = name in ("content", KINDS[row.kind].main)
+        if not is_main and not self._may_hold(row, path.partition(".")[0]):
+            return None
+        try:
+            memory = self._snapshot.get(row.entry.id)
+        except InvalidFileError:
+            return None
+        return memory.content if is_main else _at_path(memory.fields, path)
+
+    def _may_hold(self, row: Row, key: str) -> bool:
+        """Whether a file can hold a key: reading it costs far more than looking for a word."""
+        data = self._snapshot.file(row.entry.id) or b""
+        return key.encode() in data or b"\\" in data
+
+    def measured(self, wanted: Aggregation, rows: Iterable[Row]) -> object:
+        """Return what is counted or measured of some rows."""
+        if wanted.measure == "count":
+            counts: dict[str, int] = {}
+            for row in rows:
+                for group in self._groups(row, wanted.field):
+                    counts[group] = counts.get(group, 0) + 1
+            return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+        values = [value for row in rows if (value := self.value(row, wanted.field)) is not None]
+        return _measure(wanted.measure, values)
+
+    def _groups(self, row: Row, name: str) -> list[str]:
+        if name == "tag":
+            return list(row.entry.tags)
+        if name in ("hour", "day"):
+            return [row.at.strftime("%Y-%m-%dT%H:00" if name == "hour" else "%Y-%m-%d")]
+        value = self.value(row, name)
+        return [str(value)] if value is not None else []
+
+
+def _measure(measure: str, values: list[Any]) -> object:
+    if not values:
+        return None
+    if measure in ("min", "max"):
+        value = min(values, key=in_order) if measure == "min" else max(values, key=in_order)
+        return format_time(value) if isinstance(value, datetime) else value
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    if not numbers:
+        return None
+    return sum(numbers) if measure == "sum" else sum(numbers) / len(numbers)
+
+
+def in_order(value: object) -> tuple[str, Any]:
+    """Return a value in a form in which those of different types have an order too."""
+    if isinstance(value, (bool, int, float)):
+        return "number", value
+    if isinstance(value, (str, datetime)):
+        return type(value).__name__, value
+    return "other", str(value)
+
+
+def _at_path(fields: Mapping[str, Value], path: str) -> object:
+    """Return the field of that name, else what stands under its parts, one in the other."""
+    if path in fields:
+        return fields[path]
+    value: object = fields
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
