@@ -98,6 +98,18 @@ def test_a_pattern_has_its_time_for_each_text_anew() -> None:
         assert redact(FITS, [pattern]).text == "[REDACTED:custom]"
 
 
+@pytest.mark.parametrize(
+    "source", [r"(?r)ACME-\d", r"\w(?=.*?(?P<secret>ACME-\d))", r"(?=.*(?P<secret>ACME-\d))\w"]
+)
+def test_a_pattern_that_finds_its_secrets_in_another_order_keeps_the_rest(source: str) -> None:
+    text = "a ACME-1 b ACME-2 c ACME-3 d\nand ACME-4 e"
+
+    result = redact(text, [compile_user_pattern(source)])
+
+    assert "ACME-" not in result.text
+    assert result.text.replace("[REDACTED:custom]", "") == "a  b  c  d\nand  e"
+
+
 # A pattern that backtracks hangs nothing
 
 

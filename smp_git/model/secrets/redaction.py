@@ -233,7 +233,7 @@ class _Task:
         group, found = self._matches(text, start, pattern)
         for offset, match in found:
             first, last = match.span(group)
-            if first == last or match[group] in self._allow:
+            if first == last or offset + first < end or match[group] in self._allow:
                 continue
             if pattern.accepts is None or pattern.accepts(match):
                 pieces += (text[end : offset + first], self._placeholder(pattern.name))
@@ -245,7 +245,8 @@ class _Task:
         """Return the group that is the secret, and each match with what to add to its places."""
         if pattern.bounded:
             bounded = self._bounded.setdefault(pattern.source, pattern.bounded.again())
-            return _group(bounded.groups), _by_line(text, bounded, pattern.name)
+            group = _group(bounded.groups)
+            return group, _by_line(text, bounded, group, pattern.name)
         found: _Matches
         if pattern.anchors:
             found = self._anchored(text, pattern)
@@ -320,10 +321,11 @@ def _group(groups: Container[str]) -> str | int:
     return "secret" if "secret" in groups else 0
 
 
-def _by_line(text: str, pattern: Bounded, name: str) -> _Matches:
+def _by_line(text: str, pattern: Bounded, group: str | int, name: str) -> _Matches:
     try:
         for line in _LINE.finditer(text):
-            for match in pattern.matches(line[0]):
+            # A pattern may search backwards, or find its secret ahead.
+            for match in sorted(pattern.matches(line[0]), key=lambda each: each.start(group)):
                 yield line.start(), match
     except TimeoutError:
         raise InvalidError(
