@@ -98,16 +98,15 @@ def test_a_pattern_has_its_time_for_each_text_anew() -> None:
         assert redact(FITS, [pattern]).text == "[REDACTED:custom]"
 
 
-@pytest.mark.parametrize(
-    "source", [r"(?r)ACME-\d", r"\w(?=.*?(?P<secret>ACME-\d))", r"(?=.*(?P<secret>ACME-\d))\w"]
-)
+@pytest.mark.parametrize("source", [r"(?r)ACME-\d", r"\w(?=.*?(?P<secret>ACME-\d))"])
 def test_a_pattern_that_finds_its_secrets_in_another_order_keeps_the_rest(source: str) -> None:
-    text = "a ACME-1 b ACME-2 c ACME-3 d\nand ACME-4 e"
+    secrets = [f"word ACME-{number} " for number in range(9)]
 
-    result = redact(text, [compile_user_pattern(source)])
+    result = redact("".join([*secrets, "\n", *secrets]), [compile_user_pattern(source)])
 
-    assert "ACME-" not in result.text
-    assert result.text.replace("[REDACTED:custom]", "") == "a  b  c  d\nand  e"
+    gaps = "word [REDACTED:custom] " * 9
+    assert result.text == f"{gaps}\n{gaps}"
+    assert result.found[0].count == 18
 
 
 # A pattern that backtracks hangs nothing
