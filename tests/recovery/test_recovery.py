@@ -253,7 +253,7 @@ def test_no_lasting_folder_for_keys_refuses_and_offers_to_purge(
 def test_a_key_dir_in_the_store_is_refused(store: Store) -> None:
     (store.path / "config.yaml").write_text(f"format: 1\nkey_dir: {store.path}/keys\n")
 
-    with pytest.raises(InvalidError, match="key_dir lies in the store"):
+    with pytest.raises(InvalidError, match="key_dir is inside the store"):
         Store.open(store.path)
 
 
