@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smp_git import Session, Store, store
+from smp_git import Session, Store
 from smp_git.git import disk, layout, locks, staging, storage
 from smp_git.git.repository import Repository
+from smp_git.keep import stores
 from smp_git.read.replica import Local
 from smp_git.write import tree, writer
 from smp_git.write.git_index import IndexKeeper
@@ -46,7 +47,7 @@ MAKING: dict[str, tuple[Any, str]] = {
     "create": (layout, "create"),
     "identify": (Local, "identify"),
     "note_boot": (Local, "note_boot"),
-    "first_commit": (store, "_first_commit"),
+    "first_commit": (stores, "_first_commit"),
     "keep_files": (storage.Written, "keep_files"),
     "publish": (Repository, "publish"),
     "force_data": (disk, "force_data"),

@@ -198,7 +198,7 @@ def test_mark_of_a_replica_that_waits_is_taken_and_nothing_else_there(pushed: Pe
     pushed.git("push", "-q", "--no-verify", "origin", f":{mark}")
     assert mark not in _refs(hub)
 
-    assert "no reference of a session" in _refused(pushed, hub, "origin", f"main:{mark}")
+    assert "not a reference of a session" in _refused(pushed, hub, "origin", f"main:{mark}")
 
 
 def test_sync_gets_along_with_a_guarded_server(hub: Person, tmp_path: Path, store: Store) -> None:
