@@ -84,6 +84,8 @@ NEVER = {
     ("add", "overwrite_file"),
     ("edit", "keep_counters"),
     ("undo", "keep_counters"),
+    # It only removes a file and writes an index in its place.
+    ("undo", "replace_file"),
 }
 
 
