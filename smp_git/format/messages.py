@@ -15,6 +15,7 @@ BATCH: Final = "batch"
 CREATE: Final = "create session"
 MERGE: Final = "merge"
 MEND: Final = "mend indexes"
+RECORDS: Final = "bring back records"
 TITLED: Final = ("", "edit")
 # These verbs outlive what they name: no trailer repeats the id.
 LASTING: Final = ("delete", "purge", "redact")

@@ -208,6 +208,7 @@ class Exchange:
     def _sent(self, there: Mapping[str, str]) -> bool:
         """Push what is missing there; return whether the remote is now at what is here."""
         reader = self._site.reader
+        outbound.bring_back(self._site)
         epoch = reader.local.epoch()
         parcel = outbound.parcel(reader, self._remote.name, there)
         if parcel.unmerged:

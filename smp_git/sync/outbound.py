@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from smp_git.format import records
+from smp_git.format.messages import RECORDS
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
+from smp_git.git.repository import MovedError
 from smp_git.git.transport import Update
-from smp_git.model.errors import RefusedError, UntrustedError
+from smp_git.model.errors import ConflictError, RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
 from smp_git.read.replica import OURS
-from smp_git.read.snapshot import Reader
+from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.remove.history import carry
+from smp_git.remove.site import Site
 from smp_git.sync import state
+from smp_git.sync.bring import heads_of
 from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
+
+# How often a person's own commit may come between before it is given up.
+_MOST_MOVES: Final = 20
 
 
 class Parcel(NamedTuple):
@@ -121,6 +132,50 @@ def check(reader: Reader, remote: str, updates: Iterable[Update]) -> None:
             f"session {reader.path.name} holds what no other replica would take in: {error.message}",
             hint="fix it by hand and commit again; nothing was pushed",
         ) from None
+
+
+def bring_back(site: Site) -> None:
+    """Commit to main the records that this replica knows and main lacks; others make the same.
+
+    A plain `git revert` of a deletion takes them out, and those of memories that had taken
+    another id were never there.
+    """
+    for _ in range(_MOST_MOVES):
+        if _lacking(site.reader) is None:
+            return
+        with site.writer.holding("bringing back records"), suppress(MovedError):
+            _commit_records(site)
+    raise ConflictError(
+        f"session {site.reader.path.name} is being moved by another Git process",
+        hint="wait for it to end, then try again",
+    )
+
+
+def _commit_records(site: Site) -> None:
+    base = _lacking(site.reader)
+    if base is not None:
+        files = {records.PATH: records.write(_whole(site.reader, base))}
+        made = carry.made(base, files, subject=RECORDS)
+        site.writer.publish(MAIN, base.id, made.id, made.tree, made.objects)
+
+
+def _lacking(reader: Reader) -> Snapshot | None:
+    """Return main, None if it has all records that it should have."""
+    tip = reader.repository.head(MAIN)
+    base = reader.at(tip) if tip else None
+    if base is None or base.said == base.tombstones or base.said == _whole(reader, base):
+        return None
+    return base
+
+
+def _whole(reader: Reader, base: Snapshot) -> Tombstones:
+    """Return the records that a branch should have.
+
+    A redaction stays out while no branch has what it left: no replica would take it in.
+    """
+    known = base.tombstones
+    odd = set(unfit.unfounded(reader.repository, heads_of(reader), base.said, known))
+    return base.said | Tombstones(each for each in known.items if each.first.text not in odd)
 
 
 def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:

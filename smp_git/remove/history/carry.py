@@ -1,4 +1,4 @@
-"""The commit that brings carried and joined memories, the same on every replica."""
+"""The commit that brings carried and joined memories or records, the same on every replica."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ class Made(NamedTuple):
     objects: list[Object]
 
 
-def made(base: Snapshot, files: Mapping[str, bytes | None]) -> Made:
-    """Return a commit on top of another, a function of it and the files."""
+def made(base: Snapshot, files: Mapping[str, bytes | None], *, subject: str = UPGRADE) -> Made:
+    """Return a commit on top of another, a function of it and the files.
+
+    The `subject` is that of a commit which brings no memory.
+    """
     tree = assemble(base, files)
     places = [place for path in sorted(files) if (place := parse_path(path)) is not None]
     # A rewrite would take what names a memory out of the message of a commit without it.
@@ -44,7 +47,7 @@ def made(base: Snapshot, files: Mapping[str, bytes | None]) -> Made:
         if files[place.path] is not None
     ]
     author, committer = product_signs(base.commit.time)
-    rest = messages.BATCH if places else UPGRADE
+    rest = messages.BATCH if places else subject
     text = messages.write(touches, author.name, subject=f"{_VERB} batch" if touches else rest)
     commit = Object(COMMIT, write_commit(tree.tree, (base.id,), author, committer, text))
     return Made(CommitId(commit.id), tree, [*tree.objects, commit])

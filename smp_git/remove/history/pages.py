@@ -267,7 +267,7 @@ _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
 _LASTING: Final = (b"delete", b"purge", b"redact")
 _SUBJECTS: Final = frozenset(
     b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;carry batch;upgrade to format 2;edits by hand;create session;"
-    b"register replica;merge;settings;mend indexes".split(b";")
+    b"register replica;merge;settings;mend indexes;bring back records".split(b";")
 )
 _MENTION = re.compile(
     rb"^(?:Memory: |(?:[a-z]+ )?(?:turn|decision|finding|preference|learning|state|artifact) )"

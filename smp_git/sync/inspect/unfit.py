@@ -17,7 +17,7 @@ from smp_git.git.transport import Limits
 from smp_git.model.errors import DamagedError, UnfoundedError, UntrustedError, shown
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import REDACT, generation
-from smp_git.model.memory import CommitId
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.quarantine import Quarantine
@@ -46,6 +46,17 @@ def check_redactions(
 
     Its life stands in some history, or it was deleted. `before` is what was known here.
     """
+    for name in unfounded(repository, tips, before, told):
+        raise UnfoundedError(
+            f"{name} was redacted according to a record, and no history has what was left of it",
+            hint=_WAY_OUT,
+        )
+
+
+def unfounded(
+    repository: Repository, tips: Mapping[str, str], before: Tombstones, told: Tombstones
+) -> Iterator[MemoryId]:
+    """Yield the memories of which a redaction is `told` whose life no history has."""
     for each in told.items:
         if each.lives.is_plain:
             continue
@@ -57,12 +68,8 @@ def check_redactions(
         ]
         if fresh:
             there = _lives_of(repository, tips, parse_id(name).path)
-            for life in fresh:
-                if not any(life in known.past(other) for other in there):
-                    raise UnfoundedError(
-                        f"{name} was redacted according to a record, and no history has what was left of it",
-                        hint=_WAY_OUT,
-                    )
+            if any(not any(life in known.past(other) for other in there) for life in fresh):
+                yield MemoryId(name)
 
 
 def _lives_of(repository: Repository, tips: Mapping[str, str], path: str) -> frozenset[str]:
