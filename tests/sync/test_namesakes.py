@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smp_git import Session
+from smp_git.format import records
+from smp_git.sync import inbound
 from tests import independent_scan
 from tests.support import git
-from tests.sync.images import copied, kept, put_back, settled, texts
+from tests.sync.images import copied, kept, opened, put_back, settled, texts
 from tests.sync.support import Machine
 
 ONE = "Keep the Postgres-of-Zanzibar"
@@ -150,3 +153,88 @@ def test_where_both_were_added_in_one_second_the_other_is_sealed_and_told(two: t
     assert [item.id for item in right.trash()] == ["DEC-0002"]
     right.restore("DEC-0002")
     assert right.get("DEC-0002").content == OTHER
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["", "beside another deletion"])
+@pytest.mark.parametrize("where", ["main", "branch", "both"])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_memory_that_only_this_side_has_outlives_a_deletion_that_comes_in(two: tuple[Session, Session], hub: Path, end: str, where: str, is_shared: bool) -> None:  # fmt: skip
+    """What becomes of our history no longer has it: it is found in what is here."""
+    left, right = two
+    left.add("decision", ONE, agent="a", rationale="for now")
+    if where != "branch":
+        right.add("decision", OTHER, agent="b")
+    with right.branch("idea") as idea:
+        if where == "branch":
+            idea.add("decision", OTHER, agent="b")
+        elif where == "both":
+            idea.edit("DEC-0002", agent="b", impact="a smaller bill")
+    ENDS[end](left)
+    if is_shared:
+        left.delete("DEC-0001")
+    left.sync()
+    ((old, new),) = right.sync().moved
+    assert old == "DEC-0002"
+    settled(two, [hub])
+    for session in two:
+        if where != "branch":
+            assert session.get(new).content == OTHER
+        assert where == "main" or git(session.path, "show", f"idea:decisions/000/{new}.yaml")
+        if end != "delete and restore":
+            assert gone(session.path, "Zanzibar")
+
+
+@pytest.mark.parametrize("what", ["DEC-0001", "DEC-0002", "FIND-0001"])
+@pytest.mark.parametrize("end", ["delete", "redact", "redact and delete"])
+def test_another_process_deletes_between_the_look_and_the_lock(two: tuple[Session, Session], hub: Path, end: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    left, right = two
+    left.add("decision", ONE, agent="a")
+    right.add("decision", OTHER, agent="b")
+    right.add("finding", "Costs a day", agent="b")
+    ENDS[end](left)
+    left.delete("DEC-0001")
+    left.sync()
+    cleaned, looks = inbound._cleaned, iter([True])
+
+    def later_cleaned(*arguments: Any) -> Any:
+        if next(looks, False):
+            target = next(iter(moved_to(right))) if what == "DEC-0002" else what
+            opened(right.path, right).delete(target)
+        return cleaned(*arguments)
+
+    monkeypatch.setattr(inbound, "_cleaned", later_cleaned)
+    right.sync()
+    settled(two, [hub])
+    for session in two:
+        found = {each.content for each in session.memories()}
+        assert (OTHER in found) == (what != "DEC-0002")
+        assert ("Costs a day" in found) == (what != "FIND-0001")
+        assert gone(session.path, "Zanzibar", "PostgreSQL")
+
+
+def moved_to(session: Session) -> list[str]:
+    return [each.id for each in session.memories() if each.id.startswith("DEC-0002-")]
+
+
+@pytest.mark.parametrize("end", ["delete", "purge", "redact"])
+def test_the_record_of_what_had_taken_another_id_reaches_everybody(tmp_path: Path, hub: Path, end: str) -> None:  # fmt: skip
+    """A replica that comes to it later meets the old id and the new one."""
+    left = Machine(tmp_path, "one").begin(hub)
+    third = copied(left, tmp_path, "three")
+    later(third)
+    left.add("decision", ONE, agent="a")
+    right = copied(left, tmp_path, "two")
+    third.add("decision", OTHER, agent="c")
+    third.delete("DEC-0002")
+    third.sync()
+    ((_, new),) = right.sync().moved
+    last = Machine(tmp_path, "last").clone(hub)
+    last.edit(new, agent="d", rationale="as Zanzibar has it")
+    ENDS[end](left)
+    left.sync()
+    right.sync()
+    assert records.read(git(hub, "show", f"main:{records.PATH}").encode()).is_gone(new)
+    last.sync()
+    settled([left, right, third, last], [hub])
+    for session in (left, right, third, last):
+        assert gone(session.path, "Zanzibar")
