@@ -193,6 +193,8 @@ class _One:
         self._masked.update(found.masked)
         made = memories.version(found.file, self._path)
         assert made is not None  # noqa: S101 - what was made here can be read
+        # Another branch may meet it before it is in any history.
+        self._said = self._said.with_version(made.memory, (left.memory, right.memory))
         for head in heads:
             self._after[head] = made
         return made

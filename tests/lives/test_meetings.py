@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from smp_git.model.errors import AlreadyExistsError, RefusedError, SmpError
 from tests import independent_scan
 from tests.lives.meeting import Meeting, X, Y, reachable
 from tests.support import git
+from tests.sync.images import settled
+from tests.sync.support import Machine
 
 
 @pytest.fixture
@@ -208,3 +211,35 @@ def test_without_a_redaction_nothing_is_masked(meeting: Meeting) -> None:
     assert memory.fields["rationale"] == "new bside ftext"
     assert memory.fields["side_note"] == "new aside gtext"
     assert not any(meeting.notes.values())
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+@pytest.mark.parametrize("is_behind", [False, True], ids=["", "and a branch that is behind"])
+def test_a_branch_meets_what_main_has_just_come_to(tmp_path: Path, order: tuple[int, ...], is_behind: bool) -> None:  # fmt: skip
+    """What the join on main shows is known before any history has it."""
+    hub, words = tmp_path / "hub.git", ("xantippe", "yggdrasil", "zuleikha")
+    one = Machine(tmp_path, "one").begin(hub)
+    one.add("decision", "kiwi", agent="a", rationale=f"alpha {' bravo '.join(words)} charlie")
+    one.sync()
+    sessions = [one, *(Machine(tmp_path, name).clone(hub) for name in ("two", "three"))]
+    for session, word in zip(sessions, words, strict=True):
+        if is_behind and session is sessions[-1]:
+            with session.branch("idea") as idea:
+                idea.edit("DEC-0002", agent="c", impact="delta")
+        session.redact(word)
+    first, second, last = (sessions[number] for number in order)
+    first.sync()
+    second.sync()
+    if "idea" not in [each.name for each in second.branches()]:
+        with second.branch("idea") as idea:
+            idea.edit("DEC-0002", agent="b", side_note="echo")
+    second.sync()
+    last.sync()
+    settled(sessions, [hub])
+    for session in sessions:
+        for ref in ("main", "idea"):
+            file = git(session.path, "show", f"{ref}:decisions/000/DEC-0002.yaml")
+            assert "decision: kiwi\n" in file, ref
+            assert "alpha" in file, ref
+    for name in ("one", "two", "three"):
+        assert independent_scan.scan(tmp_path / name, [word.encode() for word in words]) == []

@@ -81,6 +81,14 @@ class Said:
         """The lives of which there is a version."""
         return frozenset(each.life for each in self.sayings)
 
+    def with_version(self, made: Memory, sides: Iterable[Memory]) -> Said:
+        """Return this with a version that two sides came to, as the commit that brings it will say."""
+        same = [each for each in sides if each.life == made.life]
+        text = stamp_text(stamp(made), "")
+        sayings = _changed(made, same, text, typed=False, left=False)
+        firsts = () if same else (First(made, left=False),)
+        return Said((*self.sayings, *sayings), (*self._firsts, *firsts), self.unread)
+
     def shown(self, life: str) -> Words | None:
         """Return the words that all first versions of a life show, None if there is none.
 
@@ -304,9 +312,16 @@ def _sayings(
     if any(stamp(each) == at for each in before):
         # Written by hand, which leaves the time as it was.
         at = max(at, commit.time)
-    text = stamp_text(at, replica_of(commit))
+    yield from _changed(
+        after, before, stamp_text(at, replica_of(commit)), typed=not given, left=left
+    )
+
+
+def _changed(
+    after: Memory, before: list[Memory], text: str, *, typed: bool, left: bool
+) -> Iterator[Saying]:
     now, then = fields(after), [fields(each) for each in before]
     for name in dict.fromkeys((*now, *(name for each in then for name in each))):
         value = now.get(name)
         if not any(is_same(each.get(name), value) for each in then):
-            yield Saying(after.life, name, value, text, typed=not given, left=left)
+            yield Saying(after.life, name, value, text, typed=typed, left=left)
