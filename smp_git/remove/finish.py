@@ -47,13 +47,15 @@ def follow(
     replacement: Replacement | None = None,
     plan: Plan | None = None,
     adopt: Adopt = Incoming,
+    check: Callable[[], None] | None = None,
 ) -> Receipt | None:
     """Delete here what was deleted elsewhere; return None if nothing of it was here.
 
     What no remote ever had of a deleted memory can be restored from this replica's own
     copy; nothing that was purged or redacted can be, and its copies are destroyed. The
     `replacement` brings what a redaction elsewhere left, `plan` is of the same deletions,
-    `adopt` brings in what came with them.
+    `adopt` brings in what came with them. What `check` raises under the lock, before
+    anything has changed, is the end of it.
     """
     site.sweep()
     deletion = new_deletion(now)
@@ -61,6 +63,8 @@ def follow(
     final = site.tombstones() | arrived
 
     def seal(versions: Sequence[Version]) -> None:
+        if check is not None:
+            check()
         own = [
             version for version in versions if not is_final(final.lives(version.id), version.life)
         ]

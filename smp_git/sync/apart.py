@@ -18,6 +18,7 @@ from smp_git.remove.site import Site
 from smp_git.sync.bring import keep
 from smp_git.sync.namesakes import moved_away, part
 from smp_git.sync.quarantine import Quarantine
+from smp_git.sync.twins import heads
 
 # How often a new id may be another memory's too.
 _MOST_TRIES: Final = 5
@@ -28,11 +29,12 @@ class Apart(NamedTuple):
     """What came in as it is now, which memories took another id, and sentences that say so.
 
     `records` are what was told, and end memories too that had taken another id when they
-    were deleted under the old one.
+    were deleted under the old one; `heads` are the branches here that were looked at.
     """
 
     there: Mapping[str, str]
     records: Tombstones
+    heads: Mapping[str, str]
     moved: tuple[Move, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -53,11 +55,12 @@ def apart(
     reader = site.reader
     moved: list[Move] = []
     notes: list[str] = []
+    looked_at: Mapping[str, str] = {}
     for _ in range(_MOST_TRIES):
         reader.snapshot()
-        present = references.read(reader.repository.git)
-        ours = _as_planned(plan, held, present)
-        found = part(held.repository, ours, there, effective(reader) | told, present)
+        looked_at = references.read(reader.repository.git)
+        ours = _as_planned(plan, held, looked_at)
+        found = part(held.repository, ours, there, effective(reader) | told, looked_at)
         if found.ours:
             now, plan = site.writer.clock(), None
             move(site.writer, found.ours, now, by=by)
@@ -72,7 +75,7 @@ def apart(
             break
     ours = _as_planned(plan, held, references.read(reader.repository.git))
     records = moved_away(held.repository, ours, there, effective(reader) | told)
-    return Apart(there, told | records, tuple(moved), tuple(notes))
+    return Apart(there, told | records, heads(looked_at), tuple(moved), tuple(notes))
 
 
 def _as_planned(plan: Plan | None, held: Quarantine, ours: Mapping[str, str]) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
-from smp_git.sync.apart import apart
+from smp_git.sync.apart import Apart, apart
 from smp_git.sync.bring import (
     Arrived,
     Bringing,
@@ -45,6 +45,7 @@ from smp_git.sync.namesakes import part
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import HEADS, REMOTES, SEEN, TAGS, Seen, tracking
+from smp_git.sync.twins import heads
 from smp_git.write.merge.trees import Conflict
 
 # How often a deletion here may come between before what came is given up.
@@ -148,7 +149,7 @@ def _brought_in(
         if parted.moved or parted.records != inspected.tombstones:
             plan = None
         try:
-            cleaning = _cleaned(site, held, named, there, inspected, parted.records, by, plan)
+            cleaning = _cleaned(site, held, named, parted, inspected, by, plan)
         except MovedHeadsError:
             continue
         plan = None
@@ -181,8 +182,7 @@ def _known(site: Site) -> list[CommitId]:
     """
     repository = site.reader.repository
     found = references.read(repository.git)
-    heads = [tip for ref, tip in found.items() if ref.startswith(HEADS)]
-    return commits_of(repository, heads)
+    return commits_of(repository, heads(found).values())
 
 
 def _own(site: Site) -> list[CommitId]:
@@ -219,9 +219,8 @@ def _cleaned(
     site: Site,
     held: Quarantine,
     named: Mapping[str, str],
-    there: Mapping[str, str],
+    parted: Apart,
     inspected: Inspected,
-    told: Tombstones,
     by: str,
     plan: Plan | None,
 ) -> _Cleaning:
@@ -230,6 +229,7 @@ def _cleaned(
     What a redaction left, and edits that met one, are brought to the branches that need
     them, before anything of the old is let go.
     """
+    there, told = parted.there, parted.records
     # A rewrite by others may have come between: then this opens the repository anew.
     site.reader.snapshot()
     before = effective(site.reader)
@@ -254,10 +254,24 @@ def _cleaned(
     if told or brought:
         adopt = partial(_adopted, held, arrived) if plan and not arrived.is_rewritten else Incoming
         receipt = finish.follow(
-            site, known, site.writer.clock(), by=by, replacement=brought, plan=plan, adopt=adopt
+            site,
+            known,
+            site.writer.clock(),
+            by=by,
+            replacement=brought,
+            plan=plan,
+            adopt=adopt,
+            check=partial(_check_parted, site, held, parted, known),
         )
     notes = (*meeting.notes, *returned(before, known, there, held.repository))
     return _Cleaning(arrived, receipt.ids if receipt else (), notes)
+
+
+def _check_parted(site: Site, held: Quarantine, parted: Apart, known: Tombstones) -> None:
+    """Raise MovedHeadsError if another process has added a namesake of what is about to go."""
+    now = references.read(site.reader.repository.git)
+    if heads(now) != parted.heads and part(held.repository, now, parted.there, known):
+        raise MovedHeadsError("the session moved while it was synced", hint="sync again")
 
 
 def _adopted(held: Quarantine, arrived: Arrived) -> Incoming:
@@ -321,19 +335,19 @@ def _taken(
             return None
         _adopt(site, held, arrived)
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
-        heads = [CommitId(tip) for ref, tip in arrived.clean.items() if ref.startswith(HEADS)]
-        _take_new_tag(site, heads, inspected.replicas)
-        count = len(reader.repository.beyond(heads, _own(site)))
+        tips = [CommitId(tip) for tip in heads(arrived.clean).values()]
+        _take_new_tag(site, tips, inspected.replicas)
+        count = len(reader.repository.beyond(tips, _own(site)))
         done = integrate(writer, remote.name, arrived.clean, inspected, merge=merge)
     return Came(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
     )
 
 
-def _take_new_tag(site: Site, heads: list[CommitId], replicas: frozenset[str]) -> None:
+def _take_new_tag(site: Site, tips: list[CommitId], replicas: frozenset[str]) -> None:
     """Take a tag that nobody has, if commits that were not made here have this replica's."""
     repository, tag = site.reader.repository, site.writer.identity().tag
-    new = repository.beyond(heads, _own(site)) if heads and tag in replicas else []
+    new = repository.beyond(tips, _own(site)) if tips and tag in replicas else []
     if any(replica_of(repository.commit(name)) == tag for name in new):
         site.writer.take_new_tag()
 

@@ -212,6 +212,32 @@ def test_another_process_deletes_between_the_look_and_the_lock(two: tuple[Sessio
         assert gone(session.path, "Zanzibar", "PostgreSQL")
 
 
+@pytest.mark.parametrize("is_planned", [False, True], ids=["", "beside another deletion"])
+@pytest.mark.parametrize("end", ENDS)
+def test_another_process_adds_between_the_look_and_the_lock(two: tuple[Session, Session], hub: Path, end: str, is_planned: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """What it adds has the id of what is about to go."""
+    left, right = two
+    left.add("decision", ONE, agent="a")
+    ENDS[end](left)
+    if is_planned:
+        left.delete("DEC-0001")
+    left.sync()
+    cleaned, looks = inbound._cleaned, iter([True])
+
+    def later_cleaned(*arguments: Any) -> Any:
+        if next(looks, False):
+            added = opened(right.path, right).add("decision", OTHER, agent="b")
+            assert added.id == "DEC-0002"
+        return cleaned(*arguments)
+
+    monkeypatch.setattr(inbound, "_cleaned", later_cleaned)
+    ((old, new),) = right.sync().moved
+    assert old == "DEC-0002"
+    settled(two, [hub])
+    for session in two:
+        assert session.get(new).content == OTHER
+
+
 def moved_to(session: Session) -> list[str]:
     return [each.id for each in session.memories() if each.id.startswith("DEC-0002-")]
 
