@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,45 @@ def test_imports_inside_functions_are_on_the_list() -> None:
     }
 
     assert {name for name in late if _unit(name) not in ("cli", "__main__")} <= LATE
+
+
+# One owner each: what a text says, or a call does, that stands in one module alone.
+
+
+def _texts(module: str) -> list[str]:
+    """Return the texts of a module, its docstrings left out."""
+    plain = {
+        id(node.value)
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return [
+        node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, (str, bytes))
+        and id(node) not in plain
+    ]
+
+
+def _say(pattern: str) -> set[str]:
+    """Return the modules in which a text fits a pattern."""
+    return {name for name in MODULES if any(re.search(pattern, text) for text in _texts(name))}
+
+
+@cache
+def _code(module: str) -> str:
+    return ast.unparse(TREES[module])
+
+
+def _do(pattern: str) -> set[str]:
+    """Return the modules in which a line of code fits a pattern, each statement on one line."""
+    return {name for name in MODULES if re.search(pattern, _code(name), re.MULTILINE)}
+
+
+def test_the_metadata_of_a_session_has_one_owner() -> None:
+    assert _say(r"metadata\.yaml") == {"smp_git.format.metadata"}
+    assert _do(r"yamlfile\.read\([^\n]*(METADATA|metadata\.PATH)\)") == set()
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

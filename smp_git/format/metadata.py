@@ -45,6 +45,14 @@ def mapping(data: bytes) -> dict[str, Value]:
     return yamlfile.read(data.decode("utf-8", "replace"), PATH)
 
 
+def strict_mapping(data: bytes) -> dict[str, Value]:
+    """Return what the file says if it is UTF-8 throughout; raise InvalidFileError."""
+    try:
+        return yamlfile.read(data.decode(), PATH)
+    except UnicodeDecodeError:
+        raise InvalidFileError(f"{PATH}: not UTF-8") from None
+
+
 def read(data: bytes, session: str) -> Metadata:
     """Return what a session says of itself; raise FormatError if it is too new."""
     found = mapping(data)
@@ -74,6 +82,24 @@ def overrides(found: Mapping[str, Value]) -> dict[str, Value]:
     """Return the settings that a session overrides."""
     said = found.get("overrides")
     return said if isinstance(said, dict) else {}
+
+
+def is_old(data: bytes) -> bool:
+    """Whether the file is that of a session of format 1."""
+    try:
+        found = mapping(data)
+    except InvalidFileError:
+        return False
+    return found.get("format") == 1 or found.get("rule") == 1
+
+
+def raised(data: bytes) -> bytes | None:
+    """Return the file with the present format, None if there is nothing to raise."""
+    if not is_old(data):
+        return None
+    text = data.decode("utf-8", "replace")
+    edited = yamlfile.edit(text, {"format": FORMAT, "rule": RULE}, ("format", "rule"))
+    return edited.encode() if edited is not None else None
 
 
 def with_overrides(data: bytes, settings: dict[str, Value]) -> bytes:

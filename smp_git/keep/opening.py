@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
@@ -60,7 +61,7 @@ def open_session(
         home=home,
         shared=shared,
     )
-    settings.redaction.overridden(told.overrides, "metadata.yaml")
+    settings.redaction.overridden(told.overrides, METADATA)
     _finish_deletions(handle)
     _repair(handle)
     return handle

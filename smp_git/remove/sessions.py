@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from smp_git.format import yamlfile
+from smp_git.format import metadata
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.git.locks import locked
@@ -86,9 +86,7 @@ def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
 def identity_of(place: Path) -> tuple[str, str]:
     """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
     try:
-        found = yamlfile.read(
-            (place / "metadata.yaml").read_text("utf-8", "replace"), "metadata.yaml"
-        )
+        found = metadata.mapping((place / metadata.PATH).read_bytes())
     except (OSError, SmpError):
         return "", "user"
     user = found.get("user")

@@ -11,6 +11,7 @@ from functools import partial
 from typing import IO, Final, NamedTuple
 
 from smp_git.format import messages, records, yamlfile
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import references, staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id
 from smp_git.git.references import HEADS, TAGS
@@ -43,7 +44,7 @@ class Place(NamedTuple):
 PLACES: Final[Mapping[str, Place]] = {
     "versions": Place("a version of a memory", "{} versions of memories", "redact once more"),
     "pages": Place("an index page of memories", "{} index pages of memories", "smp check says more"),
-    "metadata": Place("metadata.yaml", "metadata.yaml in {} versions", "change metadata.yaml by hand and run smp commit; " + _WITHOUT_HISTORY),
+    "metadata": Place(METADATA, f"{METADATA} in {{}} versions", f"change {METADATA} by hand and run smp commit; " + _WITHOUT_HISTORY),
     "authors": Place("the author of a commit", "the authors of {} commits", _WITHOUT_HISTORY),
     "messages": Place("the message of a commit", "the messages of {} commits", _WITHOUT_HISTORY),
     "tagged": Place("the message of a tag", "the messages of {} tags", "git tag -d removes a tag"),
@@ -236,7 +237,7 @@ class _Traces:
             return "format" if self._wanted.is_in(data) else ""
         if is_index(path):
             return "pages" if any(map(self._is_telling, pages.items(data)[1])) else "format"
-        if path == "metadata.yaml":
+        if path == METADATA:
             return "metadata"
         if path == records.PATH:
             return "format"

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import yamlfile
+from smp_git.format import metadata
 from smp_git.git import disk, layout
 from smp_git.model.errors import FormatError, InvalidError, NotFoundError
 from smp_git.model.memory import CommitId, Value, agent_name
@@ -17,7 +17,6 @@ from smp_git.model.settings import Settings
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.writer import Writer
 
-METADATA: Final = "metadata.yaml"
 # States of a repository in which Git goes on by itself with what it remembers.
 _UNDER_WAY: Final = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG")
 
@@ -59,21 +58,19 @@ class Gate:
 def opened(folder: Path, settings: Settings, clock: Callable[[], datetime]) -> Gate:
     """Open the session in `folder`."""
     reader = Reader(folder, durable=settings.durable)
-    said = metadata(reader.snapshot())
-    overrides, user = said.get("overrides"), said.get("user")
-    rules = settings.redaction.overridden(
-        overrides if isinstance(overrides, dict) else {}, METADATA
-    )
+    said = told(reader.snapshot())
+    user = said.get("user")
+    rules = settings.redaction.overridden(metadata.overrides(said), metadata.PATH)
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
     return Gate(writer, rules, agent_name(user) if isinstance(user, str) else "user")
 
 
-def metadata(snapshot: Snapshot) -> Mapping[str, Value]:
+def told(snapshot: Snapshot) -> Mapping[str, Value]:
     """Return what a session says of itself; raise FormatError if it says nothing."""
-    blob = snapshot.repository.find(snapshot.tree, METADATA)
+    blob = snapshot.repository.find(snapshot.tree, metadata.PATH)
     if blob is None:
         raise FormatError(f"{snapshot.repository.path} is a Git repository, but not a session")
-    return yamlfile.read(snapshot.repository.blob(blob).decode("utf-8", "replace"), METADATA)
+    return metadata.mapping(snapshot.repository.blob(blob))
 
 
 class Installed(NamedTuple):

@@ -11,10 +11,11 @@ from typing import Final
 from smp_git.format import lines, records
 from smp_git.format.lines import Entry
 from smp_git.format.messages import MEND
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
-from smp_git.keep.hooks.install import METADATA, Gate
+from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
 from smp_git.model.ids import INDEX, is_index, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId

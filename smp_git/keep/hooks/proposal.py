@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import lines, records, yamlfile
+from smp_git.format import lines, metadata, records
 from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.records import FORMAT, Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository
-from smp_git.keep.hooks.install import METADATA, Gate
+from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
@@ -83,7 +83,7 @@ def _proposed(gate: Gate, base: Snapshot, index_file: Path) -> Proposal:
     files = {
         path: _data(repository, path, child)
         for path, child in differing.items()
-        if parse_path(path) is not None or path in (METADATA, records.PATH)
+        if parse_path(path) is not None or path in (metadata.PATH, records.PATH)
     }
     return Proposal(base, differing, files, frozenset(_merged_in(gate, differing)))
 
@@ -126,7 +126,7 @@ def check(proposal: Proposal, gate: Gate) -> None:
     hand_edits.check(Handmade(own, (), tuple(strangers)), gate.rules)
     _check_places(proposal, strangers)
     _check_tombstones(proposal, gate)
-    if METADATA in proposal.staged:
+    if metadata.PATH in proposal.staged:
         _check_metadata(proposal, gate)
 
 
@@ -189,24 +189,23 @@ def _buried(base: Snapshot) -> Tombstones:
 
 
 def _check_metadata(proposal: Proposal, gate: Gate) -> None:
-    data = proposal.files[METADATA]
+    data = proposal.files[metadata.PATH]
     if data is None:
         raise RefusedError(
-            f"{METADATA} is gone, and without it this is not a session",
-            hint=f"git checkout HEAD -- {METADATA} brings it back",
+            f"{metadata.PATH} is gone, and without it this is not a session",
+            hint=f"git checkout HEAD -- {metadata.PATH} brings it back",
         )
-    new = yamlfile.read(data.decode("utf-8", "replace"), METADATA)
+    new = metadata.mapping(data)
     repository, base = proposal.base.repository, proposal.base.tree
-    blob = repository.find(base, METADATA)
-    old = yamlfile.read(repository.blob(blob).decode("utf-8", "replace"), METADATA) if blob else {}
+    blob = repository.find(base, metadata.PATH)
+    old = metadata.mapping(repository.blob(blob)) if blob else {}
     for name in _FIXED if old else ():
         if new.get(name) != old.get(name) and not _is_raised(name, old.get(name), new.get(name)):
             raise RefusedError(
-                f"{METADATA}: {name} never changes",
-                hint=f"git checkout HEAD -- {METADATA} brings it back",
+                f"{metadata.PATH}: {name} never changes",
+                hint=f"git checkout HEAD -- {metadata.PATH} brings it back",
             )
-    overrides = new.get("overrides")
-    gate.rules.overridden(overrides if isinstance(overrides, dict) else {}, METADATA)
+    gate.rules.overridden(metadata.overrides(new), metadata.PATH)
 
 
 def _is_raised(name: str, old: Value, new: Value) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import yamlfile
+from smp_git.format import metadata
 from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
@@ -18,7 +18,7 @@ from smp_git.git.objects import COMMIT
 from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import EMPTY_TREE
-from smp_git.keep.hooks.install import METADATA, Gate
+from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
@@ -189,10 +189,9 @@ class _Push:
         """Return which session is here, or None if none is yet."""
         tips = [self._there[MAIN]] if MAIN in self._there else self._tips(HEADS)
         for tip in tips:
-            blob = self._repository.find(self._repository.commit(CommitId(tip)).tree, METADATA)
+            blob = self._repository.find(self._repository.commit(CommitId(tip)).tree, metadata.PATH)
             if blob is not None:
-                text = self._repository.blob(blob).decode("utf-8", "replace")
-                return str(yamlfile.read(text, METADATA).get("uid"))
+                return str(metadata.mapping(self._repository.blob(blob)).get("uid"))
         return None
 
     def _tips(self, prefix: str) -> list[str]:

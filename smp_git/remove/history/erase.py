@@ -10,6 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git import locks, references, staging
 from smp_git.git.locks import locked
@@ -23,7 +24,7 @@ from smp_git.model.memory import CommitId, MemoryId, agent_name
 from smp_git.remove.history import carry, journal, prove, publish, sweep
 from smp_git.remove.history import plan as guards
 from smp_git.remove.history.finder import Search
-from smp_git.remove.history.generations import METADATA, raised
+from smp_git.remove.history.generations import raised
 from smp_git.remove.history.journal import Counts, Journal, Receipt
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.needles import Version, needles

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from smp_git.format import document, yamlfile
+from smp_git.format import document, metadata
 from smp_git.format import records as tombstones
 from smp_git.format.document import KEY, OLD_KEY, life_of
-from smp_git.format.records import FORMAT, RULE, Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import command
-from smp_git.git.objects import BLOB, Commit, ObjectId, object_id
+from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import Repository
 from smp_git.model import lives
 from smp_git.model.errors import InvalidFileError
@@ -24,7 +24,6 @@ from smp_git.model.ids import parse_id
 from smp_git.model.lives import GENERATION, Edge, Lives
 from smp_git.model.memory import CommitId, MemoryId, Value
 
-METADATA: Final = "metadata.yaml"
 _CANONICAL: Final = re.compile(rb"^generation: [1-9][0-9]{0,6}\n", re.MULTILINE)
 _ORDER: Final = ("id", "kind", KEY, "created_at")
 
@@ -113,23 +112,16 @@ def _renamed(data: bytes, path: str, life: str) -> bytes:
 
 def is_old(repository: Repository, tip: str) -> bool:
     """Whether a commit is of a session of format 1."""
-    text = _metadata(repository, repository.commit(CommitId(tip)))
-    try:
-        found = yamlfile.read(text, METADATA) if text is not None else {}
-    except InvalidFileError:
-        return False
-    return found.get("format") == 1 or found.get("rule") == 1
+    data = _metadata(repository, tip)
+    return data is not None and metadata.is_old(data)
 
 
 def raised(repository: Repository, tip: str) -> bytes | None:
     """Return the metadata of a commit with the present format, None if there is nothing to raise."""
-    text = _metadata(repository, repository.commit(CommitId(tip)))
-    if text is None or not is_old(repository, tip):
-        return None
-    edited = yamlfile.edit(text, {"format": FORMAT, "rule": RULE}, ("format", "rule"))
-    return edited.encode() if edited is not None else None
+    data = _metadata(repository, tip)
+    return metadata.raised(data) if data is not None else None
 
 
-def _metadata(repository: Repository, commit: Commit) -> str | None:
-    blob = repository.find(commit.tree, METADATA)
-    return repository.blob(blob).decode("utf-8", "replace") if blob else None
+def _metadata(repository: Repository, tip: str) -> bytes | None:
+    blob = repository.find(repository.commit(CommitId(tip)).tree, metadata.PATH)
+    return repository.blob(blob) if blob else None

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
 from smp_git.remove.history.needles import Version, vocabulary, words
@@ -119,7 +120,7 @@ PLACES: Final = (
     Place(f"{_SESSION}/.git/*MSG", Care.DROPPED, "messages of Git's last commands"),
     Place(f"{_SESSION}/.git/*_RR", Care.DROPPED, "resolutions of conflicts"),
     *(Place(f"{_SESSION}/{kind.folder}/**", Care.REWRITTEN, f"each {kind.name}, and its page's index") for kind in KINDS.values()),
-    Place(f"{_SESSION}/metadata.yaml", Care.SEARCHED, "what is known of the session"),
+    Place(f"{_SESSION}/{METADATA}", Care.SEARCHED, "what is known of the session"),
     Place(f"{_SESSION}/tombstones.yaml", Care.NOTHING, "what was deleted"),
     Place(f"{_SESSION}/replicas/*.yaml", Care.NOTHING, "who writes here"),
     Place(f"{_SESSION}/.gitattributes", Care.NOTHING, "how Git merges"),

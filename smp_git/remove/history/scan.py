@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import incoming, references
 from smp_git.git.objects import BLOB, COMMIT, TREE
 from smp_git.git.repository import Repository
@@ -318,7 +319,7 @@ class Scan:
                 self._also.add(place.text)
         elif is_index(path):
             self._place_items(path, data)
-        elif path == "metadata.yaml":
+        elif path == METADATA:
             self._also.add(path)
         else:
             self._hits.add(f"the file {self._names.file(path)}")

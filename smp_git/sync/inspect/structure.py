@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from operator import lt
 from typing import Final, NamedTuple
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import layout
 from smp_git.git.objects import BLOB, TREE, object_id
 from smp_git.git.packs import common, common_end
@@ -37,7 +38,6 @@ _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 REPLICAS: Final = "replicas"
-METADATA: Final = "metadata.yaml"
 TOMBSTONES: Final = "tombstones.yaml"
 ATTRIBUTES: Final = ".gitattributes"
 IGNORED: Final = ".gitignore"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from smp_git.format import lines, records, yamlfile
+from smp_git.format import lines, metadata, records, yamlfile
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
@@ -17,7 +18,6 @@ from smp_git.model.memory import KINDS, MemoryId, Value
 from smp_git.read.pages import row_of
 from smp_git.sync.inspect.structure import (
     FOLDER,
-    METADATA,
     REPLICAS,
     TOMBSTONES,
     Bounds,
@@ -104,7 +104,7 @@ class Tips:
     def _metadata(self, name: bytes) -> None:
         if not self._is_new(METADATA, name):
             return
-        found = _mapping(self._blob(name), METADATA)
+        found = metadata.mapping(_utf8(self._blob(name), METADATA))
         for key, known in (("format", FORMAT), ("rule", RULE)):
             number = found.get(key)
             if type(number) is not int or not 1 <= number <= known:
@@ -138,7 +138,7 @@ class Tips:
             if row in trusted:
                 continue
             file = f"{REPLICAS}/{row[1].decode()}"
-            found = _mapping(self._blob(row[2]), file)
+            found = yamlfile.read(_utf8(self._blob(row[2]), file).decode(), file)
             if f"{found.get('tag')}.yaml" != row[1].decode():
                 raise UntrustedError(f"{file}: it names another replica")
 
@@ -209,12 +209,12 @@ class Tips:
         return found
 
 
-def _mapping(data: bytes, what: str) -> dict[str, Value]:
+def _utf8(data: bytes, what: str) -> bytes:
     try:
-        text = data.decode()
+        data.decode()
     except UnicodeDecodeError:
         raise UntrustedError(f"{what}: not UTF-8") from None
-    return yamlfile.read(text, what)
+    return data
 
 
 def _matching(found: Mapping[str, Value], key: str, pattern: re.Pattern[str]) -> str:

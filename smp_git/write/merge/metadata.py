@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from smp_git.format import dialect, yamlfile
+from smp_git.format.metadata import PATH, strict_mapping
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import COMMENTS, Value, is_same
 from smp_git.write.merge.memories import Conflict
 
-_FILE: Final = "metadata.yaml"
 # Mappings whose keys are decided one by one.
 _DEEPER: Final = ("context", "overrides")
 _ORDER: Final = ("user", "agents", "context", "tags", "preferences", "overrides")
@@ -32,7 +32,7 @@ def joined(base: bytes | None, newer: bytes, older: bytes) -> Joined | None:
     """
     try:
         before, ours, theirs = (_read(data) for data in (base or b"", newer, older))
-    except (InvalidFileError, UnicodeDecodeError):
+    except InvalidFileError:
         return None
     was, mine, others = _flat(before), _flat(ours), _flat(theirs)
     made: dict[_Key, Value] = {}
@@ -42,13 +42,13 @@ def joined(base: bytes | None, newer: bytes, older: bytes) -> Joined | None:
         if is_same(kept, was.get(key)):
             kept = other
         elif not is_same(kept, other) and not is_same(other, was.get(key)):
-            lost.append(Conflict(_FILE, ".".join(key), kept, (other,)))
+            lost.append(Conflict(PATH, ".".join(key), kept, (other,)))
         if kept is not None:
             made[key] = kept
     file = _written(newer, ours, older, theirs, _nested(made))
     commented = _commented(file, base or b"", (newer, older))
     if commented is None:
-        lost.append(Conflict(_FILE, COMMENTS, None, ()))
+        lost.append(Conflict(PATH, COMMENTS, None, ()))
     return Joined(commented or file, tuple(lost))
 
 
@@ -61,7 +61,7 @@ def _commented(file: bytes, base: bytes, sides: tuple[bytes, bytes]) -> bytes | 
 
 
 def _read(data: bytes) -> dict[str, Value]:
-    return yamlfile.read(data.decode(), _FILE) if data else {}
+    return strict_mapping(data) if data else {}
 
 
 def _flat(found: Mapping[str, Value]) -> dict[_Key, Value]:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from smp_git.format import records as graves
 from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
@@ -21,7 +22,6 @@ from smp_git.write.merge.memories import Conflict, Stamp, Version
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 
 FILE: Final = "file"
-_METADATA: Final = "metadata.yaml"
 _REPLICAS: Final = "replicas/"
 # Bases that were merged crosswise this often are taken one after the other instead.
 _DEEPEST: Final = 16
@@ -341,7 +341,7 @@ class _Merge:
             # Replicas that were copied before they were registered.
             self._take(path, min(left, right), from_left=left)
             return
-        if path == _METADATA:
+        if path == METADATA:
             made = metadata.joined(found.base, newer or b"", older or b"")
         if made is None:
             self._report(path)
