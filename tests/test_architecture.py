@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from smp_git.read.replica import FILES
 from tests.support import ROOT
 
 PACKAGE = ROOT / "smp_git"
@@ -205,6 +206,23 @@ def _do(pattern: str) -> set[str]:
 def test_the_metadata_of_a_session_has_one_owner() -> None:
     assert _say(r"metadata\.yaml") == {"smp_git.format.metadata"}
     assert _do(r"yamlfile\.read\([^\n]*(METADATA|metadata\.PATH)\)") == set()
+
+
+# Files of `.git/smp` that git/ makes itself.
+_OF_GIT = {
+    "gc-lock": "smp_git.git.locks",
+    "index-lock": "smp_git.git.staging",
+    "index-tree": "smp_git.git.staging",
+    "pack-keep": "smp_git.git.storage",
+    "packed-lock": "smp_git.git.references",
+}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in FILES if not name.isalnum()))
+def test_a_local_file_of_a_replica_is_named_in_one_list(name: str) -> None:
+    outside = _say(rf"^(\.git/)?(smp/)?{re.escape(name)}") - {"smp_git.read.replica"}
+
+    assert outside == ({_OF_GIT[name]} if name in _OF_GIT else set())
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

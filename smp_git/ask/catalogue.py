@@ -331,8 +331,6 @@ def _roots(tags: tuple[str, ...]) -> frozenset[str]:
 INDEXED = frozenset(_INDEXED)
 
 
-# Beside the cache of the text search, and like it erased with what is deleted.
-CACHE: Final = "search-catalogue"
 # Raised when what `as_json` returns changes.
 _FORM: Final = 3
 

@@ -15,7 +15,7 @@ from smp_git.ask import overviews
 from smp_git.ask.answer import Allowed, Answer, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
-from smp_git.ask.finder import CACHE, Finder, Wanted, searched_text
+from smp_git.ask.finder import Finder, Wanted, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.model.errors import DamagedError, InvalidQueryError
@@ -23,6 +23,7 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.relevance import scales
 from smp_git.read.counts import Access
+from smp_git.read.replica import CATALOGUE, SEARCH
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 
@@ -56,7 +57,7 @@ class Desk:
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = handle.clock
         self._asking = threading.RLock()
-        self._cache = handle.reader.local.folder / disk_cache.CACHE
+        self._cache = handle.reader.local.folder / CATALOGUE
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
@@ -66,7 +67,7 @@ class Desk:
     def finder(self) -> Finder:
         """The text search, opened at the first question that needs it."""
         if self._finder is None:
-            self._finder = Finder(self._reader.local.folder / CACHE, semantic=self._semantic)
+            self._finder = Finder(self._reader.local.folder / SEARCH, semantic=self._semantic)
         return self._finder
 
     @property
@@ -85,7 +86,7 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._asking:
             if self._now is not None and self._now.read >= _WORTH_KEEPING:
-                scratch = self._reader.local.scratch(disk_cache.CACHE)
+                scratch = self._reader.local.scratch(CATALOGUE)
                 disk_cache.save(self._cache, self._now, scratch)
                 self._now.read = 0
 

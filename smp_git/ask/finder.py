@@ -16,7 +16,6 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
 from smp_git.read.snapshot import Snapshot
 
-CACHE = "search.db"
 _WIDTH = 160
 # The same filter comes with many questions.
 _KEPT_PLACES = 32

@@ -75,12 +75,12 @@ def _upgrade(writer: Writer, clock: Callable[[], datetime]) -> None:
 
 def _finish_deletions(handle: Handle) -> None:
     """Finish a deletion that was interrupted; few programs ever delete."""
-    git, journal = handle.reader.repository.git, handle.reader.local.folder / "erasure.json"
-    if journal.exists():
+    git, local = handle.reader.repository.git, handle.reader.local
+    if local.is_erasing():
         from smp_git.remove.requests import finish_interrupted  # noqa: PLC0415 - after a crash
 
         finish_interrupted(handle)
-    if journal.exists() or locks.is_locked_by_us(git):
+    if local.is_erasing() or locks.is_locked_by_us(git):
         from smp_git.remove.history.erase import resume  # noqa: PLC0415 - after a crash
 
         with suppress(SmpError):

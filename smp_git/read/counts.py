@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from smp_git.git.references import ACCESS
 from smp_git.model.errors import SmpError
 from smp_git.model.times import format_time
+from smp_git.read.replica import ACCESSES
 from smp_git.read.snapshot import Reader
 
 FILE: Final = "access.json"
-_JOURNAL: Final = "access.log"
 # Reads are noted in the journal this many at a time, and at the end.
 _BATCH: Final = 64
 # More than any memory is read; a number in a file that somebody else wrote may be greater.
@@ -37,7 +37,7 @@ class Accesses:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._journal = reader.local.folder / _JOURNAL
+        self._journal = reader.local.folder / ACCESSES
         self._lock = threading.Lock()
         self._pending: Counts = {}
         self._seen: object = None

@@ -19,7 +19,6 @@ from smp_git.git import disk
 from smp_git.git.objects import Signature
 from smp_git.git.storage import Written
 
-_TOMBSTONES: Final = "tombstones.json"
 # Most of the small files are shorter.
 _USUAL: Final = 4096
 _NOTHING: Final = b"{}"
@@ -35,34 +34,49 @@ class Use(StrEnum):
     CONTENT = "content"  # Holds text of memories; goes, and nothing of it may be left.
 
 
+ACCESSES: Final = "access.log"
+CATALOGUE: Final = "search-catalogue"
+ERASURE: Final = "erasure.json"
+LEFT: Final = "left.json"
+PACK_KEEP: Final = "pack-keep"
+PENDING: Final = "pending.json"
+REF: Final = "ref"
+REMOTE_STATES: Final = "remotes.json"
+SEARCH: Final = "search.db"
+_COUNTERS: Final = "counters.json"
+_IDENTITY: Final = "replica.json"
+_TOLD: Final = "told.json"
+_TOMBSTONES: Final = "tombstones.json"
+_VETTED: Final = "vetted.json"
 # Every file of `.git/smp`, by name. What is not here is removed with the next deletion.
+# Modules of git/ name their own once more, for they cannot look up here.
 FILES: Final[Mapping[str, Use]] = MappingProxyType(
     {
         "boot": Use.KEPT,  # the start of the machine at which this was last in use
-        "counters.json": Use.KEPT,  # the highest numbers given
+        _COUNTERS: Use.KEPT,  # the highest numbers given
         "epoch": Use.KEPT,  # how often history was rewritten
-        "erasure.json": Use.KEPT,  # a deletion under way: ids only
+        ERASURE: Use.KEPT,  # a deletion under way: ids only
         "gc-lock": Use.KEPT,  # our link to a lock of Git's, as are the next four
         "index-lock": Use.KEPT,
-        "pack-keep": Use.KEPT,
+        PACK_KEEP: Use.KEPT,
         "packed-lock": Use.KEPT,
-        "ref": Use.KEPT,
+        REF: Use.KEPT,
         "index-tree": Use.KEPT,  # the tree that Git's index was last brought up to
         "lock": Use.KEPT,  # who writes
-        "remotes.json": Use.KEPT,  # what was last seen of each remote
-        "replica.json": Use.KEPT,  # who this replica is
-        "tombstones.json": Use.KEPT,  # what was deleted, whatever branch says so
-        "access.log": Use.TRIMMED,  # which memories were read
-        "left.json": Use.TRIMMED,  # checked-out files that a person had changed
-        "pending.json": Use.TRIMMED,  # checked-out files that a write is about to change
-        "told.json": Use.CACHE,  # the commits of which was told that Git took them off
-        "vetted.json": Use.CACHE,  # up to where others' commits were looked through
+        REMOTE_STATES: Use.KEPT,  # what was last seen of each remote
+        _IDENTITY: Use.KEPT,  # who this replica is
+        _TOMBSTONES: Use.KEPT,  # what was deleted, whatever branch says so
+        ACCESSES: Use.TRIMMED,  # which memories were read
+        LEFT: Use.TRIMMED,  # checked-out files that a person had changed
+        PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
+        _TOLD: Use.CACHE,  # the commits of which was told that Git took them off
+        _VETTED: Use.CACHE,  # up to where others' commits were looked through
         "redo": Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
-        "search-catalogue": Use.CONTENT,
-        "search.db": Use.CONTENT,
-        "search.db-journal": Use.CONTENT,
-        "search.db-shm": Use.CONTENT,
-        "search.db-wal": Use.CONTENT,
+        CATALOGUE: Use.CONTENT,
+        SEARCH: Use.CONTENT,
+        f"{SEARCH}-journal": Use.CONTENT,
+        f"{SEARCH}-shm": Use.CONTENT,
+        f"{SEARCH}-wal": Use.CONTENT,
     }
 )
 
@@ -122,9 +136,9 @@ class Local:
     def __init__(self, git: Path) -> None:
         self.folder = git / "smp"
         self.lock_path = self.folder / "lock"
-        self._pending = f"{self.folder}/pending.json"
-        self._counters = f"{self.folder}/counters.json"
-        self._left = f"{self.folder}/left.json"
+        self._pending = f"{self.folder}/{PENDING}"
+        self._counters = f"{self.folder}/{_COUNTERS}"
+        self._left = f"{self.folder}/{LEFT}"
         self._epoch = str(self.folder / "epoch")
         self._tombstones: tuple[bytes, Tombstones] = b"", Tombstones()
 
@@ -178,7 +192,7 @@ class Local:
         A folder that was moved stays itself: same machine, same inode, and nothing left
         at the place it had before.
         """
-        kept = _json(self.folder / "replica.json")
+        kept = _json(self.folder / _IDENTITY)
         here = _place(session, session)
         same = all(kept.get(key) == here[key] for key in ("machine", "inode"))
         before = Path(str(kept.get("path")))
@@ -190,7 +204,7 @@ class Local:
 
     def identify(self, session: Path, identity: Identity, place: Path) -> None:
         """Remember who writes in the folder `session`, which stands or will stand at `place`."""
-        self._keep("replica.json", {**_place(session, place), **identity._asdict()})
+        self._keep(_IDENTITY, {**_place(session, place), **identity._asdict()})
 
     # Counters
 
@@ -204,7 +218,7 @@ class Local:
 
     def keep_counters(self, counters: Mapping[str, int], written: Written | None = None) -> None:
         """Remember the highest numbers; `written` makes them durable with a commit."""
-        fd = self._overwrite("counters.json", counters)
+        fd = self._overwrite(_COUNTERS, counters)
         if written is not None:
             written.keep(fd, str(self.folder))
         else:
@@ -214,7 +228,7 @@ class Local:
 
     def mark_pending(self, changes: Mapping[str, str | None]) -> None:
         """Note the files about to change, each with its version before."""
-        os.close(self._overwrite("pending.json", changes))
+        os.close(self._overwrite(PENDING, changes))
 
     def pending(self) -> dict[str, str | None]:
         """Return the files that a write left unfinished; empty if none did."""
@@ -223,13 +237,13 @@ class Local:
 
     def clear_pending(self) -> None:
         """Note that the checked-out files are up to date."""
-        os.close(self._overwrite("pending.json", {}))
+        os.close(self._overwrite(PENDING, {}))
 
     # What was looked through for memories that others' commits dropped
 
     def vetted(self) -> tuple[str | None, dict[str, list[str]]]:
         """Return the commit up to which was looked, and what was found by commit."""
-        kept = _json(self.folder / "vetted.json")
+        kept = _json(self.folder / _VETTED)
         commit, found = kept.get("commit"), kept.get("found")
         if not isinstance(commit, str) or not isinstance(found, dict):
             return None, {}
@@ -237,18 +251,26 @@ class Local:
 
     def note_vetted(self, commit: str, found: Mapping[str, list[str]]) -> None:
         """Remember the commit up to which was looked, and what was found by commit."""
-        os.close(self._overwrite("vetted.json", {"commit": commit, "found": dict(found)}))
+        os.close(self._overwrite(_VETTED, {"commit": commit, "found": dict(found)}))
+
+    def forget_vetted(self) -> None:
+        """Forget it: another look goes through all commits."""
+        (self.folder / _VETTED).unlink(missing_ok=True)
+
+    def is_erasing(self) -> bool:
+        """Whether a deletion was begun and not finished."""
+        return (self.folder / ERASURE).exists()
 
     # What a person was told once
 
     def told(self) -> list[str]:
         """Return the commits of which was told that Git took them off main."""
-        found = _json(self.folder / "told.json").get("commits")
+        found = _json(self.folder / _TOLD).get("commits")
         return [str(each) for each in found] if isinstance(found, list) else []
 
     def note_told(self, commits: Iterable[str]) -> None:
         """Remember the commits of which was told."""
-        os.close(self._overwrite("told.json", {"commits": list(commits)}))
+        os.close(self._overwrite(_TOLD, {"commits": list(commits)}))
 
     # Checked-out files left alone because a person had changed them
 
@@ -268,7 +290,7 @@ class Local:
             path: blob for path, blob in bases.items() if blob is not None and path not in known
         }
         if kept != known:
-            self._keep("left.json", kept)
+            self._keep(LEFT, kept)
 
     # The boot: a change means that the machine may have lost what was not fsynced
 

@@ -59,8 +59,7 @@ def site_of(handle: Handle) -> Site:
 
 def finish_interrupted(handle: Handle) -> None:
     """Finish a deletion that was interrupted."""
-    journal = handle.reader.local.folder / "erasure.json"
-    if handle.home is not None and journal.exists():
+    if handle.home is not None and handle.reader.local.is_erasing():
         with suppress(SmpError):
             finish.finish(_place(handle))
 

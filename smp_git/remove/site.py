@@ -124,7 +124,7 @@ class Site:
                 self.trash.sweep(known.is_dead)
 
     def _is_erasing(self) -> bool:
-        return (self.reader.local.folder / "erasure.json").exists()
+        return self.reader.local.is_erasing()
 
 
 class Told(NamedTuple):

@@ -19,7 +19,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS, CommitId, Value
-from smp_git.read.replica import Use, use_of
+from smp_git.read.replica import ERASURE, Use, use_of
 from smp_git.remove.history import compressed, files, pages, places
 from smp_git.remove.history import files as stream
 from smp_git.remove.history.compressed import Budget, ClosedError
@@ -344,7 +344,7 @@ class _Traces:
         if path in _TOLD_ELSEWHERE or path.startswith(".git/refs/"):
             return ""
         if path.startswith(".git/smp/"):
-            if path == ".git/smp/erasure.json" or (self._is_plan and path == ".git/smp/lock"):
+            if path == f".git/smp/{ERASURE}" or (self._is_plan and path == ".git/smp/lock"):
                 # The journal goes in a moment; the lock says who wrote last: this redaction.
                 return ""
             is_kept = use_of(path.rpartition("/")[2]) is Use.KEPT

@@ -25,7 +25,7 @@ from smp_git.git.repository import MAIN
 from smp_git.git.transport import Access, Update
 from smp_git.model.errors import SmpError
 from smp_git.model.times import format_time
-from smp_git.read.replica import new_tag
+from smp_git.read.replica import REMOTE_STATES, new_tag
 from smp_git.read.snapshot import Reader
 from smp_git.sync.remotes import Remote
 
@@ -182,9 +182,6 @@ def read_marks(found: object) -> dict[str, float]:
     return {str(ref): float(at) for ref, at in found.items() if isinstance(at, (int, float))}
 
 
-_NAME: Final = "remotes.json"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A remote as it was when this replica last spoke with it.
@@ -233,12 +230,12 @@ def keep(smp: Path, remote: str, seen: Seen | None) -> None:
             "waiting": dict(seen.waiting),
         }
     data = json.dumps(everything).encode()
-    disk.replace_file(smp / _NAME, data, smp / f"{_NAME}.tmp")
+    disk.replace_file(smp / REMOTE_STATES, data, smp / f"{REMOTE_STATES}.tmp")
 
 
 def _all(smp: Path) -> dict[str, object]:
     try:
-        found = json.loads((smp / _NAME).read_bytes())
+        found = json.loads((smp / REMOTE_STATES).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -11,6 +11,7 @@ from smp_git.git import references, staging, storage
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import MAIN, drop_own_ref_lock
 from smp_git.model.ids import is_index, parse_path
+from smp_git.read.replica import PACK_KEEP, REF
 from smp_git.read.snapshot import Reader
 from smp_git.write.tree import Change, check_out, is_lost, standing
 
@@ -24,8 +25,8 @@ def is_needed(reader: Reader) -> bool:
     return (
         bool(local.pending())
         or local.rebooted()
-        or (local.folder / "ref").exists()
-        or (local.folder / "pack-keep").exists()
+        or (local.folder / REF).exists()
+        or (local.folder / PACK_KEEP).exists()
         or staging.is_locked_by_us(reader.repository.git)
         or references.is_locked_by_us(reader.repository.git)
     )
@@ -52,7 +53,7 @@ def repair(reader: Reader) -> list[str]:
 
 def _locked_by_us(git: Path) -> list[str]:
     """Return the references that a writer of ours had locked when it died."""
-    own = git / "smp" / "ref"
+    own = git / "smp" / REF
     locks = (git / "refs").rglob("*.lock") if own.exists() else ()
     return [str(lock.relative_to(git).with_suffix("")) for lock in locks if own.samefile(lock)]
 

@@ -14,10 +14,10 @@ from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time, parse_time
+from smp_git.read.replica import ERASURE
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.prove import Proof
 
-_NAME: Final = "erasure.json"
 # Before SEALED nothing has changed, so the deletion is undone; from then on it is finished.
 SEALING: Final = "sealing"
 SEALED: Final = "sealed"
@@ -81,14 +81,14 @@ def write(smp: Path, journal: Journal) -> None:
             "new": dict(journal.new),
         }
     )
-    disk.replace_durably(smp / _NAME, text.encode(), smp / f"{_NAME}.tmp")
+    disk.replace_durably(smp / ERASURE, text.encode(), smp / f"{ERASURE}.tmp")
     reached(journal.step)
 
 
 def read(smp: Path) -> Journal | None:
     """Return the journal of an interrupted deletion, or None."""
     try:
-        kept = json.loads(disk.content(smp / _NAME) or b"")
+        kept = json.loads(disk.content(smp / ERASURE) or b"")
     except ValueError:
         # It is replaced whole, so a torn one was never acknowledged.
         return None
@@ -120,12 +120,12 @@ def close(smp: Path, deletion: str) -> None:
     """Remove the journal of a deletion that is done; another's stays."""
     kept = read(smp)
     if kept is None or kept.deletion == deletion:
-        (smp / _NAME).unlink(missing_ok=True)
+        (smp / ERASURE).unlink(missing_ok=True)
 
 
 def exists(smp: Path) -> bool:
     """Whether a deletion is under way or was interrupted."""
-    return (smp / _NAME).exists()
+    return (smp / ERASURE).exists()
 
 
 def reached(step: str) -> None:

@@ -335,7 +335,7 @@ def _replace(writer: Writer, plan: Plan, entry: Journal, publisher: Publisher) -
     reader.local.raise_epoch()
     _check_out(writer, plan, entry)
     # It names commits that are another's now; a look through all makes it again.
-    (smp / "vetted.json").unlink(missing_ok=True)
+    reader.local.forget_vetted()
     reader.local.clear_pending()
     # From here on the history from before cannot be read any more.
     journal.write(smp, entry.stepped(journal.REMOVING))

@@ -17,7 +17,7 @@ from smp_git.git.packs import survivors
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
-from smp_git.read.replica import Local, Use, use_of
+from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
 from smp_git.remove.history import journal, pages
 from smp_git.remove.history.pages import FOLDER, Judge, mentions
 from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
@@ -38,7 +38,6 @@ _STALE_PATTERNS: Final = (
     "sharedindex.*", "objects/pack/multi-pack-index-*", "objects/pack/tmp_*", "objects/pack/.tmp-*",
     "objects/*/tmp_obj*", "objects/tmp_[!o]*", "objects/tmp_obj_*", "*.stash.*", "*~", ".*.sw?",
 )  # fmt: skip
-_LEFT: Final = "left.json"
 _KEPT_LOG: Final = "refs/stash"
 _NUMBERED: Final = re.compile(
     r"(?<![A-Za-z0-9_-])([A-Za-z]+-[0-9]{4,18})(?![A-Za-z0-9_])(-[a-z][a-z0-9]{3}(?=\.))?"
@@ -315,9 +314,9 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
         else:
             path.unlink(missing_ok=True)
     # Written in place, it has an end from before.
-    disk.replace_file(smp / "pending.json", b"{}\n", smp / "pending.tmp")
+    disk.replace_file(smp / PENDING, b"{}\n", smp / "pending.tmp")
     _tidy_left(smp, known)
-    log = smp / "access.log"
+    log = smp / ACCESSES
     if log.exists():
         data = log.read_bytes()
         left = pages.without_counts(data, known.names_text)
@@ -327,7 +326,7 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
 
 def _tidy_left(smp: Path, known: Tombstones) -> None:
     """Forget from which versions a person edited the gone, and indexes of their pages."""
-    data = disk.content(smp / _LEFT)
+    data = disk.content(smp / LEFT)
     if data is None:
         return
     try:
@@ -337,7 +336,7 @@ def _tidy_left(smp: Path, known: Tombstones) -> None:
     wanted = pages_of(known)
     kept = {path: blob for path, blob in left.items() if not _is_gone_path(path, known, wanted)}
     if kept != left or not kept:
-        disk.replace_file(smp / _LEFT, json.dumps(kept).encode(), smp / "left.tmp")
+        disk.replace_file(smp / LEFT, json.dumps(kept).encode(), smp / "left.tmp")
 
 
 def _is_gone_path(path: str, known: Tombstones, wanted: Mapping[bytes, frozenset[bytes]]) -> bool:
