@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from smp_git.format import messages
 from smp_git.read.replica import FILES
 from tests.support import ROOT
 
@@ -172,6 +173,7 @@ def test_imports_inside_functions_are_on_the_list() -> None:
 # One owner each: what a text says, or a call does, that stands in one module alone.
 
 
+@cache
 def _texts(module: str) -> list[str]:
     """Return the texts of a module, its docstrings left out."""
     plain = {
@@ -223,6 +225,15 @@ def test_a_local_file_of_a_replica_is_named_in_one_list(name: str) -> None:
     outside = _say(rf"^(\.git/)?(smp/)?{re.escape(name)}") - {"smp_git.read.replica"}
 
     assert outside == ({_OF_GIT[name]} if name in _OF_GIT else set())
+
+
+def test_the_subjects_of_commits_have_one_owner() -> None:
+    long = {text for text in messages.SUBJECTS if " " in text and messages.BATCH not in text}
+    found = {text: _say(f"^{text}$") for text in long | {messages.ACCESSES}}
+
+    assert found == {text: {"smp_git.format.messages"} for text in found}
+    assert _say(rf"(^| ){messages.BATCH}$") == {"smp_git.format.messages"}
+    assert _do(r"\bsubject=f?['\"]") == set()
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

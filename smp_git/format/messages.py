@@ -11,14 +11,33 @@ from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 
 MOST_LINES: Final = 100
-BATCH: Final = "batch"
-CREATE: Final = "create session"
-MERGE: Final = "merge"
-MEND: Final = "mend indexes"
-RECORDS: Final = "bring back records"
 TITLED: Final = ("", "edit")
+CARRY: Final = "carry"
 # These verbs outlive what they name: no trailer repeats the id.
 LASTING: Final = ("delete", "purge", "redact")
+
+# Subjects of commits that are not named after their first memory.
+BATCH: Final = "batch"
+UNDO_BATCH: Final = f"undo {BATCH}"
+ROLLBACK_BATCH: Final = f"rollback {BATCH}"
+RESTORE_BATCH: Final = f"restore {BATCH}"
+CARRY_BATCH: Final = f"{CARRY} {BATCH}"
+LASTING_BATCHES: Final = {verb: f"{verb} {BATCH}" for verb in LASTING}
+CREATE: Final = "create session"
+EDITS: Final = "edits by hand"
+MEND: Final = "mend indexes"
+MERGE: Final = "merge"
+RECORDS: Final = "bring back records"
+SETTINGS: Final = "settings"
+UPGRADE: Final = "upgrade to format 2"
+_REGISTER: Final = "register replica"  # of earlier versions
+# All of them: a rewrite lets a line be that is one of these.
+SUBJECTS: Final = frozenset(
+    {BATCH, UNDO_BATCH, ROLLBACK_BATCH, RESTORE_BATCH, CARRY_BATCH, *LASTING_BATCHES.values()}
+    | {CREATE, EDITS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
+)
+# The whole message of a commit of read counts, which no branch has.
+ACCESSES: Final = "accesses\n"
 
 _LINE = re.compile(
     r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|carry|delete|purge|redact) )?"
@@ -67,7 +86,7 @@ def write(
     if reason := _one_line(reason or ""):
         trailers.append(f"Reason: {reason}")
     if not 0 < len(touches) <= MOST_LINES:
-        head = subject or (BATCH if touches else "settings")
+        head = subject or (BATCH if touches else SETTINGS)
         return f"{head}\n\n" + "\n".join(trailers) + "\n"
     lines = [_line(touch) for touch in touches]
     named = [f"Memory: {touch.id}" for touch in touches if touch.verb not in LASTING]

@@ -9,6 +9,7 @@ from typing import Final
 
 from smp_git.format import document, records
 from smp_git.format.document import life_of
+from smp_git.format.messages import RESTORE_BATCH
 from smp_git.format.records import Tombstones
 from smp_git.model import lives
 from smp_git.model.errors import (
@@ -99,7 +100,7 @@ def restore(
     versions = 0
     if with_history:
         works, versions, unreadable = _history(site, returns)
-    works.append(Work(by, _bringing(site, returns), "restore batch"))
+    works.append(Work(by, _bringing(site, returns), RESTORE_BATCH))
     with site.marking(_PATIENCE_SECONDS):
         change = site.writer.run_all(works, site.reason(reason))
         with site.writer.holding("restoring"):
@@ -270,7 +271,7 @@ def _history(site: Site, returns: Sequence[_Return]) -> tuple[list[Work], int, i
             groups.setdefault((version.at, version.commit), {})[item.id] = data
             agents[version.at, version.commit] = version.agent
     works = [
-        Work(agents[at], _staging(site, returns, groups[at]), "restore batch")
+        Work(agents[at], _staging(site, returns, groups[at]), RESTORE_BATCH)
         for at in sorted(groups)
     ]
     return works, sum(map(len, groups.values())), unreadable

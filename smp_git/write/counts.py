@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from typing import Final
 
+from smp_git.format import messages
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -50,6 +51,6 @@ def _publish(repository: Repository, ref: str, counts: Counts, signed: Signature
     ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
     blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
     tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))
-    commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, "accesses\n"))
+    commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, messages.ACCESSES))
     with repository.store([blob, tree, commit]) as written:
         repository.publish(ref, repository.head(ref), CommitId(commit.id), written)

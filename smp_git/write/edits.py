@@ -75,11 +75,9 @@ def _lasting(commit: Commit) -> str | None:
 def _is_undo(commit: Commit) -> bool:
     message = messages.read(commit.message)
     return message.subject.startswith("undo ") and (
-        message.subject == UNDO_BATCH or any(touch.verb == "undo" for touch in message.touches)
+        message.subject == messages.UNDO_BATCH
+        or any(touch.verb == "undo" for touch in message.touches)
     )
-
-
-UNDO_BATCH = "undo batch"
 
 
 def _touches_memories(base: Snapshot, commit: Commit) -> bool:
@@ -260,7 +258,7 @@ def set_state(handle: Handle, agent: str, fields: Mapping[str, object]) -> Memor
 
 def undo(handle: Handle, agent: str | None) -> Change:
     """Reverse the latest write that still stands."""
-    return _change(handle, agent, stage_undo, UNDO_BATCH)
+    return _change(handle, agent, stage_undo, messages.UNDO_BATCH)
 
 
 def rollback(
@@ -270,7 +268,10 @@ def rollback(
     target = handle.at(revision)
     name = _somewhere(handle, memory_id, target) if memory_id is not None else None
     return _change(
-        handle, agent, lambda stage: stage_rollback(stage, target, name), "rollback batch"
+        handle,
+        agent,
+        lambda stage: stage_rollback(stage, target, name),
+        messages.ROLLBACK_BATCH,
     )
 
 
@@ -282,7 +283,7 @@ def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
         handle,
         agent,
         lambda stage: hand_edits.stage_all(stage, folder, rules, local),
-        "edits by hand",
+        messages.EDITS,
     )
 
 
@@ -299,7 +300,7 @@ def override(handle: Handle, settings: Mapping[str, object], agent: str | None) 
         old = stage.base.repository.blob(ObjectId(blob)) if blob else b""
         stage.put_file(metadata.PATH, metadata.with_overrides(old, clean), "")
 
-    return _change(handle, agent, work, "settings")
+    return _change(handle, agent, work, messages.SETTINGS)
 
 
 def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:

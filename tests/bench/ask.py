@@ -17,8 +17,9 @@ from unittest.mock import patch
 import yaml
 
 from smp_git import Session, Store
-from smp_git.ask import catalogue, finder
+from smp_git.ask import finder
 from smp_git.read import pages as index
+from smp_git.read.replica import CATALOGUE
 from tests.bench.commands import _BASE, _command
 from tests.bench.samples import Samples, interleaved
 from tests.bench.table import bound, times
@@ -85,7 +86,7 @@ def _first(session: Session, text: str, rounds: int, *, cached: bool = True) -> 
     found = []
     for _ in range(1 + max(2, rounds)):
         if not cached:
-            (session.path / ".git" / "smp" / catalogue.CACHE).unlink(missing_ok=True)
+            (session.path / ".git" / "smp" / CATALOGUE).unlink(missing_ok=True)
         found.append(float(subprocess.run(code, check=True, capture_output=True).stdout))
     return Samples(found[1:])
 

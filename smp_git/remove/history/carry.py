@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from smp_git.format import messages
 from smp_git.format.messages import Touch
@@ -14,9 +14,6 @@ from smp_git.model.memory import CommitId
 from smp_git.read.replica import product_signs
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.tree import Assembly, assemble
-
-_VERB: Final = "carry"
-UPGRADE: Final = "upgrade to format 2"
 
 
 def records(said: Tombstones, brought: Iterable[str], known: Tombstones) -> Tombstones:
@@ -33,7 +30,9 @@ class Made(NamedTuple):
     objects: list[Object]
 
 
-def made(base: Snapshot, files: Mapping[str, bytes | None], *, subject: str = UPGRADE) -> Made:
+def made(
+    base: Snapshot, files: Mapping[str, bytes | None], *, subject: str = messages.UPGRADE
+) -> Made:
     """Return a commit on top of another, a function of it and the files.
 
     The `subject` is that of a commit which brings no memory.
@@ -42,12 +41,12 @@ def made(base: Snapshot, files: Mapping[str, bytes | None], *, subject: str = UP
     places = [place for path in sorted(files) if (place := parse_path(path)) is not None]
     # A rewrite would take what names a memory out of the message of a commit without it.
     touches = [
-        Touch(_VERB, place.kind.name, place.text)
+        Touch(messages.CARRY, place.kind.name, place.text)
         for place in places
         if files[place.path] is not None
     ]
     author, committer = product_signs(base.commit.time)
     rest = messages.BATCH if places else subject
-    text = messages.write(touches, author.name, subject=f"{_VERB} batch" if touches else rest)
+    text = messages.write(touches, author.name, subject=messages.CARRY_BATCH if touches else rest)
     commit = Object(COMMIT, write_commit(tree.tree, (base.id,), author, committer, text))
     return Made(CommitId(commit.id), tree, [*tree.objects, commit])

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from smp_git.format import messages
 from smp_git.format.document import life_of
 from smp_git.format.messages import BEGAN
 from smp_git.format.records import Tombstones
@@ -257,18 +258,15 @@ def _life_of_file(data: bytes) -> str | None:
     return life_of(body, "x.md" if body.startswith(b"---") else "x.yaml")
 
 
-GENERIC: Final = b"batch"
+GENERIC: Final = messages.BATCH.encode()
 
 _NAMED = re.compile(
     rb"(?:([a-z]+) )?(?:turn|decision|finding|preference|learning|state|artifact) "
     rb"([A-Za-z0-9_-]{1,64})(: .*)?\r?"
 )
 _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
-_LASTING: Final = (b"delete", b"purge", b"redact")
-_SUBJECTS: Final = frozenset(
-    b"batch;undo batch;rollback batch;delete batch;purge batch;redact batch;restore batch;carry batch;upgrade to format 2;edits by hand;create session;"
-    b"register replica;merge;settings;mend indexes;bring back records".split(b";")
-)
+_LASTING: Final = tuple(verb.encode() for verb in messages.LASTING)
+_SUBJECTS: Final = frozenset(subject.encode() for subject in messages.SUBJECTS)
 _MENTION = re.compile(
     rb"^(?:Memory: |(?:[a-z]+ )?(?:turn|decision|finding|preference|learning|state|artifact) )"
     rb"([A-Za-z0-9_-]{1,64})",

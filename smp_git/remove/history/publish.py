@@ -187,9 +187,8 @@ class Publisher:
         verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
         places = [parse_id(each) for each in ids_of(entry.tombstones)]
         touches = [Touch(verb, place.kind.name, place.text) for place in places]
-        text = messages.write(
-            touches, entry.by, subject=f"{verb} batch" if len(touches) > MOST_LINES else None
-        )
+        subject = messages.LASTING_BATCHES[verb] if len(touches) > MOST_LINES else None
+        text = messages.write(touches, entry.by, subject=subject)
         return messages.with_began(text, self._began({place.text for place in places}))
 
     def _began(self, names: Collection[MemoryId]) -> Iterator[tuple[MemoryId, datetime]]:
