@@ -236,6 +236,13 @@ def test_the_subjects_of_commits_have_one_owner() -> None:
     assert _do(r"\bsubject=f?['\"]") == set()
 
 
+def test_one_module_makes_commits() -> None:
+    calls = r"(?<!def )\bwrite_commit\(|\bObject\(COMMIT\b|\bproduct_signs\(\w|\.signs\("
+
+    assert _do(calls) - {"smp_git.read.replica"} == {"smp_git.write.commit"}
+    assert _say(r"^committer |\ncommitter ") == {"smp_git.git.objects"}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_module_says_in_one_line_what_it_knows(module: str) -> None:
     text = ast.get_docstring(TREES[module])

@@ -17,7 +17,7 @@ from smp_git.format import config, dialect, messages, metadata, records
 from smp_git.format.config import FORMAT
 from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
-from smp_git.git.objects import BLOB, COMMIT, EMPTY_TREE, Object, write_commit
+from smp_git.git.objects import BLOB, EMPTY_TREE, Object
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.trees import with_files
 from smp_git.keep import opening
@@ -32,6 +32,7 @@ from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_
 from smp_git.model.settings import CONFIG
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
+from smp_git.write import commit
 from smp_git.write.handle import GLOBAL, Handle, Home
 
 PLACE: Final = Path(".bmad/sessions")
@@ -292,8 +293,8 @@ def _first_commit(
     edits = {path: blob.id for path, blob in blobs.items()}
     tree, trees = with_files(repository, EMPTY_TREE, edits)
     text = messages.write((), author, subject=messages.CREATE)
-    commit = Object(COMMIT, write_commit(tree, (), *identity.signs(author, now), text))
-    with repository.store([*blobs.values(), *trees, commit]) as written:
+    first = commit.signed(tree, (), identity, author, now, text)
+    with repository.store([*blobs.values(), *trees, first]) as written:
         for path, data in files.items():
             target = folder / path
             target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -302,5 +303,5 @@ def _first_commit(
         staging.refresh(repository, tree)
         # A repository without its settings could not be opened after a power cut.
         written.keep_files(folder)
-        repository.publish(MAIN, None, CommitId(commit.id), written)
+        repository.publish(MAIN, None, CommitId(first.id), written)
     repository.close()

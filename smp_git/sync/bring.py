@@ -15,13 +15,13 @@ from smp_git.model.errors import ConflictError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
-from smp_git.remove.history import carry
 from smp_git.remove.history.generations import renames
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.rewrite import TAG, History, Made, Rewriter, Step, raw_commit
 from smp_git.sync.heads import Files, Meeting, meet
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.state import HEADS, MAIN
+from smp_git.write import commit
 
 
 class Arrived(NamedTuple):
@@ -195,7 +195,7 @@ def topped(reader: Reader, held: Quarantine, arrived: Arrived, meeting: Meeting)
     clean = dict(arrived.clean)
 
     def add(ref: str, files: Mapping[str, bytes | None]) -> None:
-        made = carry.made(at(ref), files)
+        made = commit.carrying(at(ref), files)
         with held.repository.store(made.objects):
             clean[ref] = made.id
 
@@ -203,7 +203,7 @@ def topped(reader: Reader, held: Quarantine, arrived: Arrived, meeting: Meeting)
         return Snapshot(PageCache(held.repository, reader.local), CommitId(clean[ref]))
 
     for ref, brought in meeting.theirs.items():
-        said = carry.records(at(ref).said, brought, arrived.known)
+        said = commit.carried_records(at(ref).said, brought, arrived.known)
         add(ref, {**brought, tombstones.PATH: tombstones.write(said)})
         if gone := brought.keys() & meeting.removed:
             add(ref, dict.fromkeys(sorted(gone)))

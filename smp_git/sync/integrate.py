@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.format import messages
 from smp_git.format.messages import MEND
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor, merge_bases
-from smp_git.git.objects import COMMIT, Object, write_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import INDEX
 from smp_git.model.memory import COMMENTS, CommitId
 from smp_git.read.pages import rebuilt
-from smp_git.read.replica import product_signs
 from smp_git.read.snapshot import Reader
 from smp_git.sync.inspect.inspection import Inspected
 from smp_git.sync.state import ACCESS, HEADS, Seen, branch_of, rescue, shown, tracking
+from smp_git.write import commit
 from smp_git.write.merge.join import join
 from smp_git.write.merge.trees import Conflict
 from smp_git.write.tree import assemble
@@ -193,12 +191,10 @@ def mended(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
             (rebuilt(repository, page, tree).encode() or None) if tree else None
         )
     made = assemble(base, files)
-    author, committer = product_signs(repository.commit(tip).time)
-    told = messages.write((), author.name, subject=MEND)
-    commit = Object(COMMIT, write_commit(made.tree, (tip,), author, committer, told))
-    with repository.store([*made.objects, commit]) as written:
+    top = commit.derived(made.tree, (tip,), repository.commit(tip).time, MEND)
+    with repository.store([*made.objects, top]) as written:
         written.force()
-    return CommitId(commit.id)
+    return CommitId(top.id)
 
 
 def _is_newer(writer: Writer, ref: str, theirs: CommitId) -> bool:

@@ -20,7 +20,6 @@ from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.remove.history import carry
 from smp_git.remove.site import Site
 from smp_git.sync import state
 from smp_git.sync.bring import heads_of
@@ -28,6 +27,7 @@ from smp_git.sync.inspect import unfit
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.remotes import Remote
 from smp_git.sync.state import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
+from smp_git.write import commit
 
 # How often a person's own commit may come between before it is given up.
 _MOST_MOVES: Final = 20
@@ -155,7 +155,7 @@ def _commit_records(site: Site) -> None:
     base = _lacking(site.reader)
     if base is not None:
         files = {records.PATH: records.write(_whole(site.reader, base))}
-        made = carry.made(base, files, subject=RECORDS)
+        made = commit.carrying(base, files, subject=RECORDS)
         site.writer.publish(MAIN, base.id, made.id, made.tree, made.objects)
 
 

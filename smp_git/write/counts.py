@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
-from smp_git.format import messages
 from smp_git.git.objects import (
     BLOB,
-    COMMIT,
     FILE_MODE,
     TREE,
     Child,
     Object,
-    Signature,
-    write_commit,
     write_tree,
 )
 from smp_git.git.references import ACCESS
@@ -24,6 +21,8 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import CommitId
 from smp_git.read.counts import FILE, Accesses, Counts
+from smp_git.read.replica import Identity
+from smp_git.write import commit
 from smp_git.write.writer import Writer
 
 # A shorter journal stays what it is, unless it is to be pushed.
@@ -41,16 +40,18 @@ def fold(accesses: Accesses, writer: Writer, *, everything: bool = False) -> Non
     with suppress(SmpError, MovedError), writer.holding("counting accesses"):
         identity = writer.identity()
         ref = ACCESS + identity.tag
-        signed = identity.signature(writer.clock())
-        _publish(writer.reader.repository, ref, accesses.counted(ref), signed)
+        repository, counts = writer.reader.repository, accesses.counted(ref)
+        _publish(repository, ref, counts, identity, writer.clock())
         accesses.clear()
 
 
-def _publish(repository: Repository, ref: str, counts: Counts, signed: Signature) -> None:
+def _publish(
+    repository: Repository, ref: str, counts: Counts, identity: Identity, at: datetime
+) -> None:
     """Replace the reference by one parentless commit with these counts."""
     ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
     blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
     tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))
-    commit = Object(COMMIT, write_commit(tree.id, (), signed, signed, messages.ACCESSES))
-    with repository.store([blob, tree, commit]) as written:
-        repository.publish(ref, repository.head(ref), CommitId(commit.id), written)
+    made = commit.of_accesses(tree.id, identity, at)
+    with repository.store([blob, tree, made]) as written:
+        repository.publish(ref, repository.head(ref), CommitId(made.id), written)

@@ -17,7 +17,7 @@ from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
 from smp_git.git.locks import ThreadLock, locked
-from smp_git.git.objects import COMMIT, Commit, Object, write_commit
+from smp_git.git.objects import Commit, Object
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
@@ -28,6 +28,7 @@ from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.write.commit import signed
 from smp_git.write.recovery import repair
 from smp_git.write.replay import replay
 from smp_git.write.stage import Stage
@@ -249,8 +250,8 @@ class Writer:
         return assemble(base, stage.files, written=stage.written)
 
     def _made(self, stage: Stage, made: Assembly, text: str) -> Object:
-        signs = self.identity().signs(stage.agent, stage.now)
-        return Object(COMMIT, write_commit(made.tree, (stage.base.id,), *signs, text))
+        identity, parents = self.identity(), (stage.base.id,)
+        return signed(made.tree, parents, identity, stage.agent, stage.now, text)
 
     def publish(
         self, ref: str, expected: CommitId, new: CommitId, made: Assembly, objects: Sequence[Object]

@@ -21,7 +21,7 @@ from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId, agent_name
-from smp_git.remove.history import carry, journal, prove, publish, sweep
+from smp_git.remove.history import journal, prove, publish, sweep
 from smp_git.remove.history import plan as guards
 from smp_git.remove.history.finder import Search
 from smp_git.remove.history.generations import raised
@@ -33,6 +33,7 @@ from smp_git.remove.history.plan import Plan, is_staged_gone, make_plan
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.publish import Brought, Publisher
 from smp_git.remove.history.tombstones import effective
+from smp_git.write import commit
 from smp_git.write.writer import Writer
 
 __all__ = [
@@ -284,7 +285,7 @@ def _raise_format(writer: Writer) -> None:
         for ref, tip in references.read(repository.git).items():
             data = raised(repository, tip) if ref.startswith(HEADS) else None
             if data is not None and (ref == MAIN or repository.checked_out() != ref):
-                made = carry.made(reader.at(CommitId(tip)), {METADATA: data})
+                made = commit.carrying(reader.at(CommitId(tip)), {METADATA: data})
                 writer.publish(ref, CommitId(tip), made.id, made.tree, made.objects)
 
 

@@ -14,7 +14,7 @@ from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, staging, storage
-from smp_git.git.objects import BLOB, COMMIT, Object, ObjectId, object_id, write_commit
+from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.packs import Packed, orphans
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
@@ -23,12 +23,13 @@ from smp_git.model.errors import ConflictError, InvalidFileError, RefusedError
 from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
-from smp_git.remove.history import carry, journal, sweep
+from smp_git.remove.history import journal, sweep
 from smp_git.remove.history.journal import Journal
 from smp_git.remove.history.needles import Version
 from smp_git.remove.history.pages import subject
 from smp_git.remove.history.plan import Plan
 from smp_git.remove.history.rewrite import Made, raw_commit
+from smp_git.write import commit
 from smp_git.write.tree import Change, assemble, check_out
 from smp_git.write.writer import Writer
 
@@ -161,23 +162,23 @@ class Publisher:
     def _said(self, base: Snapshot, brought: Mapping[str, bytes]) -> Tombstones:
         """Return the records that the commit on top holds."""
         if self._entry.arrived and not self._entry.upgrades:
-            return carry.records(base.said, brought, self._entry.tombstones)
+            return commit.carried_records(base.said, brought, self._entry.tombstones)
         return base.said | self._entry.tombstones
 
     def _committed(
         self, base: Snapshot, files: dict[str, bytes | None], message: str | None = None
     ) -> bytes:
         if self._entry.arrived:
-            objects = carry.made(base, files).objects
+            objects = commit.carrying(base, files).objects
         else:
             path, data = self._writer.registration(self._entry.at)
             if base.repository.find(base.tree, path) is None:
                 files[path] = data
             made = assemble(base, files)
-            signs = self._writer.identity().signs(self._entry.by, self._entry.at)
+            identity, entry = self._writer.identity(), self._entry
             text = message or self._message()
-            commit = Object(COMMIT, write_commit(made.tree, (base.id,), *signs, text))
-            objects = [*made.objects, commit]
+            top = commit.signed(made.tree, (base.id,), identity, entry.by, entry.at, text)
+            objects = [*made.objects, top]
         with self._plan.repository.store(objects) as written:
             written.force()
         return bytes.fromhex(objects[-1].id)

@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 from smp_git.format import messages
 from smp_git.format.messages import MERGE, Touch
 from smp_git.git.ancestry import merge_bases
-from smp_git.git.objects import COMMIT, Object, ObjectId, Signature, write_commit
+from smp_git.git.objects import Object, ObjectId
 from smp_git.git.repository import MovedError, Repository
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, agent_name
-from smp_git.read.replica import is_products, product_signs
+from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.write import commit
 from smp_git.write.merge.memories import Conflict
 from smp_git.write.merge.trees import has_buried, merge
 from smp_git.write.tree import Assembly, Change, assemble
@@ -158,8 +159,9 @@ def _commit_by(writer: Writer, agent: str, base: Snapshot, theirs: CommitId) -> 
     if path not in files and base.repository.find(base.tree, path) is None:
         files[path] = registration
     tree = assemble(base, files, found.unread)
-    signs = writer.identity().signs(agent, now)
-    return _Made(_commit(tree, (base.id, theirs), signs), tree, tree.changes, found.contested)
+    message = messages.write((), agent, subject=MERGE)
+    made = commit.signed(tree.tree, (base.id, theirs), writer.identity(), agent, now, message)
+    return _Made(made, tree, tree.changes, found.contested)
 
 
 def _commit_of(reader: Reader, base: Snapshot, theirs: CommitId) -> _Made:
@@ -169,15 +171,8 @@ def _commit_of(reader: Reader, base: Snapshot, theirs: CommitId) -> _Made:
     found = merge(repository, first, second, base.tombstones)
     tree = assemble(left, found.files, found.unread)
     at = max(repository.commit(name).time for name in (first, second))
-    commit = _commit(tree, (first, second), product_signs(at))
-    return _Made(commit, tree, _changes(repository, base.tree, left.tree, tree), found.contested)
-
-
-def _commit(
-    made: Assembly, parents: tuple[CommitId, CommitId], signs: tuple[Signature, Signature]
-) -> Object:
-    message = messages.write((), signs[0].name, subject=MERGE)
-    return Object(COMMIT, write_commit(made.tree, parents, *signs, message))
+    made = commit.derived(tree.tree, (first, second), at, MERGE)
+    return _Made(made, tree, _changes(repository, base.tree, left.tree, tree), found.contested)
 
 
 def _changes(
