@@ -243,6 +243,16 @@ def test_one_module_makes_commits() -> None:
     assert _say(r"^committer |\ncommitter ") == {"smp_git.git.objects"}
 
 
+def test_the_records_of_deletions_have_one_owner() -> None:
+    assert _say(r"tombstones\.yaml") == {"smp_git.format.records"}
+    # A tree's by a snapshot, a merge's sides, and all references' at once.
+    assert _do(r"(\bfind|\)\.get)\([^\n]*\b(records|graves|tombstones)\.PATH\)") == {
+        "smp_git.read.snapshot",
+        "smp_git.remove.history.tombstones",
+        "smp_git.write.merge.trees",
+    }
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_module_says_in_one_line_what_it_knows(module: str) -> None:
     text = ast.get_docstring(TREES[module])

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode
 
+from smp_git.format import records
 from smp_git.git import disk
 from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import Child, ObjectId
@@ -31,7 +32,6 @@ _RECORD: Final = "index-tree"
 _LATEST: Final = 20
 # A page's index is generated, so nobody has anything of his own staged there.
 _GENERATED: Final = "/index.yaml"
-_TOMBSTONES: Final = "tombstones.yaml"
 _SIGNATURE: Final = b"DIRC"
 _SUM_SIZE: Final = 20
 _TREES: Final = b"TREE"
@@ -122,7 +122,7 @@ def _expelled(
         return False
     staged = {entry.path: ObjectId(str(entry.id)) for entry in index}
     # A page's index that plain Git brought back names what is gone, its tombstones too little.
-    ours = [path for path in staged if path.endswith(_GENERATED) or path == _TOMBSTONES]
+    ours = [path for path in staged if path.endswith(_GENERATED) or path == records.PATH]
     lines = {path: repository.find(head, path) for path in ours}
     stale = {path: blob for path, blob in lines.items() if blob != staged[path]}
     # Where a redaction left something, that takes the place of a version that is gone: a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import threading
@@ -194,10 +193,10 @@ def problems(reader: Reader) -> list[str]:
         with suppress(OSError):
             # A session that can only be read is looked through again.
             reader.local.note_vetted(snapshot.id, found)
-    buried = _Buried(snapshot)
+    buried = snapshot.said
     out = []
     for name, ids in found.items():
-        gone = [each for each in ids if snapshot.blob(each) is None and each not in buried]
+        gone = [each for each in ids if snapshot.blob(each) is None and not buried.names(each)]
         if gone:
             out.append(_sentence(name, gone, snapshot.id))
     return out + [str(loss) for loss in losses(reader)]
@@ -270,7 +269,7 @@ def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[M
     repository = now.repository
     bases = merge_bases(repository, now.id, name)
     before = repository.commit(bases[0]).tree if bases else None
-    buried = _Buried(now)
+    buried = now.said
     tree = repository.commit(name).tree
     found: dict[MemoryId, None] = {}
     for each in gone:
@@ -278,7 +277,7 @@ def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[M
         above = repository.commit(commit.parents[0]).tree if commit.parents else None
         for path, _, _ in repository.changes(above, commit.tree):
             place = parse_path(path)
-            if place is None or place.text in buried:
+            if place is None or buried.names(place.text):
                 continue
             then, base = (
                 repository.find(tree, path),
@@ -316,24 +315,3 @@ def _removed(snapshot: Snapshot, commit: Commit) -> list[str]:
         if new is None
     )
     return [place.text for place in gone if place is not None and place.text not in told]
-
-
-class _Buried:
-    """The ids that the tombstones name, one by one or as ranges."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        blob = snapshot.repository.find(snapshot.tree, "tombstones.yaml")
-        text = snapshot.repository.blob(blob).decode("utf-8", "replace") if blob else ""
-        self._ranges = [_ends(json.loads(line[2:])["id"]) for line in text.splitlines()]
-
-    def __contains__(self, memory_id: str) -> bool:
-        place = sort_key(memory_id)
-        return any(
-            first[0] == place[0] and first[1] <= place[1] <= last[1] and first[2] == place[2]
-            for first, last in self._ranges
-        )
-
-
-def _ends(text: str) -> tuple[tuple[int, int, str], tuple[int, int, str]]:
-    first, _, last = text.partition("..")
-    return sort_key(first), sort_key(last or first)

@@ -147,7 +147,7 @@ def _check_tombstones(proposal: Proposal, gate: Gate) -> None:
     known = tombstones.effective(gate.reader)
     if records.PATH in proposal.staged:
         said = records.read(proposal.files[records.PATH] or b"")
-        if not said.covers(_buried(proposal.base)):
+        if not said.covers(proposal.base.said):
             raise RefusedError(
                 f"{records.PATH} only grows, and a line of it is gone",
                 hint=f"git checkout HEAD -- {records.PATH} brings it back; smp restore takes a deletion back",
@@ -181,11 +181,6 @@ def _check_merged_lives(proposal: Proposal, known: Tombstones) -> None:
                 f"{path}: the two sides have {place.text} in different lives, which plain Git cannot merge",
                 hint="git merge --abort, then smp sync or smp merge merges both",
             )
-
-
-def _buried(base: Snapshot) -> Tombstones:
-    blob = base.repository.find(base.tree, records.PATH)
-    return records.read(base.repository.blob(blob)) if blob else Tombstones()
 
 
 def _check_metadata(proposal: Proposal, gate: Gate) -> None:

@@ -13,6 +13,7 @@ from operator import lt
 from typing import Final, NamedTuple
 
 from smp_git.format.metadata import PATH as METADATA
+from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git import layout
 from smp_git.git.objects import BLOB, TREE, object_id
 from smp_git.git.packs import common, common_end
@@ -38,7 +39,6 @@ _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 REPLICAS: Final = "replicas"
-TOMBSTONES: Final = "tombstones.yaml"
 ATTRIBUTES: Final = ".gitattributes"
 IGNORED: Final = ".gitignore"
 _KINDS: Final = frozenset(kind.folder for kind in KINDS.values())

@@ -10,6 +10,7 @@ from typing import Final
 from smp_git.format import lines, metadata, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT, RULE, Tombstones
+from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git.raw import Objects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
@@ -19,7 +20,6 @@ from smp_git.read.pages import row_of
 from smp_git.sync.inspect.structure import (
     FOLDER,
     REPLICAS,
-    TOMBSTONES,
     Bounds,
     Row,
     Structure,
