@@ -253,6 +253,13 @@ def test_the_records_of_deletions_have_one_owner() -> None:
     }
 
 
+def test_one_module_knows_what_git_is_in_the_middle_of() -> None:
+    states = r"^(MERGE_HEAD|rebase-apply|sequencer|CHERRY_PICK_HEAD|REVERT_HEAD|BISECT_LOG)$"
+
+    # A deletion removes some of these files: that is another list.
+    assert _say(states) == {"smp_git.git.repository", "smp_git.remove.history.sweep"}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_module_says_in_one_line_what_it_knows(module: str) -> None:
     text = ast.get_docstring(TREES[module])

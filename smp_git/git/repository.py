@@ -42,6 +42,18 @@ _ABANDONED_SECONDS: Final = 60.0
 _ID_LENGTH: Final = 40
 
 MAIN: Final = "refs/heads/main"
+_MERGE_HEAD: Final = "MERGE_HEAD"
+# What tells that Git is in the middle of something.
+_IN_PROGRESS: Final = {
+    _MERGE_HEAD: "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection",
+    "sequencer": "a cherry-pick or revert",
+}
+_ENDED_BY_A_COMMIT: Final = frozenset(("CHERRY_PICK_HEAD", "REVERT_HEAD"))
 _TYPES: Final = {
     ObjectType.COMMIT: b"commit",
     ObjectType.TREE: b"tree",
@@ -460,6 +472,27 @@ def _loose_reference(path: str) -> CommitId | None:
     if len(text) != _ID_LENGTH or not text.isalnum():
         raise ValueError(path)
     return CommitId(text)
+
+
+def in_progress(git: Path) -> str | None:
+    """Return what Git is in the middle of, or None."""
+    return next((what for name, what in _IN_PROGRESS.items() if (git / name).exists()), None)
+
+
+def goes_on(git: Path) -> bool:
+    """Whether Git goes on by itself with what it remembers.
+
+    After a single cherry-pick or revert it does not: a person's commit ends it.
+    """
+    return any((git / name).exists() for name in _IN_PROGRESS.keys() - _ENDED_BY_A_COMMIT)
+
+
+def merged_heads(git: Path) -> list[CommitId]:
+    """Return the commits that a merge which waits for its commit brings in."""
+    try:
+        return [CommitId(head) for head in (git / _MERGE_HEAD).read_text("ascii").split()]
+    except FileNotFoundError:
+        return []
 
 
 def drop_own_ref_lock(git: Path, ref: str = MAIN) -> None:

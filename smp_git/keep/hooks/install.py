@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from smp_git.format import metadata
 from smp_git.git import disk, layout
+from smp_git.git.repository import goes_on
 from smp_git.model.errors import FormatError, InvalidError, NotFoundError
 from smp_git.model.memory import CommitId, Value, agent_name
 from smp_git.model.secrets.rules import Rules
 from smp_git.model.settings import Settings
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.writer import Writer
-
-# States of a repository in which Git goes on by itself with what it remembers.
-_UNDER_WAY: Final = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Gate:
 
     def is_under_way(self) -> bool:
         """Whether Git is in the midst of something that it goes on with."""
-        return any((self.git / name).exists() for name in _UNDER_WAY)
+        return goes_on(self.git)
 
     def close(self) -> None:
         """Let go of the repository."""

@@ -12,11 +12,11 @@ from smp_git.format.lines import Entry
 from smp_git.format.records import FORMAT, Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
-from smp_git.git.repository import MAIN, Repository
+from smp_git.git.repository import MAIN, Repository, merged_heads
 from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
-from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId, Value
+from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
 from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import tombstones
@@ -100,12 +100,8 @@ def _data(repository: Repository, path: str, child: Child | None) -> bytes | Non
 
 def _merged_in(gate: Gate, staged: Mapping[str, Child | None]) -> Iterator[str]:
     """Yield the files that stand as another history which is being merged has them."""
-    try:
-        heads = (gate.git / "MERGE_HEAD").read_text("ascii").split()
-    except FileNotFoundError:
-        return
     repository = gate.reader.repository
-    for tree in [repository.commit(CommitId(head)).tree for head in heads]:
+    for tree in [repository.commit(head).tree for head in merged_heads(gate.git)]:
         for path, child in staged.items():
             if child is not None and repository.find(tree, path) == child.id:
                 yield path

@@ -14,7 +14,7 @@ from smp_git.format.records import Tombstones, tombstone
 from smp_git.git import references, staging, storage
 from smp_git.git.objects import BLOB, COMMIT, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN
-from smp_git.git.repository import Repository
+from smp_git.git.repository import Repository, in_progress
 from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.lives import FIRST, PURGED, Lives
@@ -28,15 +28,6 @@ from smp_git.remove.history.rewrite import TAG, Gone, History, Read, Rewriter, S
 from smp_git.remove.history.tombstones import is_proof, named
 
 _FOLDERS: Final = frozenset(kind.folder for kind in KINDS.values())
-_UNDER_WAY: Final = {
-    "MERGE_HEAD": "a merge",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "BISECT_LOG": "a bisection",
-    "sequencer": "a cherry-pick or revert",
-}
 _PARTIAL: Final = {
     "shallow": "it is a shallow clone, whose older history is elsewhere",
     "info/grafts": "it has grafts, which hide history",
@@ -46,9 +37,8 @@ _PARTIAL: Final = {
 
 def check(git: Path) -> None:
     """Raise RefusedError, with the reason, if a deletion here could not be complete."""
-    for name, what in _UNDER_WAY.items():
-        if (git / name).exists():
-            raise _refused(git, f"{what} is in progress", "finish or abort it first")
+    if what := in_progress(git):
+        raise _refused(git, f"{what} is in progress", "finish or abort it first")
     for name, what in _PARTIAL.items():
         if (git / name).exists():
             raise _refused(git, what, "delete in the whole repository")
