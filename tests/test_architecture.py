@@ -260,6 +260,10 @@ def test_one_module_knows_what_git_is_in_the_middle_of() -> None:
     assert _say(states) == {"smp_git.git.repository", "smp_git.remove.history.sweep"}
 
 
+def test_one_module_hides_the_logins_of_addresses() -> None:
+    assert _say(r"//\)?(\|\^\))?\[\^/@") == {"smp_git.git.remotes"}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_module_says_in_one_line_what_it_knows(module: str) -> None:
     text = ast.get_docstring(TREES[module])

@@ -37,6 +37,11 @@ _PASSWORD = re.compile(r"[^/@:]*@[^/@:]+:")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._%+-]*")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%]*")
+# What must not be shown of addresses: of one that may be none, inside of a text, and
+# for good, where a user's name alone is of no use either.
+_USER_AND_PASSWORD: Final = re.compile(r"(//|^)[^/@]*:[^/]*@")
+_SECRET: Final = re.compile(r"(://)[^/@\s]*:[^/@\s]*@")
+_LOGIN_PART: Final = re.compile(r"(?<=://)[^/@]+@")
 _HINT: Final = "a path, user@host:path, ssh://host/path or https://host/path"
 _PASSWORDS: Final = "put it into SMP_TOKEN, or let Git's credential helper know it"
 _LONGEST: Final = 2000
@@ -134,7 +139,12 @@ def unusable(text: str) -> Address:
 
 def _bare(text: str) -> str:
     """Return a text that may be an address without what may be a password in it."""
-    return re.sub(r"(//|^)[^/@]*:[^/]*@", r"\1…:…@", text)
+    return _USER_AND_PASSWORD.sub(r"\1…:…@", text)
+
+
+def without_login(text: str) -> str:
+    """Return an address without the user and the password in it."""
+    return _LOGIN_PART.sub("", text)
 
 
 _BARE: Final = """\
@@ -282,7 +292,6 @@ _ADDED: Final = re.compile(
     r"^(?:fatal: could not read from remote repository|please make sure you have|and the repository exists|warning: permanently added)",
     re.IGNORECASE,
 )
-_SECRET: Final = re.compile(r"(://)[^/@\s]*:[^/@\s]*@")
 
 
 def meant(complaint: str, remote: str, secret: str | None = None) -> SyncError | StorageError:

@@ -17,6 +17,7 @@ from smp_git.format import metadata
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.git.locks import locked
+from smp_git.git.remotes import without_login
 from smp_git.model.errors import (
     AlreadyExistsError,
     LockedError,
@@ -38,7 +39,6 @@ _ACTION: Final = "delete_session"
 _GONE: Final = ".purging-"
 _REMOTE = re.compile(r'\[remote "(.+)"\]')
 _URL = re.compile(r"\s*url\s*=\s*(.+)")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]+@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +330,7 @@ def remotes_of(place: Path) -> tuple[str, ...]:
             match = _REMOTE.match(line.strip())
             name = match[1] if match else None
         elif name and (match := _URL.match(line)):
-            found.append(f"{name} ({_CREDENTIALS.sub('', match[1].strip())})")
+            found.append(f"{name} ({without_login(match[1].strip())})")
     return tuple(found)
 
 
