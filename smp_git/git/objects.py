@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from binascii import unhexlify
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -153,6 +154,26 @@ def read_commit(commit_id: CommitId, data: bytes) -> Commit:
     return Commit(
         commit_id, ObjectId(tree), tuple(parents), author, author_email, committer_email, time, text
     )
+
+
+class Raw(NamedTuple):
+    """A commit's bytes, taken apart as far as they can be put together again."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    rest: bytes
+    message: bytes
+
+
+def raw_commit(data: bytes) -> Raw:
+    """Return a commit's tree, parents, other header lines and message."""
+    head, _, message = data.partition(b"\n\n")
+    at = 46
+    parents = []
+    while data.startswith(b"parent ", at):
+        parents.append(unhexlify(data[at + 7 : at + 47]))
+        at += 48
+    return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
 
 
 def _person(line: bytes) -> tuple[str, str, datetime]:

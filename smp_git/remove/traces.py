@@ -13,7 +13,7 @@ from typing import IO, Final, NamedTuple
 from smp_git.format import messages, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import references, staging
-from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id
+from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id, raw_commit
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
@@ -27,7 +27,7 @@ from smp_git.remove.history.files import Walk
 from smp_git.remove.history.pages import FOLDER
 from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import Plan
-from smp_git.remove.history.rewrite import TAG, raw_commit
+from smp_git.remove.history.rewrite import TAG
 from smp_git.remove.wanted import Wanted, holds
 
 _WITHOUT_HISTORY: Final = "smp anonymize makes a session without this history"

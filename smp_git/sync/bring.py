@@ -8,7 +8,7 @@ from typing import NamedTuple
 from smp_git.format import records as tombstones
 from smp_git.format.records import Tombstones
 from smp_git.git import packs, references, storage
-from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, read_tree
+from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, raw_commit, read_tree
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
 from smp_git.model.errors import ConflictError
@@ -17,7 +17,7 @@ from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
 from smp_git.remove.history.generations import renames
 from smp_git.remove.history.plan import Plan
-from smp_git.remove.history.rewrite import TAG, History, Made, Rewriter, Step, raw_commit
+from smp_git.remove.history.rewrite import TAG, History, Made, Rewriter, Step
 from smp_git.sync.heads import Files, Meeting, meet
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.state import HEADS, MAIN

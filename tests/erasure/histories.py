@@ -11,11 +11,12 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from smp_git.format.records import Tombstones
+from smp_git.git.objects import raw_commit
 from smp_git.model.lives import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history import pages
 from smp_git.remove.history.pages import Entry
-from smp_git.remove.history.rewrite import History, Made, Read, Rewriter, raw_commit
+from smp_git.remove.history.rewrite import History, Made, Read, Rewriter
 from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")

@@ -14,7 +14,7 @@ from smp_git.format import metadata
 from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.ancestry import is_ancestor
-from smp_git.git.objects import COMMIT
+from smp_git.git.objects import COMMIT, raw_commit
 from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import EMPTY_TREE
@@ -23,7 +23,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.remove.history import tombstones
-from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, Step, raw_commit
+from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, Step
 from smp_git.sync.apart import apart_there
 from smp_git.sync.inspect.inspection import inspect
 

@@ -14,7 +14,7 @@ from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, disk, packs, references, staging, storage
-from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.git.objects import BLOB, ObjectId, object_id, raw_commit
 from smp_git.git.packs import Packed, orphans
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
@@ -28,7 +28,7 @@ from smp_git.remove.history.journal import Journal
 from smp_git.remove.history.needles import Version
 from smp_git.remove.history.pages import subject
 from smp_git.remove.history.plan import Plan
-from smp_git.remove.history.rewrite import Made, raw_commit
+from smp_git.remove.history.rewrite import Made
 from smp_git.write import commit
 from smp_git.write.tree import Change, assemble, check_out
 from smp_git.write.writer import Writer

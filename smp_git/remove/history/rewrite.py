@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
-from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.objects import BLOB, COMMIT, TREE, Raw, raw_commit
 from smp_git.git.references import ACCESS
 from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.lives import NOTHING as NO_LIVES
@@ -91,26 +91,6 @@ class Made(NamedTuple):
     type: bytes
     data: bytes
     like: bytes | None
-
-
-class Raw(NamedTuple):
-    """A commit's bytes, taken apart as far as the rewrite needs."""
-
-    tree: bytes
-    parents: tuple[bytes, ...]
-    rest: bytes
-    message: bytes
-
-
-def raw_commit(data: bytes) -> Raw:
-    """Return a commit's tree, parents, other header lines and message."""
-    head, _, message = data.partition(b"\n\n")
-    at = 46
-    parents = []
-    while data.startswith(b"parent ", at):
-        parents.append(unhexlify(data[at + 7 : at + 47]))
-        at += 48
-    return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
 
 
 class Rewriter:

@@ -10,7 +10,7 @@ from typing import IO, Final
 
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import incoming, references
-from smp_git.git.objects import BLOB, COMMIT, TREE
+from smp_git.git.objects import BLOB, COMMIT, TREE, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.model.ids import is_index, parse_path
@@ -22,7 +22,7 @@ from smp_git.remove.history.finder import Search
 from smp_git.remove.history.needles import Fresh, Needles, Phrase
 from smp_git.remove.history.pages import FOLDER, Judge, own_id
 from smp_git.remove.history.places import Beside, Names
-from smp_git.remove.history.rewrite import TAG, raw_commit
+from smp_git.remove.history.rewrite import TAG
 
 # So much new text is gathered before it is searched.
 _CHUNK: Final = 1 << 22

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, incoming, locks, packs, staging, storage
-from smp_git.git.objects import COMMIT, TREE, ObjectId
+from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
 from smp_git.git.packs import survivors
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
@@ -20,7 +20,7 @@ from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
 from smp_git.remove.history import journal, pages
 from smp_git.remove.history.pages import FOLDER, Judge, mentions
-from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of, raw_commit
+from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.

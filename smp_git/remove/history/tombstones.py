@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from smp_git.format import records
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.objects import COMMIT, read_tree
+from smp_git.git.objects import COMMIT, raw_commit, read_tree
 from smp_git.git.references import REMOTES
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.rewrite import TAG, Read, raw_commit
+from smp_git.remove.history.rewrite import TAG, Read
 
 
 def effective(reader: Reader) -> Tombstones:
