@@ -12,7 +12,7 @@ from smp_git.model.errors import SmpError, shown
 
 STATUSES = {
     "error": 1, "invalid": 4, "not_found": 3, "already_exists": 5, "no_store": 8, "unknown_format": 8,
-    "conflict": 5, "locked": 6, "refused": 7, "damaged": 9, "storage": 11,
+    "conflict": 5, "locked": 6, "refused": 7, "damaged": 9, "storage": 11, "git_missing": 12,
 }  # fmt: skip
 
 

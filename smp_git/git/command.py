@@ -1,4 +1,4 @@
-"""The git command, where there is one, untouched by anybody's configuration."""
+"""The git command, untouched by anybody's configuration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.git import disk
+from smp_git.model.errors import DamagedError, GitMissingError
 
 _ISOLATED: Final = (
     "core.hooksPath=/dev/null",
@@ -24,21 +25,27 @@ _ISOLATED: Final = (
 
 
 @cache
-def program() -> str | None:
-    """Return the git command, or None if there is none."""
-    return shutil.which("git")
+def program() -> str:
+    """Return the path of the git command; raise GitMissingError if there is none."""
+    found = shutil.which("git")
+    if found is None:
+        raise GitMissingError(
+            "deletions, merges and remotes need the git command, which is not on the PATH",
+            hint="install Git, or add its folder to the PATH",
+        )
+    return found
 
 
 def arguments(git: Path, *rest: str) -> list[str]:
     """Return a command on a repository."""
     settings = [part for each in _ISOLATED for part in ("-c", each)]
-    return [program() or "git", f"--git-dir={git}", *settings, *rest]
+    return [program(), f"--git-dir={git}", *settings, *rest]
 
 
 def environment() -> dict[str, str]:
     """Return an environment in which nobody's settings reach the command."""
     return {
-        "PATH": str(Path(program() or "git").parent),
+        "PATH": str(Path(program()).parent),
         "HOME": "/nonexistent",
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -49,32 +56,25 @@ def environment() -> dict[str, str]:
     }
 
 
-def pack_objects(git: Path, names: Iterable[bytes]) -> bool:
-    """Write a pack of these objects, reusing what is packed already; return whether it worked."""
+def pack_objects(git: Path, names: Iterable[bytes]) -> None:
+    """Write a pack of these objects, reusing what is packed already."""
     base = git / "objects" / "pack" / "pack"
-    asked = b"".join(name.hex().encode() + b"\n" for name in names)
     rest = ("-q", "--window=0", "--compression=1", "--delta-base-offset", str(base))
-    if _asked(git, asked, "pack-objects", *rest) is None:
-        return False
+    _ask(git, _lines(names), "pack-objects", *rest)
     disk.force_folder(base.parent)
-    return True
 
 
-def reachable(git: Path, tips: set[bytes]) -> set[bytes] | None:
-    """Return everything that some commits and tags reach, None if the command cannot say."""
-    asked = b"".join(tip.hex().encode() + b"\n" for tip in tips)
-    done = _asked(git, asked, "rev-list", "--objects", "--no-object-names", "--stdin")
-    return None if done is None else set(map(unhexlify, done.split()))
+def reachable(git: Path, tips: Iterable[bytes]) -> set[bytes]:
+    """Return everything that some commits and tags reach."""
+    done = _ask(git, _lines(tips), "rev-list", "--objects", "--no-object-names", "--stdin")
+    return set(map(unhexlify, done.split()))
 
 
 def history(git: Path, tips: Iterable[bytes], beside: Iterable[bytes]) -> list[bytes]:
-    """Return the commits that `tips` reach and those `beside` do not, parents first.
-
-    Nothing is returned where the command cannot say.
-    """
+    """Return the commits that `tips` reach and those `beside` do not, parents first."""
     asked = [f"{tip.hex()}\n" for tip in tips] + [f"^{tip.hex()}\n" for tip in beside]
-    done = _asked(git, "".join(asked).encode(), "rev-list", "--topo-order", "--reverse", "--stdin")
-    return list(map(unhexlify, done.split())) if done is not None else []
+    done = _ask(git, "".join(asked).encode(), "rev-list", "--topo-order", "--reverse", "--stdin")
+    return list(map(unhexlify, done.split()))
 
 
 class FileChange(NamedTuple):
@@ -89,16 +89,15 @@ class FileChange(NamedTuple):
 def file_changes(git: Path, tips: Iterable[str], paths: Iterable[str]) -> list[FileChange]:
     """Return how the commits that `tips` reach change some files, oldest first.
 
-    A merge is compared with each of its parents. Nothing is returned where the command
-    cannot say.
+    A merge is compared with each of its parents.
     """
     asked = "".join([*(f"{tip}\n" for tip in tips), "--\n", *(f"{path}\n" for path in paths)])
     form = ("--raw", "--no-abbrev", "--no-renames", "--no-color", "--format=%x00%H")
     walk = ("--full-history", "--topo-order", "--reverse", "-m", "--root", "--stdin")
-    done = _asked(git, asked.encode(), "log", *walk, *form)
+    done = _ask(git, asked.encode(), "log", *walk, *form)
     found: list[FileChange] = []
     commit = ""
-    for line in (done or b"").decode("utf-8", "replace").splitlines():
+    for line in done.decode("utf-8", "replace").splitlines():
         if line.startswith("\0"):
             commit = line[1:]
         elif line.startswith(":"):
@@ -109,12 +108,9 @@ def file_changes(git: Path, tips: Iterable[str], paths: Iterable[str]) -> list[F
 
 
 def messages(git: Path, tips: Iterable[str], beside: Iterable[str], start: str) -> bytes:
-    """Return the messages with a line that begins so, of what `tips` reach and not those `beside`.
-
-    Nothing is returned where the command cannot say.
-    """
+    """Return the messages with a line that begins so, of what `tips` reach and not those `beside`."""
     asked = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in beside)])
-    return _asked(git, asked.encode(), "log", "--stdin", f"--grep=^{start}", "--format=%B") or b""
+    return _ask(git, asked.encode(), "log", "--stdin", f"--grep=^{start}", "--format=%B")
 
 
 def _name(text: str) -> str | None:
@@ -123,8 +119,7 @@ def _name(text: str) -> str | None:
 
 def objects(git: Path, names: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
     """Return the type and bytes of many objects, of those that can be read."""
-    asked = b"".join(name.hex().encode() + b"\n" for name in names)
-    data = _asked(git, asked, "cat-file", "--batch", "--buffer") or b""
+    data = _ask(git, _lines(names), "cat-file", "--batch", "--buffer")
     found: dict[bytes, tuple[bytes, bytes]] = {}
     at = 0
     while at < len(data):
@@ -138,10 +133,12 @@ def objects(git: Path, names: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes
     return found
 
 
-def _asked(git: Path, text: bytes, *rest: str) -> bytes | None:
-    """Return what a command answers to a text, None if it fails or is not there."""
-    if program() is None:
-        return None
+def _lines(names: Iterable[bytes]) -> bytes:
+    return b"".join(name.hex().encode() + b"\n" for name in names)
+
+
+def _ask(git: Path, text: bytes, *rest: str) -> bytes:
+    """Return what a command answers to a text; raise DamagedError if it fails."""
     done = subprocess.run(  # noqa: S603 - our own arguments
         arguments(git, *rest),
         input=text,
@@ -149,4 +146,10 @@ def _asked(git: Path, text: bytes, *rest: str) -> bytes | None:
         capture_output=True,
         check=False,
     )
-    return None if done.returncode else done.stdout
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise DamagedError(
+            f"git {rest[0]} failed in session {git.parent.name}: {said[-1] if said else done.returncode}",
+            hint="smp check names what is affected",
+        )
+    return done.stdout

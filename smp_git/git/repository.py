@@ -184,11 +184,6 @@ class Repository:
             raise _damaged(self.git, name.hex(), error) from error
         return _TYPES[kind], data
 
-    def everything(self) -> Iterator[bytes]:
-        """Yield the id of every object in the store."""
-        for found in self._odb:
-            yield found.raw
-
     def remotes(self) -> dict[str, str]:
         """Return the address of each remote by its name."""
         return {str(each.name): str(each.url) for each in self._repo.remotes}

@@ -22,7 +22,6 @@ from smp_git.model.errors import (
     RemoteNotFoundError,
     RemoteUnreachableError,
     SmpError,
-    SyncError,
     UntrustedError,
     shown,
 )
@@ -325,8 +324,6 @@ def _run(
     rest: Sequence[str],
     size: Callable[[], int] | None = None,
 ) -> Done:
-    if command.program() is None:
-        raise SyncError("remotes need the git command, which is not installed", hint="install git")
     # The newer protocol asks once more, to be told fewer references: a question that costs
     # more than it saves where the session is on the same machine.
     protocol = 0 if place.kind == "path" else 2

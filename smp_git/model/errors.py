@@ -16,6 +16,7 @@ SmpError
 ├── RefusedError            needs a safer state
 ├── DamagedError            the session is not sound
 ├── StorageError            the disk said no
+├── GitMissingError         the git command is not installed
 └── SyncError               a remote
     ├── RemoteUnreachableError
     ├── RemoteNotFoundError no repository at its address
@@ -176,6 +177,13 @@ class StorageError(SmpError, OSError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class GitMissingError(SmpError):
+    """The git command is not installed."""
+
+    code = "git_missing"
+    exit_status = 12
 
 
 class SyncError(SmpError):

@@ -10,34 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from smp_git import Session
+from smp_git import Session, Store
 from smp_git.format.records import Tombstone, Tombstones
 from smp_git.git import incoming
 from smp_git.model import lives
-from smp_git.model.errors import LockedError, RefusedError
+from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.remove.history.erase import Version, erase
 from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
-from tests.independent_scan import scan
 from tests.support import ROOT, git
-
-DELETE = """
-import sys
-from datetime import UTC, datetime
-from pathlib import Path
-from smp_git import Session
-from smp_git.remove.history.erase import erase
-from smp_git.git import command
-
-assert command.program() is None
-with Session(Path(sys.argv[1]), lambda: datetime.now(UTC)) as session:
-    receipt = erase(session._handle.writer, sys.argv[2:], by="a", now=datetime(2026, 3, 1, tzinfo=UTC))
-assert receipt.proof.clean, receipt.proof.hits
-print(receipt.counts.commits_rewritten)
-"""
 
 
 def _refused(session: Session, clock: Clock, error: type[Exception], words: str) -> None:
@@ -119,38 +103,62 @@ def test_one_line_of_very_many_is_found(session: Session, clock: Clock) -> None:
     assert deleted(session, clock, "ART-0001").proof.also_in == ("DEC-0001",)
 
 
-@pytest.mark.parametrize("form", ["loose", "packed"])
-def test_deletion_without_the_git_command(session: Session, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["delete", "DEC-0002", "--yes"],
+        ["delete", "DEC-0002", "--purge", "--yes"],
+        ["redact", SENTINEL, "--yes"],
+        ["verify"],
+        ["sync"],
+        ["remote", "add", "hub", "elsewhere.git"],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_what_needs_the_git_command_says_so_and_changes_nothing(
+    store: Store, tmp_path: Path, words: list[str]
+) -> None:
+    session = store.create_session("s", user="a")
     folder = filled(session)
-    for number in range(120):
-        session.add("decision", f"decision number {number} stays here", agent="a")
-    session.close()
-    if form == "packed":
-        git(folder, "repack", "-adq")
-    environment = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", DELETE, str(folder), "DEC-0002", "DEC-0050"]
+    git(tmp_path, "init", "-q", "--bare", "origin.git")
+    git(folder, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    before = _files(folder)
+    nowhere = tmp_path / "empty"
+    nowhere.mkdir()
 
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = _smp(store, nowhere, *words)
 
-    assert done.returncode == 0, done.stderr
-    assert scan(folder, [SENTINEL.encode()]) == []
-    assert git(folder, "fsck", "--full", "--strict", "--no-dangling") == ""
-    assert git(folder, "status", "--porcelain") == ""
+    assert done.returncode == GitMissingError.exit_status, done.stdout + done.stderr
+    assert done.stderr.splitlines() == [
+        "smp: deletions, merges and remotes need the git command, which is not on the PATH",
+        "hint: install Git, or add its folder to the PATH",
+    ]
+    assert _files(folder) == before
 
 
-def test_both_ways_of_erasing_come_to_the_same_history(session: Session, clock: Clock, tmp_path: Path) -> None:  # fmt: skip
-    folder = filled(session)
-    git(folder, "repack", "-adq")
-    twin = tmp_path / "twin" / folder.name
-    twin.parent.mkdir()
-    subprocess.run(["cp", "-a", str(folder), str(twin)], check=True)
-    environment = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", DELETE, str(twin), "DEC-0002"]
-    subprocess.run(command, env=environment, capture_output=True, check=True)
-    with Session(folder, clock) as opened:
-        deleted(opened, clock, "DEC-0002")
+def test_writing_and_reading_need_no_git_command(store: Store, tmp_path: Path) -> None:
+    filled(store.create_session("s", user="a"))
+    nowhere = tmp_path / "empty"
+    nowhere.mkdir()
 
-    assert git(folder, "rev-parse", "HEAD~1") == git(twin, "rev-parse", "HEAD~1")
+    for words in (["add", "decision", "one more"], ["query", "more"], ["log"], ["check"]):
+        done = _smp(store, nowhere, *words)
+        assert done.returncode == 0, done.stderr
+
+
+def _smp(store: Store, programs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": str(programs), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "smp_git", "--root", str(store.path), "-s", "s", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Return the objects, the references and the files of a session."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not {"smp", "erasing"} & {*path.relative_to(folder).parts[:2]}
+    }
 
 
 def test_what_cannot_be_reached_is_named(session: Session, clock: Clock) -> None:

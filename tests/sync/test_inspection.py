@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from smp_git import Session
 from smp_git.git import command, packs, references
 from smp_git.git.raw import Objects
 from smp_git.git.transport import Access, Limits
-from smp_git.model.errors import SyncError, UntrustedError
+from smp_git.model.errors import DamagedError, SyncError, UntrustedError
 from smp_git.model.memory import CommitId
 from smp_git.sync.inspect.inspection import Inspected, inspect
 from smp_git.sync.inspect.structure import Bounds
@@ -51,7 +52,8 @@ def _packed(forge: Forge, held: Quarantine) -> dict[str, str]:
     """Do the same as one pack, where Git can pack it."""
     refs = _given(forge, held)
     loose = dict(packs.loose(held.git / "objects"))
-    if command.pack_objects(held.git, loose):
+    with suppress(DamagedError):
+        command.pack_objects(held.git, loose)
         for path in loose.values():
             path.unlink()
     return refs
@@ -208,7 +210,7 @@ def test_what_is_here_may_be_sent_again(forge: Forge, session: Session) -> None:
         with Quarantine(own) as held:
             _given(forge, held)
             wanted = [new, *again, *git(forge.place, "rev-list", "--objects", "--no-object-names", new, f"^{tip}").split()]  # fmt: skip
-            assert command.pack_objects(held.git, map(bytes.fromhex, set(wanted)))
+            command.pack_objects(held.git, map(bytes.fromhex, set(wanted)))
             for path in dict(packs.loose(held.git / "objects")).values():
                 path.unlink()
             found = inspect(held.repository, references.read(forge.place), [CommitId(tip)])

@@ -42,7 +42,6 @@ class Ahead:
         """Yield the commits that `tips` reach and those `beside` do not, a block at a time.
 
         Parents come before children. The objects of a block are at hand until the next.
-        Without the git command there are no blocks.
         """
         commits = command.history(self._repository.git, tips, beside)
         for at in range(0, len(commits), _BLOCK):

@@ -597,7 +597,7 @@ def _removed(
         if not mine:
             raise _index_held(plan.repository)
         gone = sweep.dead(plan.repository, plan.rewriter, tips, known, holds)
-        return sweep.remove_objects(plan.repository, plan.rewriter, gone)
+        return sweep.remove_objects(plan.repository, gone)
 
 
 def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombstones:

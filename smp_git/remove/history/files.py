@@ -162,25 +162,13 @@ class Piece(NamedTuple):
 
 def objects(repository: Repository) -> Iterator[Piece]:
     """Yield every object of a session, loose, packed or fetched by a sync that is under way."""
-    if command.program() is not None:
-        yield from _by_command(repository.git, "--batch-all-objects", "--unordered")
-    else:
-        for name in repository.everything():
-            kind, data = repository.raw(name)
-            yield Piece(name.hex().encode(), kind, data)
+    yield from _by_command(repository.git, "--batch-all-objects", "--unordered")
     for place in sorted((repository.git / incoming.PLACE).glob("*/.git")):
         yield from _coming_in(place, repository.git)
 
 
 def some(git: Path, names: Iterable[bytes]) -> Iterator[Piece]:
     """Yield some objects of a repository."""
-    if command.program() is None:
-        repository = Repository(git.parent)
-        try:
-            yield from (Piece(name.hex().encode(), *repository.raw(name)) for name in names)
-        finally:
-            repository.close()
-        return
     with tempfile.TemporaryFile() as asked:
         asked.writelines(name.hex().encode() + b"\n" for name in names)
         asked.seek(0)

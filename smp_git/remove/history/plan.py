@@ -11,7 +11,7 @@ from typing import Final
 
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones, tombstone
-from smp_git.git import references, staging, storage
+from smp_git.git import command, references, staging, storage
 from smp_git.git.objects import BLOB, COMMIT, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository, in_progress
@@ -36,7 +36,11 @@ _PARTIAL: Final = {
 
 
 def check(git: Path) -> None:
-    """Raise RefusedError, with the reason, if a deletion here could not be complete."""
+    """Raise RefusedError, with the reason, if a deletion here could not be complete.
+
+    Raises GitMissingError where the git command is not installed.
+    """
+    command.program()
     if what := in_progress(git):
         raise _refused(git, f"{what} is in progress", "finish or abort it first")
     for name, what in _PARTIAL.items():

@@ -356,7 +356,7 @@ def _let_go(plan: Plan, publisher: Publisher, *, everything: bool) -> None:
             )
             gone = dead if everything else dead & plan.rewriter.replaced
             sweep.drop_logs_of(repository.git, gone)
-            sweep.remove_objects(repository, plan.rewriter, gone)
+            sweep.remove_objects(repository, gone)
 
 
 def _check_out(writer: Writer, plan: Plan, entry: Journal) -> None:

@@ -6,20 +6,19 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, incoming, locks, packs, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
-from smp_git.git.packs import survivors
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
 from smp_git.remove.history import journal, pages
-from smp_git.remove.history.pages import FOLDER, Judge, mentions
+from smp_git.remove.history.pages import Judge, mentions
 from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
@@ -71,7 +70,7 @@ def dead(
     there = set(packs.stored(git / "objects"))
     staged = staging.named(git)
     edited = map(bytes.fromhex, Local(git).left_alone().values())
-    alive = _alive(repository, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
+    alive = command.reachable(git, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
     unreachable = there - alive
     fresh = _fresh(git, unreachable)
     gone = unreachable - fresh | (rewriter.replaced - alive)
@@ -95,27 +94,6 @@ def _age(path: Path) -> int:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
         return 0
-
-
-def _alive(repository: Repository, tips: set[bytes]) -> set[bytes]:
-    """Return everything that some commits, tags and trees reach."""
-    listed = command.reachable(repository.git, tips)
-    if listed is not None:
-        return listed
-    found: set[bytes] = set()
-    stack = list(tips)
-    while stack:
-        name = stack.pop()
-        if name in found:
-            continue
-        found.add(name)
-        kind, data = repository.raw(name)
-        if kind == TREE:
-            found.update(each for mode, _, each in pages.entries(data) if mode != FOLDER)
-            stack += [each for mode, _, each in pages.entries(data) if mode == FOLDER]
-        else:
-            stack += _needed(kind, data)
-    return found
 
 
 def _strays(
@@ -166,13 +144,13 @@ def _holds(kind: bytes, data: bytes, judge: Judge) -> bool:
 # Objects
 
 
-def remove_objects(repository: Repository, rewriter: Rewriter, gone: set[bytes]) -> Removed:
+def remove_objects(repository: Repository, gone: set[bytes]) -> Removed:
     """Take dead objects off the disk; the caller holds the lock and published the new history."""
     objects = repository.git / "objects"
     packed = _packed(objects, gone)
     size = sum(path.stat().st_size for path in packed)
     if packed:
-        size -= _repack(repository, rewriter, packed, gone)
+        size -= _repack(repository, packed, gone)
     for folder in sorted({name[0] for name in gone}):
         size += _unlink_loose(objects / f"{folder:02x}", gone)
     journal.reached("loose removed")
@@ -188,14 +166,14 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
     ]
 
 
-def _repack(repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]) -> int:
+def _repack(repository: Repository, old: list[Path], gone: set[bytes]) -> int:
     """Put what lives of some packs into one, and remove them; return the new one's size."""
     folder = repository.git / "objects" / "pack"
     before = set(folder.glob("*.pack"))
     elsewhere = {name for pack in before - set(old) for name in _names(pack)}
     names = {name for pack in old for name in _names(pack)} - gone - elsewhere
-    if names and not command.pack_objects(repository.git, sorted(names)):
-        _copy_living(repository, rewriter, old, gone | elsewhere)
+    if names:
+        command.pack_objects(repository.git, sorted(names))
     journal.reached("repacked")
     made = set(folder.glob("*.pack")) - before
     # No index over several packs may name one that is about to go.
@@ -211,19 +189,6 @@ def _repack(repository: Repository, rewriter: Rewriter, old: list[Path], gone: s
 
 def _names(pack: Path) -> list[bytes]:
     return packs.names(pack.with_suffix(".idx"))
-
-
-def _copy_living(
-    repository: Repository, rewriter: Rewriter, old: list[Path], gone: set[bytes]
-) -> None:
-    """Do the same as the git command would, where there is none."""
-
-    def read(names: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        return {name: repository.raw(name) for name in names}
-
-    made = survivors(old, gone, read, rewriter.series().get)
-    if made is not None:
-        storage.write_pack(repository.git / "objects", made)
 
 
 def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
