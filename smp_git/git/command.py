@@ -57,9 +57,13 @@ def environment() -> dict[str, str]:
 
 
 def pack_objects(git: Path, names: Iterable[bytes]) -> None:
-    """Write a pack of these objects, reusing what is packed already."""
+    """Write a pack of these objects, which are packed already; differences are kept.
+
+    What differed from an object that is not asked for gets another base: for one memory of
+    10,000 commits that takes 0.1 s of processor time, for 100 of them 0.6 of 5.4 s.
+    """
     base = git / "objects" / "pack" / "pack"
-    rest = ("-q", "--window=0", "--compression=1", "--delta-base-offset", str(base))
+    rest = ("-q", "--compression=1", "--delta-base-offset", str(base))
     _ask(git, _lines(names), "pack-objects", *rest)
     disk.force_folder(base.parent)
 

@@ -1,14 +1,12 @@
-"""Packs: many objects as one file, small ones as differences; the live objects of several packs as one."""
+"""Packs: many objects as one file, small ones as differences."""
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import re
 import struct
 import zlib
-from binascii import hexlify
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -89,20 +87,20 @@ def pack(objects: Iterable[Packed]) -> Pack:
 
     An object that is `like` an earlier one is stored as the difference.
     """
-    made = Growing()
+    made = _Growing()
     for item in objects:
         made.add(item)
-    return made.finished()
+    return made.finish()
 
 
-class Growing:
+class _Growing:
     """A pack that grows entry by entry."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = [b""]
         self._rows: list[tuple[bytes, int, int]] = []
         self._bases: dict[bytes, tuple[int, int, bytes]] = {}
-        self.offset = _HEAD
+        self._offset = _HEAD
 
     def add(self, item: Packed) -> None:
         """Add an object, as a difference if that is small."""
@@ -111,8 +109,11 @@ class Growing:
         base = self._bases.pop(like, None) if like is not None else None
         entry, depth = self._difference(base, data) if base is not None else (b"", 0)
         if kind != COMMIT:
-            self._bases[name] = self.offset, depth, data
-        self.put(name, entry or _size(_TYPES[kind], len(data)) + _deflated(data))
+            self._bases[name] = self._offset, depth, data
+        entry = entry or _size(_TYPES[kind], len(data)) + _deflated(data)
+        self._rows.append((name, zlib.crc32(entry), self._offset))
+        self._parts.append(entry)
+        self._offset += len(entry)
 
     def _difference(self, base: tuple[int, int, bytes], data: bytes) -> tuple[bytes, int]:
         """Return data as a difference to its base, and the length of that chain; nothing if large."""
@@ -122,16 +123,10 @@ class Growing:
         difference = _difference(old, data)
         if len(difference) * 2 >= len(data):
             return b"", 0
-        head = _size(_OFFSET_DELTA, len(difference)) + distance(self.offset - offset)
+        head = _size(_OFFSET_DELTA, len(difference)) + _distance(self._offset - offset)
         return head + _deflated(difference), depth + 1
 
-    def put(self, name: bytes, entry: bytes) -> None:
-        """Add an object as an entry that is whole."""
-        self._rows.append((name, zlib.crc32(entry), self.offset))
-        self._parts.append(entry)
-        self.offset += len(entry)
-
-    def finished(self) -> Pack:
+    def finish(self) -> Pack:
         """Return the pack with its index."""
         rows = sorted(self._rows)
         self._parts[0] = b"PACK" + struct.pack(">II", 2, len(rows))
@@ -189,7 +184,7 @@ def _size(kind: int, size: int) -> bytes:
     return _BYTE[first | 0x80] + _varint(size) if size else _BYTE[first]
 
 
-def distance(value: int) -> bytes:
+def _distance(value: int) -> bytes:
     """Return how far back a base stands, as an entry tells it."""
     out = [value & 0x7F]
     while value := value >> 7:
@@ -218,41 +213,15 @@ def _index(rows: list[tuple[bytes, int, int]], names: bytes, total: bytes) -> by
 
 
 def names(index: Path) -> list[bytes]:
-    """Return the ids of the objects in the pack of an index."""
-    return listed(index.read_bytes())[1]
-
-
-def listed(index: bytes) -> tuple[Sequence[int], list[bytes], Sequence[int | None]]:
-    """Return the offset, the id and the checksum of each object of a pack, by its index."""
-    if index[:4] != b"\xfftOc":
-        count = struct.unpack_from(">I", index, 255 * 4)[0]
+    """Return the ids of the objects in the pack of an index, of version 1 or 2."""
+    data = index.read_bytes()
+    if data[:4] != b"\xfftOc":
+        count = struct.unpack_from(">I", data, 255 * 4)[0]
         rows = range(256 * 4, 256 * 4 + count * 24, 24)
-        offsets = [struct.unpack_from(">I", index, at)[0] for at in rows]
-        return offsets, [index[at + 4 : at + 24] for at in rows], [None] * count
-    count = struct.unpack_from(">I", index, 8 + 255 * 4)[0]
+        return [data[at + 4 : at + 24] for at in rows]
+    count = struct.unpack_from(">I", data, 8 + 255 * 4)[0]
     first = 8 + 256 * 4
-    sums = first + count * _NAME
-    near: Sequence[int] = struct.unpack_from(f">{count}I", index, sums + count * 4)
-    if count and max(near) >> 31:
-        far = sums + count * 8
-        near = [_far(index, far, offset) if offset >> 31 else offset for offset in near]
-    crcs = struct.unpack_from(f">{count}I", index, sums)
-    return near, [index[at : at + _NAME] for at in range(first, sums, _NAME)], crcs
-
-
-def _far(index: bytes, table: int, place: int) -> int:
-    """Return an offset that is too large for the first table."""
-    offset: int = struct.unpack_from(">Q", index, table + (place & 0x7FFFFFFF) * 8)[0]
-    return offset
-
-
-def told_back(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
-    """Return where a distance ends, and what it is."""
-    value = data[at] & 0x7F
-    while data[at] & 0x80:
-        at += 1
-        value = (value + 1 << 7) | data[at] & 0x7F
-    return at + 1, value
+    return [data[at : at + _NAME] for at in range(first, first + count * _NAME, _NAME)]
 
 
 def indexes(objects: Path) -> list[Path]:
@@ -281,49 +250,3 @@ def stored(objects: Path) -> Iterator[bytes]:
         yield from names(index)
     for name, _ in loose(objects):
         yield name
-
-
-def text(name: bytes) -> str:
-    """Return an id as it is written."""
-    return hexlify(name).decode()
-
-
-_NAMED_DELTA: Final = 7
-_ID_SIZE: Final = 20
-
-
-def orphans(folder: Path, wanted: Iterable[bytes], gone: Set[bytes]) -> set[bytes]:
-    """Return those of the objects `wanted` that hang on something gone: differences to it, or to those."""
-    names = set(wanted)
-    found: set[bytes] = set()
-    for index in indexes(folder.parent) if names else ():
-        offsets, there, _ = listed(index.read_bytes())
-        if gone.isdisjoint(there):
-            continue
-        at = dict(zip(offsets, there, strict=True))
-        starts = sorted(offset for offset, name in at.items() if name in names)
-        with (
-            index.with_suffix(".pack").open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            for start in starts:
-                _, _, base = _parted(data, start, at)
-                if base in gone or base in found:
-                    found.add(at[start])
-    return found
-
-
-def _parted(
-    data: mmap.mmap, start: int, at: Mapping[int, bytes]
-) -> tuple[int, tuple[int, int], bytes | None]:
-    """Return where an entry begins, where the distance to its base stands, and its base."""
-    place = start
-    kind = data[place] >> 4 & 7
-    while data[place] & 0x80:
-        place += 1
-    place += 1
-    if kind == _OFFSET_DELTA:
-        after, back = told_back(data, place)
-        return start, (place, after), at.get(start - back)
-    base = data[place : place + _ID_SIZE] if kind == _NAMED_DELTA else None
-    return start, (place, place), base

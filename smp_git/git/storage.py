@@ -1,33 +1,25 @@
-"""How new objects reach the object store: loose, or many at once as a pack."""
+"""Object store: new objects, loose or many at once as a pack, and their durability."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from smp_git.git import disk, locks
+from smp_git.git import disk, locks, packs
 from smp_git.git.objects import (
-    BLOB,
-    COMMIT,
-    TREE,
     Object,
-    ObjectId,
     deflate,
     framed,
     stored,
 )
-from smp_git.git.packs import Pack
+from smp_git.git.packs import Pack, Packed
 
 # From here on one pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
-_PACK_TYPES: Final = {COMMIT: 1, TREE: 2, BLOB: 3}
-_LARGE_OFFSET: Final = 1 << 31
 # Takes one block of the disk, compressed or not.
 _SMALL: Final = 4_000
 # What the marks of ours are links to.
@@ -77,7 +69,7 @@ class Written:
 
     def pack(self) -> None:
         """Put the loose objects into a pack as well, where no `git gc` removes them."""
-        _store_pack(f"{self._folder}", list(self._loose.values()), self)
+        _store_marked(self._folder, self._loose.values(), self)
         self._loose.clear()
 
     def keep_files(self, top: Path) -> None:
@@ -149,10 +141,17 @@ def _is_blank(path: Path) -> bool:
 def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
     """Put `objects` into the object store at `folder`."""
     if len(objects) >= _PACK_FROM or (objects and locks.runs(folder.parent)):
-        _store_pack(f"{folder}", objects, written)
+        _store_marked(folder, {item.id: item for item in objects}.values(), written)
         return
     for item in objects:
         _store_loose(folder, item, written)
+
+
+def _store_marked(folder: Path, objects: Iterable[Object], written: Written) -> None:
+    """Put objects as a pack that Git leaves alone until a reference has reached it."""
+    made = packs.pack(Packed(bytes.fromhex(each.id), each.type, each.data) for each in objects)
+    written.mark(folder / "pack" / made.name)
+    store_pack(folder, made, written)
 
 
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
@@ -187,15 +186,19 @@ def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
     return None
 
 
-def write_pack(folder: Path, made: Pack) -> Path:
-    """Put a pack into the object store at `folder`, durable; return its path, no suffix."""
+def write_pack(folder: Path, objects: Iterable[Packed]) -> None:
+    """Put objects as a pack into the object store at `folder`, durable."""
+    with Written(folder) as written:
+        store_pack(folder, packs.pack(objects), written)
+        written.force()
+
+
+def store_pack(folder: Path, made: Pack, written: Written) -> None:
+    """Put a pack into the object store at `folder`."""
     stem = folder / "pack" / made.name
     # The index makes the pack visible, so it comes last.
     for suffix, data in ((".pack", made.pack), (".idx", made.idx)):
-        path = stem.with_suffix(suffix)
-        # Not in the object store, where a gc may take it for litter.
-        disk.replace_durably(path, data, folder.parent / "smp" / "pack.tmp", 0o400)
-    return stem
+        written.keep(_place(f"{stem}{suffix}", data, f"{folder}"), f"{stem.parent}")
 
 
 def _place(path: str, data: bytes, folder: str) -> int:
@@ -220,58 +223,3 @@ def _place(path: str, data: bytes, folder: str) -> int:
                 raise
         else:
             return fd
-
-
-def _store_pack(folder: str, objects: Sequence[Object], written: Written) -> None:
-    data, rows = _pack({item.id: item for item in objects})
-    names = b"".join(bytes.fromhex(name) for name, _, _ in rows)
-    name = f"pack-{hashlib.sha1(names, usedforsecurity=False).hexdigest()}"
-    made = Pack(name, data, _index(rows, data[-20:]))
-    written.mark(Path(folder, "pack", name))
-    # The index makes the pack visible, so it comes last.
-    for suffix, part in ((".pack", made.pack), (".idx", made.idx)):
-        path = f"{folder}/pack/{name}{suffix}"
-        written.keep(_place(path, part, folder), f"{folder}/pack")
-
-
-def _pack(objects: dict[ObjectId, Object]) -> tuple[bytes, list[tuple[ObjectId, int, int]]]:
-    """Return a pack, and (id, offset, crc) of each object in it, sorted by id."""
-    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
-    offset = len(parts[0])
-    rows: list[tuple[ObjectId, int, int]] = []
-    for name, item in objects.items():
-        entry = _entry_head(_PACK_TYPES[item.type], len(item.data)) + deflate(item.data)
-        rows.append((name, offset, zlib.crc32(entry)))
-        parts.append(entry)
-        offset += len(entry)
-    body = b"".join(parts)
-    return body + hashlib.sha1(body, usedforsecurity=False).digest(), sorted(rows)
-
-
-def _entry_head(kind: int, size: int) -> bytes:
-    out = bytearray()
-    byte = kind << 4 | size & 0x0F
-    size >>= 4
-    while size:
-        out.append(byte | 0x80)
-        byte = size & 0x7F
-        size >>= 7
-    out.append(byte)
-    return bytes(out)
-
-
-def _index(rows: list[tuple[ObjectId, int, int]], pack_sum: bytes) -> bytes:
-    """Return the index (version 2) of a pack."""
-    counts = [0] * 256
-    for name, _, _ in rows:
-        counts[int(name[:2], 16)] += 1
-    fanout = [sum(counts[: place + 1]) for place in range(256)]
-    large = [offset for _, offset, _ in rows if offset >= _LARGE_OFFSET]
-    places = iter(range(len(large)))
-    offsets = (o if o < _LARGE_OFFSET else _LARGE_OFFSET | next(places) for _, o, _ in rows)
-    body = b"\xfftOc" + struct.pack(">I256I", 2, *fanout)
-    body += b"".join(bytes.fromhex(name) for name, _, _ in rows)
-    body += struct.pack(f">{len(rows)}I", *(crc for _, _, crc in rows))
-    body += struct.pack(f">{len(rows)}I", *offsets)
-    body += struct.pack(f">{len(large)}Q", *large) + pack_sum
-    return body + hashlib.sha1(body, usedforsecurity=False).digest()

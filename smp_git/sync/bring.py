@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from smp_git.format import records as tombstones
 from smp_git.format.records import Tombstones
-from smp_git.git import packs, references, storage
+from smp_git.git import references, storage
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, raw_commit, read_tree
 from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
@@ -185,7 +185,7 @@ def keep(repository: Repository, made: Mapping[bytes, Made]) -> None:
     """Put new objects beside what came in."""
     packed = [Packed(n, m.type, m.data, m.like) for n, m in made.items()]
     if packed:
-        storage.write_pack(repository.git / "objects", packs.pack(packed))
+        storage.write_pack(repository.git / "objects", packed)
 
 
 def topped(reader: Reader, held: Quarantine, arrived: Arrived, meeting: Meeting) -> Arrived:

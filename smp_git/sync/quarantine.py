@@ -164,11 +164,7 @@ class Quarantine:
             if len(items) < _PACK_FROM:
                 storage.store(folder, [Object(item.type, item.data) for item in items], written)
             else:
-                made = packs.pack(items)
-                for suffix, data in ((".pack", made.pack), (".idx", made.idx)):
-                    path = folder / "pack" / f"{made.name}{suffix}"
-                    disk.replace_file(path, data, self.git / "made", mode=0o400)
-                    _keep(path, written)
+                storage.store_pack(folder, packs.pack(items), written)
             written.force()
 
 

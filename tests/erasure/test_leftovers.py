@@ -157,7 +157,8 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not {"smp", "erasing"} & {*path.relative_to(folder).parts[:2]}
+        if path.is_file()
+        and not {"smp", "erasing", "syncing"} & {*path.relative_to(folder).parts[:2]}
     }
 
 

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smp_git import Session
 from smp_git.git import packs
 from smp_git.git.packs import Packed
+from tests.conftest import Clock
 from tests.erasure.histories import Objects
+from tests.erasure.test_sentinel import deleted
 
 _texts = st.lists(st.sampled_from([b"red\n", b"green\n" * 9, b"blue", b"x" * 300, b"\0"]), max_size=60).map(b"".join)  # fmt: skip
 
@@ -29,6 +32,50 @@ def test_versions_of_a_text_come_out_as_they_went_in(
     _put(git, packs.pack(items))
 
     assert _objects(git) == objects.kept
+
+
+def test_index_is_the_one_that_git_makes(tmp_path: Path) -> None:
+    objects = Objects()
+    texts = [f"line {number}\n".encode() * 40 for number in range(300)]
+    made = packs.pack(Packed(objects.add(b"blob", text), b"blob", text) for text in texts)
+    (tmp_path / "x.pack").write_bytes(made.pack)
+
+    _git(tmp_path, "index-pack", str(tmp_path / "x.pack"))
+
+    assert (tmp_path / "x.idx").read_bytes() == made.idx
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_names_are_read_of_every_index_that_git_writes(tmp_path: Path, version: str) -> None:
+    objects = Objects()
+    for number in range(300):
+        objects.add(b"blob", f"text {number}".encode())
+    git = _repository(tmp_path)
+    _put(git, packs.pack(Packed(name, *each) for name, each in objects.kept.items()))
+    (index,) = packs.indexes(git / "objects")
+    index.chmod(0o600)
+
+    _git(git, "index-pack", f"--index-version={version}", str(index.with_suffix(".pack")))
+
+    assert packs.names(index) == sorted(objects.kept)
+
+
+def test_what_lives_is_stored_as_differences_after_a_deletion(
+    session: Session, clock: Clock
+) -> None:
+    """Most of what stays differed from something that goes."""
+    for number in range(300):
+        session.add("decision", f"decision number {number} is kept as it was said", agent="a")
+    _git(session.path / ".git", "repack", "-adq")
+    before = _packed(session)
+
+    assert deleted(session, clock, "DEC-0290").proof.clean
+
+    assert _packed(session) < before * 1.5
+
+
+def _packed(session: Session) -> int:
+    return sum(path.stat().st_size for path in session.path.rglob(".git/objects/pack/*.pack"))
 
 
 def _repository(folder: Path) -> Path:

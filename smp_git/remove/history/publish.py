@@ -13,9 +13,9 @@ from smp_git.format import document, messages, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
-from smp_git.git import command, disk, packs, references, staging, storage
+from smp_git.git import disk, references, staging, storage
 from smp_git.git.objects import BLOB, ObjectId, object_id, raw_commit
-from smp_git.git.packs import Packed, orphans
+from smp_git.git.packs import Packed
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
@@ -81,28 +81,16 @@ class Publisher:
         return CommitId(self._new[ref].hex())
 
     def _store(self, made: Mapping[bytes, Made]) -> None:
-        fresh = [] if self._stored else list(self._left_alone())
-        fresh += [
+        fresh = [
             Packed(n, m.type, m.data, m.like)
             for n, m in made.items()
             if n not in self._stored and n not in self._there
         ]
         if fresh:
-            storage.write_pack(self._git / "objects", packs.pack(fresh))
+            storage.write_pack(self._git / "objects", fresh)
         self._stored.update(made)
         # They are read from the disk now; in memory they were 80 MB of 20,000 commits.
         self._plan.rewriter.made.clear()
-
-    def _left_alone(self) -> Iterator[Packed]:
-        """Yield what stays but is packed as a difference to something that goes."""
-        rewriter, latest = self._plan.rewriter, dict[str, bytes]()
-        series = rewriter.series()
-        found = orphans(self._git / "objects" / "pack", series, rewriter.replaced)
-        there = command.objects(self._git, found)
-        for name, role in series.items():
-            if name in there:
-                yield Packed(name, *there[name], latest.get(role))
-                latest[role] = name
 
     def entry(self, step: str) -> Journal:
         """Return the journal with the references before and after."""

@@ -127,7 +127,6 @@ class Rewriter:
         self._lines: dict[bytes, bool] = {}  # 3.0 s
         self._gone_entries: dict[str, dict[bytes, Gone | None]] = {}  # 2.8 s
         self._last_loss: dict[str, Loss] = {}  # 2.4 s, and 290 MB instead of 272
-        self._indexes: dict[bytes, str] = {}
 
     # History
 
@@ -449,7 +448,6 @@ class Rewriter:
     ) -> None:
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
-        self._indexes[name] = f"{page}/"
         old = self.read(name)[1]
         data = moving.index(self._renames.index(old) if self._renames else old, moved)
         found = self._lines_without(data)
@@ -613,12 +611,6 @@ class Rewriter:
         return self._make(TREE, pages.joined(here), NOTES) if here else None
 
     # Objects
-
-    def series(self) -> dict[bytes, str]:
-        """Return the trees and indexes that stay, and what each is one of many versions of."""
-        trees = {tree: role for (role, tree), edited in self._trees.items() if edited.id == tree}
-        indexes = {name: page for name, page in self._indexes.items() if name not in self.replaced}
-        return trees | indexes
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object, new ones included."""
