@@ -24,7 +24,7 @@ _PACK_FROM: Final = 64
 _SMALL: Final = 4_000
 # What the marks of ours are links to.
 _OWN_MARK: Final = "smp/pack-keep"
-# A gc with --prune=now takes what is being written for litter.
+# A gc with --prune=now takes what is being written for garbage.
 _TRIES: Final = 20
 
 
@@ -179,7 +179,7 @@ def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
     with suppress(OSError, zlib.error):
         found = os.pread(fd, os.fstat(fd).st_size, 0)
         if zlib.decompress(found) == data:
-            # Looks new again, so that a gc at this moment does not take it for litter.
+            # Looks new again, so that a gc at this moment does not take it for garbage.
             os.utime(path)
             return fd, found
     os.close(fd)
