@@ -41,6 +41,14 @@ def _is_folder(path: Path) -> bool:
     return (path / "__init__.py").exists()
 
 
+def test_a_class_name_is_of_one_class() -> None:
+    homes = defaultdict(set)
+    for module, node in _classes():
+        homes[node.name].add(module)
+
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 def test_no_class_is_the_base_of_just_one_other() -> None:
     """Errors are a tree of kinds, which a caller may catch at any height."""
     below = defaultdict(set)

@@ -14,7 +14,7 @@ from smp_git.ask.answer import Answer, Found, Hit
 from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text
-from smp_git.ask.finder import Finder, Wanted
+from smp_git.ask.finder import Finder, Sought
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.ask.sets import bits_of
 from smp_git.model.errors import DamagedError, InvalidQueryError
@@ -123,7 +123,7 @@ def _by_text(
 ) -> list[list[tuple[Row, Found]]]:
     """Return what is found in each session; a score is relative to the best of all."""
     wanted = [
-        Wanted(
+        Sought(
             voice.side.desk.finder,
             voice.side.snapshot,
             voice.side.engine.allowed(query, voice.members),

@@ -15,7 +15,7 @@ from smp_git.ask import overviews
 from smp_git.ask.answer import Allowed, Answer, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
-from smp_git.ask.finder import Finder, Wanted, searched_text
+from smp_git.ask.finder import Finder, Sought, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.model.errors import DamagedError, InvalidQueryError
@@ -106,7 +106,7 @@ class Desk:
 
             def find(query: Query, allowed: Allowed | None) -> list[Found]:
                 (found,) = Finder.find(
-                    [Wanted(self.finder, snapshot, allowed)],
+                    [Sought(self.finder, snapshot, allowed)],
                     query.text or "",
                     most_by_text(query),
                     now,

@@ -21,7 +21,7 @@ _WIDTH = 160
 _KEPT_PLACES = 32
 
 
-class Wanted(NamedTuple):
+class Sought(NamedTuple):
     """Where to look, and who may answer: a set of memories, or all that are there."""
 
     finder: Finder
@@ -45,7 +45,7 @@ class Finder:
 
     @staticmethod
     def find(
-        wanted: Sequence[Wanted], text: str, limit: int, now: datetime, *, explain: bool
+        wanted: Sequence[Sought], text: str, limit: int, now: datetime, *, explain: bool
     ) -> list[list[Found]]:
         """Return the memories whose words answer best in all sessions, session by session.
 
@@ -84,7 +84,7 @@ class Finder:
             self._followed = snapshot.id
             self._known_places.clear()
 
-    def _places(self, wanted: Wanted) -> bytes | None:
+    def _places(self, wanted: Sought) -> bytes | None:
         """Return who may answer, as the search knows them; None if everybody may."""
         self._follow(wanted.snapshot)
         if wanted.allowed is None:

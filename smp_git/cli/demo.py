@@ -13,7 +13,7 @@ from smp_git.session import Session
 from smp_git.store import Store
 
 
-class Told(NamedTuple):
+class Telling(NamedTuple):
     """What the demo did, and where it left the session."""
 
     store: Path
@@ -22,7 +22,7 @@ class Told(NamedTuple):
     text: str
 
 
-def run(folder: Path) -> Told:
+def run(folder: Path) -> Telling:
     """Make a session in the store at `folder`, work in it, and tell what happened."""
     store = Store.init(folder)
     with store.create_session(
@@ -51,7 +51,7 @@ def run(folder: Path) -> Told:
             f"  git -C {session.path} log --stat",
             f"  smp --root {store.path} -s {session.id} list",
         ]
-        return Told(store.path, session.id, session.path, "\n".join(lines))
+        return Telling(store.path, session.id, session.path, "\n".join(lines))
 
 
 def _talk(session: Session) -> list[str]:

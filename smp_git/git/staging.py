@@ -157,20 +157,20 @@ def staged(file: Path) -> dict[str, Child]:
         ) from error
 
 
-class Named(NamedTuple):
+class StagedName(NamedTuple):
     """The objects that Git's index of a session names."""
 
     blobs: frozenset[bytes]
     trees: frozenset[bytes]
 
 
-def named(git: Path) -> Named:
+def named(git: Path) -> StagedName:
     """Return the objects that Git's index keeps in use, though no commit names them."""
     file = git / "index"
     if not file.exists():
-        return Named(frozenset(), frozenset())
+        return StagedName(frozenset(), frozenset())
     blobs = (bytes.fromhex(child.id) for child in staged(file).values())
-    return Named(frozenset(blobs), frozenset(_cached_trees(file.read_bytes())))
+    return StagedName(frozenset(blobs), frozenset(_cached_trees(file.read_bytes())))
 
 
 def _cached_trees(data: bytes) -> list[bytes]:

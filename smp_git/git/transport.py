@@ -72,7 +72,7 @@ _NO_REPOSITORY: Final = "smp remote add --create makes one at a path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class RemoteAccess:
     """How a remote is reached.
 
     Of `surroundings`, the environment, only what networks need is passed on; with `ask`
@@ -131,7 +131,10 @@ class Outcome(NamedTuple):
 
 
 def advertised(
-    address: str, access: Access, limits: Limits = Limits(), prefixes: tuple[str, ...] = TRAVELLING
+    address: str,
+    access: RemoteAccess,
+    limits: Limits = Limits(),
+    prefixes: tuple[str, ...] = TRAVELLING,
 ) -> dict[str, str]:
     """Return the references of a remote that travel; empty for an empty repository."""
     place = _place(address)
@@ -181,7 +184,11 @@ def _rows(reply: bytes, place: Address, prefixes: tuple[str, ...]) -> dict[str, 
 
 
 def fetch(
-    into: Path, address: str, refspecs: Sequence[str], access: Access, limits: Limits = Limits()
+    into: Path,
+    address: str,
+    refspecs: Sequence[str],
+    access: RemoteAccess,
+    limits: Limits = Limits(),
 ) -> None:
     """Fetch into the Git folder `into`, checking every object as it comes."""
     place = _place(address)
@@ -225,7 +232,9 @@ def _size_of(folder: Path) -> int:
     return total
 
 
-def push(git: Path, address: str, updates: Sequence[Update], access: Access) -> dict[str, Outcome]:
+def push(
+    git: Path, address: str, updates: Sequence[Update], access: RemoteAccess
+) -> dict[str, Outcome]:
     """Push updates, all or none where the remote can, and return what became of each.
 
     Raises a SyncError when the remote was not reached, or did not say what it did.
@@ -304,7 +313,7 @@ def _place(address: str) -> Address:
     return place
 
 
-def _leash(access: Access, limits: Limits | None, file_bytes: int | None = None) -> Leash:
+def _leash(access: RemoteAccess, limits: Limits | None, file_bytes: int | None = None) -> Leash:
     return Leash(
         silence_seconds=access.timeout_seconds,
         total_seconds=access.total_seconds,
@@ -318,7 +327,7 @@ def _leash(access: Access, limits: Limits | None, file_bytes: int | None = None)
 def _run(
     git: Path,
     place: Address,
-    access: Access,
+    access: RemoteAccess,
     leash: Leash,
     settings: Sequence[str],
     rest: Sequence[str],
@@ -341,7 +350,7 @@ def _run(
     return child.run(arguments, _environment(place, access), leash, access.progress, size)
 
 
-def _error(done: Done, place: Address, access: Access) -> Exception:
+def _error(done: Done, place: Address, access: RemoteAccess) -> Exception:
     if done.cut == "long":
         return UntrustedError(
             f"{place}: it sends more than the limit", hint="raise sync_limit_bytes if that is right"
@@ -357,7 +366,7 @@ def _error(done: Done, place: Address, access: Access) -> Exception:
     return remotes.meant(done.complaint, str(place), access.token)
 
 
-def _environment(place: Address, access: Access) -> dict[str, str]:
+def _environment(place: Address, access: RemoteAccess) -> dict[str, str]:
     found = access.surroundings
     own = command.environment()
     if access.ask:
@@ -386,14 +395,14 @@ def _environment(place: Address, access: Access) -> dict[str, str]:
     return own
 
 
-def _protocols(place: Address, access: Access) -> str:
+def _protocols(place: Address, access: RemoteAccess) -> str:
     """Return the protocols that Git may use: the one of the address, or what a person has for it."""
     if place.kind == "path":
         return "file"
     return f"{place.kind}:ssh:https" if access.ask else place.kind
 
 
-def _ssh(access: Access) -> str:
+def _ssh(access: RemoteAccess) -> str:
     words = [
         "ssh",
         "-o",
@@ -406,7 +415,7 @@ def _ssh(access: Access) -> str:
     return " ".join(map(quote, words))
 
 
-def _token_settings(place: Address, access: Access) -> list[str]:
+def _token_settings(place: Address, access: RemoteAccess) -> list[str]:
     """Return settings that give the token to this host alone, from the environment."""
     if access.token is None or place.kind not in ("http", "https"):
         return []

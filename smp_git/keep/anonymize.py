@@ -77,7 +77,7 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class SessionOrigin:
     """What a session says of itself."""
 
     user: str | None
@@ -153,7 +153,7 @@ def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
     return receipt
 
 
-class Told(Protocol):
+class Described(Protocol):
     """What has a user, agents, a context and tags: the metadata of a session."""
 
     @property
@@ -166,16 +166,16 @@ class Told(Protocol):
     def tags(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
-def origin_of(told: Told) -> Origin:
+def origin_of(told: Described) -> SessionOrigin:
     """Return what the metadata of a session tells."""
-    return Origin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
+    return SessionOrigin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nameless:
     """A session without names: what it says of itself, and its memories."""
 
-    origin: Origin
+    origin: SessionOrigin
     memories: tuple[Memory, ...]
     placeholders: int
 
@@ -201,7 +201,7 @@ class Anonymized:
         }
 
 
-def mask_of(sessions: Iterable[tuple[Origin, Sequence[Memory]]], switches: Switches) -> Mask:
+def mask_of(sessions: Iterable[tuple[SessionOrigin, Sequence[Memory]]], switches: Switches) -> Mask:
     """Return the placeholders of every name that some sessions tell."""
     told = list(sessions)
     users = [name for origin, memories in told for name in _users(origin, memories)]
@@ -214,12 +214,12 @@ def mask_of(sessions: Iterable[tuple[Origin, Sequence[Memory]]], switches: Switc
 
 
 def nameless(
-    origin: Origin, memories: Sequence[Memory], mask: Mask, switches: Switches
+    origin: SessionOrigin, memories: Sequence[Memory], mask: Mask, switches: Switches
 ) -> Nameless:
     """Return the session without names; the same name has the same placeholder everywhere."""
     clean = [_memory(memory, mask, switches) for memory in memories]
     return Nameless(
-        origin=Origin(
+        origin=SessionOrigin(
             user=mask.text(origin.user) if origin.user else None,
             agents=tuple(dict.fromkeys(mask.slug(agent) for agent in origin.agents)),
             context=_mapping(dict(origin.context), mask),
@@ -310,7 +310,7 @@ def _forms(name: str) -> set[str]:
     return {name, *(join.join(words) for join in (" ", "-", "_", ""))} - {""}
 
 
-def _users(origin: Origin, memories: Iterable[Memory]) -> list[str]:
+def _users(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
     rest = {name for memory in memories for name in _people(memory)} - {*origin.agents}
     return [*([origin.user] if origin.user else []), *sorted(rest)]
 
@@ -324,7 +324,7 @@ def _people(memory: Memory) -> Iterator[str]:
                 yield name
 
 
-def _projects(origin: Origin, memories: Iterable[Memory]) -> list[str]:
+def _projects(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
     named = [origin.context.get(key) for key in ("project_name", "project", "project_root")]
     for memory in memories:
         applies = memory.fields.get("applies_to")

@@ -65,7 +65,7 @@ def origins(
     return _Search(repository, asked).found
 
 
-class _Version(NamedTuple):
+class _FieldVersion(NamedTuple):
     """A file at one commit: its fields, and when it says that it was changed."""
 
     fields: Mapping[str, Value]
@@ -77,7 +77,7 @@ class _Search:
 
     def __init__(self, repository: Repository, asked: Mapping[CommitId, Asked]) -> None:
         self._repository = repository
-        self._versions: dict[tuple[str, ObjectId | None], _Version] = {}
+        self._versions: dict[tuple[str, ObjectId | None], _FieldVersion] = {}
         self._wanted: dict[CommitId, dict[str, set[str]]] = {}
         self._queue: list[tuple[float, CommitId]] = []
         self.found: dict[tuple[str, str], Origin] = {}
@@ -146,20 +146,20 @@ class _Search:
             if known is None or _rank(here) > _rank(known):
                 self.found[path, name] = here
 
-    def _version(self, path: str, blob: ObjectId | None) -> _Version:
+    def _version(self, path: str, blob: ObjectId | None) -> _FieldVersion:
         found = self._versions.get((path, blob))
         if found is None:
             found = self._versions[path, blob] = self._read(path, blob)
         return found
 
-    def _read(self, path: str, blob: ObjectId | None) -> _Version:
+    def _read(self, path: str, blob: ObjectId | None) -> _FieldVersion:
         if blob is None or parse_path(path) is None:
-            return _Version({}, None)
+            return _FieldVersion({}, None)
         try:
             memory = document.decode(self._repository.blob(blob), path)
         except InvalidFileError:
-            return _Version({}, None)
-        return _Version(document.fields_of(memory), stamp(memory))
+            return _FieldVersion({}, None)
+        return _FieldVersion(document.fields_of(memory), stamp(memory))
 
 
 def _rank(origin: Origin) -> tuple[datetime, str, datetime, CommitId]:

@@ -14,7 +14,7 @@ from smp_git.model.memory import MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import audit
-from smp_git.remove.history.erase import Receipt, Version, erase
+from smp_git.remove.history.erase import DeadVersion, Receipt, erase
 from smp_git.remove.history.prove import verify
 from smp_git.remove.record import Item, Record, type_of
 from smp_git.remove.seal import Kept
@@ -191,7 +191,7 @@ def delete(
             reasons=each,
         )
 
-    def seal(versions: Sequence[Version]) -> None:
+    def seal(versions: Sequence[DeadVersion]) -> None:
         keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
 
     if purge:
@@ -218,7 +218,7 @@ def delete(
 def keep(
     site: Site,
     deletion: str,
-    versions: Sequence[Version],
+    versions: Sequence[DeadVersion],
     now: datetime,
     *,
     by: str,
@@ -288,7 +288,7 @@ def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
     ]
 
 
-def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
+def kept(site: Site, versions: Sequence[DeadVersion]) -> list[Kept]:
     """Return versions as a copy keeps them; the ones at head are the current ones."""
     head = site.reader.snapshot()
     present = {name: head.file(name) for name in {version.id for version in versions}}
@@ -307,10 +307,10 @@ def kept(site: Site, versions: Sequence[Version]) -> list[Kept]:
 
 
 def items_of(
-    versions: Sequence[Version], reasons: Mapping[str, str] | None = None
+    versions: Sequence[DeadVersion], reasons: Mapping[str, str] | None = None
 ) -> Iterable[Item]:
     """Yield one item for each memory of `versions`, in their order."""
-    by_id: dict[MemoryId, list[Version]] = {}
+    by_id: dict[MemoryId, list[DeadVersion]] = {}
     for version in versions:
         by_id.setdefault(version.id, []).append(version)
     for name, mine in by_id.items():
@@ -329,7 +329,7 @@ def _item(version: Kept) -> Item:
     return Item(id=version.id, type=type_of(version.id), timestamp=created, life=version.life)
 
 
-def _created_at(version: Version) -> datetime:
+def _created_at(version: DeadVersion) -> datetime:
     try:
         return document.decode(version.data, version.path).created_at
     except InvalidFileError:

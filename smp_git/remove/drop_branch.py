@@ -14,7 +14,7 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.remove.delete import items_of
 from smp_git.remove.history import journal
-from smp_git.remove.history.erase import Version
+from smp_git.remove.history.erase import DeadVersion
 from smp_git.remove.record import DROPPED, Record
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
@@ -65,7 +65,7 @@ def drop(site: Site, ref: str, now: datetime, *, by: str, discard: bool) -> Drop
 
 
 def _kept(
-    site: Site, name: str, versions: list[Version], tip: CommitId, now: datetime, by: str
+    site: Site, name: str, versions: list[DeadVersion], tip: CommitId, now: datetime, by: str
 ) -> str:
     """Seal versions, and return the id under which the trash has them."""
     try:
@@ -96,7 +96,7 @@ def _kept(
     return deletion
 
 
-def _copied(version: Version, present: bytes | None) -> Kept:
+def _copied(version: DeadVersion, present: bytes | None) -> Kept:
     return Kept(
         id=version.id,
         life=version.life,
@@ -108,7 +108,7 @@ def _copied(version: Version, present: bytes | None) -> Kept:
     )
 
 
-def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[Version]:
+def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[DeadVersion]:
     """Yield the versions of memories that no other branch or tag has, oldest first."""
     repository, known = site.reader.repository, site.tombstones()
     refs = repository.references()
@@ -131,7 +131,7 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[Version]:
             if not known.is_dead(place.text, life) and all(
                 repository.find(tree, path) != blob for tree in trees
             ):
-                yield Version(
+                yield DeadVersion(
                     id=place.text,
                     path=path,
                     life=life,

@@ -20,16 +20,16 @@ from smp_git.remove import audit, purge
 from smp_git.remove.delete import drop_copies, keep
 from smp_git.remove.history.erase import (
     Adopt,
+    DeadVersion,
     Incoming,
     Receipt,
     Replacement,
-    Version,
     erase_arrived,
     is_final,
     resume,
 )
 from smp_git.remove.history.journal import Journal
-from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.record import DROPPED, Item, Record
 from smp_git.remove.site import Site
 from smp_git.remove.trash import new_deletion
@@ -45,7 +45,7 @@ def follow(
     by: str,
     again: bool = False,
     replacement: Replacement | None = None,
-    plan: Plan | None = None,
+    plan: RewritePlan | None = None,
     adopt: Adopt = Incoming,
     check: Callable[[], None] | None = None,
 ) -> Receipt | None:
@@ -62,7 +62,7 @@ def follow(
     sealed: list[str] = []
     final = site.tombstones() | arrived
 
-    def seal(versions: Sequence[Version]) -> None:
+    def seal(versions: Sequence[DeadVersion]) -> None:
         if check is not None:
             check()
         own = [
@@ -111,7 +111,7 @@ _UNKNOWN: Final = (
 def finish(site: Site) -> None:
     """Finish or undo what was interrupted, as if it had come to its end by itself."""
 
-    def recall(deletion: str) -> Iterable[Version]:
+    def recall(deletion: str) -> Iterable[DeadVersion]:
         return _sealed(site, deletion)
 
     def settle(kept: Journal, receipt: Receipt) -> None:
@@ -143,11 +143,11 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
     )
 
 
-def _sealed(site: Site, deletion: str) -> Iterable[Version]:
+def _sealed(site: Site, deletion: str) -> Iterable[DeadVersion]:
     """Yield the versions that the copy of a deletion holds, as far as it opens."""
     for each in site.trash.recalled(deletion):
         path = parse_id(each.id).path
-        yield Version(each.id, path, each.life, each.at, each.agent, each.commit, each.data)
+        yield DeadVersion(each.id, path, each.life, each.at, each.agent, each.commit, each.data)
 
 
 _RESTORE: Final = "restore"

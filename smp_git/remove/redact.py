@@ -15,7 +15,7 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.remove import audit, purge, traces
 from smp_git.remove.delete import check_droppable, keep
-from smp_git.remove.history.erase import Receipt, Version, erase
+from smp_git.remove.history.erase import DeadVersion, Receipt, erase
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site
@@ -115,7 +115,7 @@ def _erased(
     work = Rewording(site, ids, wanted, replacement, now)
     done: list[Redaction] = []
 
-    def seal(versions: Sequence[Version]) -> None:
+    def seal(versions: Sequence[DeadVersion]) -> None:
         rest = [version for version in versions if version.id not in ids]
         if rest or work.sealed:
             site.trash.check()
@@ -168,7 +168,7 @@ def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[Memory
     )
 
 
-def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.Found:
+def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.FoundTraces:
     plan = make_plan(site.reader, ids)
     try:
         return traces.foresee(plan.repository, wanted, plan)

@@ -21,13 +21,13 @@ from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import stamp
 from smp_git.remove import purge
-from smp_git.remove.history.erase import Version
-from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.erase import DeadVersion
+from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.publish import Brought
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
 from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of
-from smp_git.write.merge.versions import History
+from smp_git.write.merge.versions import MemoryHistory
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -49,7 +49,7 @@ class Rewording:
         self.sealed: list[Kept] = []
         self.removed: set[str] = set()
 
-    def files(self, plan: Plan) -> Brought:
+    def files(self, plan: RewritePlan) -> Brought:
         """Return the redacted files of each branch that has the memories.
 
         A branch on which a memory is as it once was on the present one gets what that gets.
@@ -72,7 +72,7 @@ class Rewording:
             data, path, self._wanted, self._replacement, self._lives[place.text], self._now
         )
 
-    def _standing(self, plan: Plan) -> dict[str, dict[str, bytes]]:
+    def _standing(self, plan: RewritePlan) -> dict[str, dict[str, bytes]]:
         """Return the files of the memories by branch, as they are before the redaction."""
         repository, own = plan.repository, self._site.reader.ref
         tips = {ref: tip.hex() for ref, tip in plan.history.refs.items() if ref.startswith(HEADS)}
@@ -100,7 +100,9 @@ class Rewording:
                 )
         return found
 
-    def _stand_in_history(self, plan: Plan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
+    def _stand_in_history(
+        self, plan: RewritePlan, tip: str, found: dict[str, dict[str, bytes]]
+    ) -> None:
         """Add what no branch has any more, though it was never deleted.
 
         It was removed by an ordinary commit, and may stand on another replica: what is
@@ -108,19 +110,19 @@ class Rewording:
         """
         shown = {path for files in found.values() for path in files}
         paths = {parse_id(name).path: name for name in self._ids}
-        history = History(plan.repository, [CommitId(tip)], paths.keys() - shown)
+        history = MemoryHistory(plan.repository, [CommitId(tip)], paths.keys() - shown)
         for path in paths.keys() - shown:
             last = history.living(path, plan.known.lives(paths[path]))
             if last is not None:
                 self.removed.add(path)
                 found.setdefault(self._site.reader.ref, {})[path] = last.file
 
-    def _past(self, plan: Plan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
+    def _past(self, plan: RewritePlan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
         """Return which versions the present branch ever had of some files."""
-        history = History(plan.repository, [CommitId(tip)], files)
+        history = MemoryHistory(plan.repository, [CommitId(tip)], files)
         return {path: history.blobs(path) for path in files}
 
-    def records(self, plan: Plan) -> Tombstones:
+    def records(self, plan: RewritePlan) -> Tombstones:
         """Return what ends and what begins; raise RefusedError for what cannot be redacted."""
         check_by_hand(self._site, self._ids)
         _check_staged(plan, self._ids)
@@ -131,9 +133,9 @@ class Rewording:
             for tip in plan.history.refs.values()
             if plan.repository.raw(tip)[0] == b"commit"
         ]
-        history = History(plan.repository, tips, [parse_id(name).path for name in self._ids])
+        history = MemoryHistory(plan.repository, tips, [parse_id(name).path for name in self._ids])
         standing = self._standing(plan)
-        gone: dict[MemoryId, list[Version]] = {}
+        gone: dict[MemoryId, list[DeadVersion]] = {}
         for version in plan.versions():
             gone.setdefault(version.id, []).append(version)
         return Tombstones.of(
@@ -146,10 +148,10 @@ class Rewording:
     def _record(
         self,
         name: MemoryId,
-        plan: Plan,
-        history: History,
+        plan: RewritePlan,
+        history: MemoryHistory,
         standing: Mapping[str, Mapping[str, bytes]],
-        versions: Sequence[Version],
+        versions: Sequence[DeadVersion],
     ) -> Lives:
         path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
         heads = [found[path] for found in standing.values() if path in found]
@@ -178,7 +180,9 @@ class Rewording:
                     found.setdefault(version.id, []).append(version)
         return found
 
-    def _seal(self, name: MemoryId, versions: Sequence[Version], sealed: Sequence[Kept]) -> None:
+    def _seal(
+        self, name: MemoryId, versions: Sequence[DeadVersion], sealed: Sequence[Kept]
+    ) -> None:
         """Keep the last version of a memory that stands nowhere, redacted, as a sealed copy."""
         current = [each for each in sealed if each.current] or list(sealed)
         last = current[-1] if current else None
@@ -221,7 +225,7 @@ def check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
             raise _by_hand(path, "changed")
 
 
-def _check_staged(plan: Plan, ids: Sequence[MemoryId]) -> None:
+def _check_staged(plan: RewritePlan, ids: Sequence[MemoryId]) -> None:
     """Raise RefusedError if an edit of one of the memories is staged, and in no commit."""
     file = plan.repository.git / "index"
     staged = staging.staged(file) if file.exists() else {}

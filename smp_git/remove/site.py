@@ -18,7 +18,7 @@ from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader
 from smp_git.remove import audit
 from smp_git.remove.history import prove
-from smp_git.remove.history.needles import Version
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.pages import Judge, how_many
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.tombstones import effective
@@ -127,10 +127,10 @@ class Site:
         return self.reader.local.is_erasing()
 
 
-class Told(NamedTuple):
+class Unsealed(NamedTuple):
     """What sealed copies tell of the deleted, and in words what nobody tells."""
 
-    versions: tuple[Version, ...]
+    versions: tuple[DeadVersion, ...]
     unknown: tuple[str, ...]
 
 
@@ -141,10 +141,10 @@ def verify(site: Site) -> Proof:
     return prove.verify(site.reader, known, told.versions, told.unknown)
 
 
-def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Told:
+def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Unsealed:
     """Return the dead versions that the copies of this session hold, of some memories or all."""
     wanted = None if ids is None else set(ids)
-    judge, versions, closed = Judge(known), list[Version](), set[str]()
+    judge, versions, closed = Judge(known), list[DeadVersion](), set[str]()
     records = site.trash.records()
     for record in records:
         names = _names(record, wanted)
@@ -166,7 +166,7 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Tol
     if wanted is None:
         back = {item.id for record in records for item in record.items if item.restored_at}
         unknown += _untold(how_many(known) - len(found | closed | back))
-    return Told(tuple(versions), tuple(unknown))
+    return Unsealed(tuple(versions), tuple(unknown))
 
 
 def _names(record: Record, wanted: set[str] | None) -> set[str]:
@@ -184,6 +184,6 @@ def _untold(number: int) -> list[str]:
     return [f"the text of {whose}, which no copy here holds"] if number > 0 else []
 
 
-def _version(kept: Kept) -> Version:
+def _version(kept: Kept) -> DeadVersion:
     path = parse_id(kept.id).path
-    return Version(kept.id, path, kept.life, kept.at, kept.agent, kept.commit, kept.data)
+    return DeadVersion(kept.id, path, kept.life, kept.at, kept.agent, kept.commit, kept.data)

@@ -26,14 +26,14 @@ from smp_git.remove.history.compressed import Budget, ClosedError
 from smp_git.remove.history.files import Walk
 from smp_git.remove.history.pages import FOLDER
 from smp_git.remove.history.places import HIDDEN
-from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.rewrite import TAG
 from smp_git.remove.wanted import Wanted, holds
 
 _WITHOUT_HISTORY: Final = "smp anonymize makes a session without this history"
 
 
-class Place(NamedTuple):
+class TracePlace(NamedTuple):
     """A kind of place: what one and many are called, and what a person can do about it."""
 
     one: str
@@ -41,29 +41,29 @@ class Place(NamedTuple):
     way_out: str
 
 
-PLACES: Final[Mapping[str, Place]] = {
-    "versions": Place("a version of a memory", "{} versions of memories", "redact once more"),
-    "pages": Place("an index page of memories", "{} index pages of memories", "smp check says more"),
-    "metadata": Place(METADATA, f"{METADATA} in {{}} versions", f"change {METADATA} by hand and run smp commit; " + _WITHOUT_HISTORY),
-    "authors": Place("the author of a commit", "the authors of {} commits", _WITHOUT_HISTORY),
-    "messages": Place("the message of a commit", "the messages of {} commits", _WITHOUT_HISTORY),
-    "tagged": Place("the message of a tag", "the messages of {} tags", "git tag -d removes a tag"),
-    "branches": Place("the name of a branch", "the names of {} branches", "git branch -m renames a branch, git push --delete removes it at a remote"),
-    "tags": Place("the name of a tag", "the names of {} tags", "git tag -d removes a tag, git push --delete at a remote"),
-    "references": Place("the name of a reference", "the names of {} references", "git update-ref -d removes a reference"),
-    "notes": Place("a note", "{} notes", "git notes remove, then git gc --prune=now"),
-    "history": Place("another file of history", "{} other files of history", "git rm takes a file out from now on; " + _WITHOUT_HISTORY),
-    "names": Place("the name of a file", "the names of {} files", "git mv renames a file from now on; " + _WITHOUT_HISTORY),
-    "uncommitted": Place("a file that is not committed", "{} files that are not committed", "change or remove the file, or run smp commit and redact once more"),
-    "staged": Place("a file that is only staged", "{} files that are only staged", "git restore --staged, then redact once more"),
-    "archives": Place("inside a compressed file", "inside {} compressed files", "remove the file"),
-    "unreachable": Place("an object that no reference reaches", "{} objects that no reference reaches", "git gc --prune=now removes them, and so does the next deletion"),
-    "reflogs": Place("a log of references", "{} logs of references", "git reflog expire --expire=now --all, or the next deletion"),
-    "caches": Place("a file that this replica keeps for itself", "{} files that this replica keeps for itself", "the next deletion removes them"),
-    "git": Place("a file of .git", "{} files of .git", "git config, or change the file by hand"),
-    "records": Place("the record or receipt of a deletion", "{} records and receipts of deletions", "smp purge destroys a copy with its record"),
-    "audit": Place("a line of the audit log", "{} lines of the audit log", "change audit.jsonl of the store by hand"),
-    "format": Place("an id or a word of the format, in one place", "ids or words of the format, in {} places", "these stay; name a longer text"),
+PLACES: Final[Mapping[str, TracePlace]] = {
+    "versions": TracePlace("a version of a memory", "{} versions of memories", "redact once more"),
+    "pages": TracePlace("an index page of memories", "{} index pages of memories", "smp check says more"),
+    "metadata": TracePlace(METADATA, f"{METADATA} in {{}} versions", f"change {METADATA} by hand and run smp commit; " + _WITHOUT_HISTORY),
+    "authors": TracePlace("the author of a commit", "the authors of {} commits", _WITHOUT_HISTORY),
+    "messages": TracePlace("the message of a commit", "the messages of {} commits", _WITHOUT_HISTORY),
+    "tagged": TracePlace("the message of a tag", "the messages of {} tags", "git tag -d removes a tag"),
+    "branches": TracePlace("the name of a branch", "the names of {} branches", "git branch -m renames a branch, git push --delete removes it at a remote"),
+    "tags": TracePlace("the name of a tag", "the names of {} tags", "git tag -d removes a tag, git push --delete at a remote"),
+    "references": TracePlace("the name of a reference", "the names of {} references", "git update-ref -d removes a reference"),
+    "notes": TracePlace("a note", "{} notes", "git notes remove, then git gc --prune=now"),
+    "history": TracePlace("another file of history", "{} other files of history", "git rm takes a file out from now on; " + _WITHOUT_HISTORY),
+    "names": TracePlace("the name of a file", "the names of {} files", "git mv renames a file from now on; " + _WITHOUT_HISTORY),
+    "uncommitted": TracePlace("a file that is not committed", "{} files that are not committed", "change or remove the file, or run smp commit and redact once more"),
+    "staged": TracePlace("a file that is only staged", "{} files that are only staged", "git restore --staged, then redact once more"),
+    "archives": TracePlace("inside a compressed file", "inside {} compressed files", "remove the file"),
+    "unreachable": TracePlace("an object that no reference reaches", "{} objects that no reference reaches", "git gc --prune=now removes them, and so does the next deletion"),
+    "reflogs": TracePlace("a log of references", "{} logs of references", "git reflog expire --expire=now --all, or the next deletion"),
+    "caches": TracePlace("a file that this replica keeps for itself", "{} files that this replica keeps for itself", "the next deletion removes them"),
+    "git": TracePlace("a file of .git", "{} files of .git", "git config, or change the file by hand"),
+    "records": TracePlace("the record or receipt of a deletion", "{} records and receipts of deletions", "smp purge destroys a copy with its record"),
+    "audit": TracePlace("a line of the audit log", "{} lines of the audit log", "change audit.jsonl of the store by hand"),
+    "format": TracePlace("an id or a word of the format, in one place", "ids or words of the format, in {} places", "these stay; name a longer text"),
 }  # fmt: skip
 _LOOSE: Final = re.compile(r"\.git/objects/[0-9a-f]{2}/[0-9a-f]{38}")
 _PACKED: Final = re.compile(r"\.git/objects/pack/[^/]+\.(?:pack|idx|rev|bitmap)")
@@ -78,7 +78,7 @@ _TOLD_ELSEWHERE: Final = frozenset((".git/HEAD", ".git/packed-refs", ".git/index
 _NOT_TEXT: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", "ids", "deletion"))
 
 
-class Found(NamedTuple):
+class FoundTraces(NamedTuple):
     """Where a text stands, by kind of place, and what could not be looked into."""
 
     counts: Mapping[str, int]
@@ -98,7 +98,7 @@ class Found(NamedTuple):
         return tuple(dict.fromkeys(found))
 
 
-def find(repository: Repository, wanted: Wanted) -> Found:
+def find(repository: Repository, wanted: Wanted) -> FoundTraces:
     """Look for a text in every object, every file and every name of a session."""
     search = _Traces(repository, wanted, repository.raw)
     matched, copies = search.objects()
@@ -111,7 +111,7 @@ def find(repository: Repository, wanted: Wanted) -> Found:
     return search.result()
 
 
-def foresee(repository: Repository, wanted: Wanted, plan: Plan) -> Found:
+def foresee(repository: Repository, wanted: Wanted, plan: RewritePlan) -> FoundTraces:
     """Say where a text will stand once what a plan takes out is gone."""
     search = _Traces(repository, wanted, plan.rewriter.read, is_plan=True)
     tips = dict(plan.result.refs)
@@ -152,10 +152,10 @@ class _Traces:
         self._paths: dict[str, set[str]] = {}
         self._budget = Budget()
 
-    def result(self) -> Found:
+    def result(self) -> FoundTraces:
         """Return what was found."""
         counts = self._counts + Counter({kind: len(found) for kind, found in self._paths.items()})
-        return Found(counts, tuple(sorted(self._unread)))
+        return FoundTraces(counts, tuple(sorted(self._unread)))
 
     # Objects
 
@@ -243,7 +243,7 @@ class _Traces:
             return "format"
         return "notes" if _NOTE.fullmatch(path) else "history"
 
-    def _is_telling(self, item: pages.Item) -> bool:
+    def _is_telling(self, item: pages.IndexItem) -> bool:
         """Whether an item of an index holds the text in what a memory says."""
         if not self._wanted.is_in(item.text):
             return False

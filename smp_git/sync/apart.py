@@ -11,7 +11,7 @@ from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository
 from smp_git.remove.history.erase import move
 from smp_git.remove.history.moves import Move, moves_in
-from smp_git.remove.history.plan import Plan
+from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.rewrite import History, Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
@@ -46,7 +46,7 @@ def apart(
     there: Mapping[str, str],
     told: Tombstones,
     by: str,
-    plan: Plan | None = None,
+    plan: RewritePlan | None = None,
 ) -> Apart:
     """Give one of two memories that have one id another, in all of its history.
 
@@ -78,7 +78,9 @@ def apart(
     return Apart(there, told | records, heads(looked_at), tuple(moved), tuple(notes))
 
 
-def _as_planned(plan: Plan | None, held: Quarantine, ours: Mapping[str, str]) -> Mapping[str, str]:
+def _as_planned(
+    plan: RewritePlan | None, held: Quarantine, ours: Mapping[str, str]
+) -> Mapping[str, str]:
     """Return what becomes of our references if that came in too: then both sides hardly differ."""
     if plan is None:
         return ours

@@ -16,8 +16,8 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
 from smp_git.remove.history.generations import renames
-from smp_git.remove.history.plan import Plan
-from smp_git.remove.history.rewrite import TAG, History, Made, Rewriter, Step
+from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.rewrite import TAG, History, MadeObject, Rewriter, RewrittenCommit
 from smp_git.sync.heads import Files, Meeting, meet
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.state import HEADS, MAIN
@@ -73,7 +73,7 @@ def boundary(
 def _trust(rewriter: Rewriter, tip: str) -> None:
     name = bytes.fromhex(tip)
     tree = raw_commit(rewriter.read(name)[1]).tree
-    rewriter.steps[name] = Step(name, name, tree, tree, (), dropped=False, touches=False)
+    rewriter.steps[name] = RewrittenCommit(name, name, tree, tree, (), dropped=False, touches=False)
 
 
 def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
@@ -147,7 +147,7 @@ class Bringing:
         self._meeting = meeting
         self.removed = set(meeting.removed)
 
-    def records(self, plan: Plan) -> Tombstones:
+    def records(self, plan: RewritePlan) -> Tombstones:
         """Return what is known of lives that were joined; raise MovedHeadsError if that changed."""
         before = self._meeting
         self._look_again(plan)
@@ -157,12 +157,12 @@ class Bringing:
             )
         return self._meeting.records
 
-    def files(self, plan: Plan) -> Files:
+    def files(self, plan: RewritePlan) -> Files:
         """Return the files that each branch gets."""
         self._look_again(plan)
         return self._meeting.ours
 
-    def _look_again(self, plan: Plan) -> None:
+    def _look_again(self, plan: RewritePlan) -> None:
         ours = {ref: tip.hex() for ref, tip in plan.history.refs.items() if ref.startswith(HEADS)}
         if ours != self._ours:
             self._ours = ours
@@ -181,7 +181,7 @@ def of_this_format(held: Quarantine, there: Mapping[str, str], known: Tombstones
     return {ref: tip.hex() for ref, tip in refs.items()}
 
 
-def keep(repository: Repository, made: Mapping[bytes, Made]) -> None:
+def keep(repository: Repository, made: Mapping[bytes, MadeObject]) -> None:
     """Put new objects beside what came in."""
     packed = [Packed(n, m.type, m.data, m.like) for n, m in made.items()]
     if packed:

@@ -13,8 +13,8 @@ from smp_git.format.records import Tombstones
 from smp_git.git import disk, layout, staging
 from smp_git.git.remotes import parse
 from smp_git.git.repository import MAIN, Repository
-from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
+from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import Identity, Local, new_tag

@@ -14,8 +14,8 @@ from smp_git.git import references, transport
 from smp_git.git.ancestry import newest_first
 from smp_git.git.locks import locked
 from smp_git.git.repository import MAIN, is_shallow
-from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Fate, Limits, Update
+from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import (
     ConflictError,
     DamagedError,

@@ -15,8 +15,8 @@ from smp_git.model.lives import Lives
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.write.merge import memories
 from smp_git.write.merge.meeting import Met, is_ended, met
-from smp_git.write.merge.memories import Version
-from smp_git.write.merge.versions import History, Said
+from smp_git.write.merge.memories import FileVersion
+from smp_git.write.merge.versions import MemoryHistory, Said
 
 OURS: Final = "ours"
 THEIRS: Final = "theirs"
@@ -121,16 +121,16 @@ class _Look:
         found = {life_of(self._repository.blob(blob), path) for blob in blobs if blob}
         return {life for life in found if life is not None}
 
-    def version(self, head: Head, path: str) -> Version | None:
+    def version(self, head: Head, path: str) -> FileVersion | None:
         """Return the version of a memory on a branch, None if it is not there or unreadable."""
         blob = self._repository.find(self._trees[self.tips[head]], path)
         return memories.version(self._repository.blob(blob), path) if blob else None
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> MemoryHistory:
         """What the histories of both sides said of the memories."""
         tips = sorted({CommitId(tip) for tip in self.tips.values()})
-        return History(self._repository, tips, [parse_id(name).path for name in self._names])
+        return MemoryHistory(self._repository, tips, [parse_id(name).path for name in self._names])
 
 
 class _One:
@@ -145,7 +145,7 @@ class _One:
             for head in look.tips
             if (found := look.version(head, self._path)) is not None
         }
-        self._after: dict[Head, Version] = dict(self._before)
+        self._after: dict[Head, FileVersion] = dict(self._before)
         self._masked: set[str] = set()
         self.lives = known
 
@@ -184,7 +184,7 @@ class _One:
             joined = self._meet(joined, version, *heads) or joined
         return not self.lives.is_dead(joined.memory.life)
 
-    def _meet(self, left: Version, right: Version, *heads: Head) -> Version | None:
+    def _meet(self, left: FileVersion, right: FileVersion, *heads: Head) -> FileVersion | None:
         """Give heads what two versions come to, if that is neither of them."""
         found: Met | None = met(self.lives, left, right, self._said)
         if found is None:
@@ -199,7 +199,7 @@ class _One:
             self._after[head] = made
         return made
 
-    def _standing(self, head: Head) -> Version | None:
+    def _standing(self, head: Head) -> FileVersion | None:
         """Return the version that stands in the place of one on another branch or in history."""
         order = sorted(self._after, key=lambda each: (each.ref != head.ref, each.ref != MAIN, each))
         for each in order:

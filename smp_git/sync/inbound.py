@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
+from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
 from smp_git.remove import finish
 from smp_git.remove.history.erase import Incoming
 from smp_git.remove.history.moves import Move
-from smp_git.remove.history.plan import Plan, make_plan
+from smp_git.remove.history.plan import RewritePlan, make_plan
 from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective
 from smp_git.remove.site import Site
@@ -111,7 +111,7 @@ def take_in(
 
 
 @contextmanager
-def _planned(site: Site, told: Tombstones, known: Tombstones) -> Iterator[Plan | None]:
+def _planned(site: Site, told: Tombstones, known: Tombstones) -> Iterator[RewritePlan | None]:
     """Yield how the session follows what it is `told` was deleted, None if it has done so.
 
     What our own history comes to is sound and clean, and most of what came in is just that.
@@ -129,7 +129,7 @@ def _brought_in(
     held: Quarantine,
     there: Mapping[str, str],
     inspected: Inspected,
-    plan: Plan | None,
+    plan: RewritePlan | None,
     *,
     by: str,
     merge: bool,
@@ -222,7 +222,7 @@ def _cleaned(
     parted: Apart,
     inspected: Inspected,
     by: str,
-    plan: Plan | None,
+    plan: RewritePlan | None,
 ) -> _Cleaning:
     """Take what was deleted there or here out of both sides.
 

@@ -25,7 +25,7 @@ from smp_git.model.times import format_time
 from smp_git.remove.history.moves import Move, moved_id
 from smp_git.remove.history.tombstones import named
 from smp_git.sync import twins
-from smp_git.sync.twins import Parting, Told
+from smp_git.sync.twins import MemoryPast, Parting
 
 _BEGAN: Final = "Began: "
 
@@ -120,7 +120,7 @@ def _others(
             yield twins.move_of(place, told[path], first)
 
 
-def _times(repository: Repository, place: Id, told: Told) -> set[str] | None:
+def _times(repository: Repository, place: Id, told: MemoryPast) -> set[str] | None:
     """Return when the versions of a memory say that it was added, None if one cannot be read."""
     try:
         found = {

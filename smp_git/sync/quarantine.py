@@ -18,7 +18,7 @@ from smp_git.git.references import TRAVELLING
 from smp_git.git.remotes import unfit
 from smp_git.git.repository import Repository
 from smp_git.git.storage import Written
-from smp_git.git.transport import Access, Limits, fetch
+from smp_git.git.transport import Limits, RemoteAccess, fetch
 from smp_git.model.errors import StorageError, UntrustedError
 
 _CONFIG: Final = """\
@@ -76,7 +76,7 @@ class Quarantine:
         return Repository(self.path)
 
     def fetch(
-        self, address: str, access: Access, limits: Limits, leave_out: Iterable[str] = ()
+        self, address: str, access: RemoteAccess, limits: Limits, leave_out: Iterable[str] = ()
     ) -> None:
         """Fetch everything that travels from a remote, but for the references to be left out."""
         self._name_what_is_there()

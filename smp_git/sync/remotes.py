@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from smp_git.git import remotes as configured
 from smp_git.git.remotes import Address, parse, unusable
-from smp_git.git.transport import Access, Limits
+from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.settings import Settings
@@ -115,9 +115,9 @@ def access(
     progress: Callable[[str], None] | None = None,
     *,
     ask: bool = False,
-) -> Access:
+) -> RemoteAccess:
     """Return how remotes are reached with these settings, from this environment."""
-    return Access(
+    return RemoteAccess(
         surroundings=environment,
         ssh_key=settings.ssh_key,
         ask=ask,

@@ -22,7 +22,7 @@ from typing import Final
 from smp_git.git import disk, transport
 from smp_git.git.references import ACCESS, HEADS, REMOTES, SEEN, TAGS, TRAVELLING, WAITING
 from smp_git.git.repository import MAIN
-from smp_git.git.transport import Access, Update
+from smp_git.git.transport import RemoteAccess, Update
 from smp_git.model.errors import SmpError
 from smp_git.model.times import format_time
 from smp_git.read.replica import REMOTE_STATES, new_tag
@@ -105,7 +105,7 @@ class Turns:
     `waiting` are the marks of others, by tag, and when each was first seen.
     """
 
-    def __init__(self, reader: Reader, remote: Remote, way: Access) -> None:
+    def __init__(self, reader: Reader, remote: Remote, way: RemoteAccess) -> None:
         self._git, self._remote, self._way = reader.repository.git, remote, way
         identity = reader.local.identity(reader.path)
         self._own = WAITING + (identity.tag if identity else new_tag())

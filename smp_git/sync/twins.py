@@ -75,7 +75,7 @@ def part(
     return Parting(tuple(moves[True]), tuple(moves[False]))
 
 
-def move_of(place: Id, told: Told, first: First) -> Move:
+def move_of(place: Id, told: MemoryPast, first: Beginning) -> Move:
     """Return how a memory takes another id."""
     roots = tuple(sorted(each.blob for each in told.roots))
     return Move(place.text, moved_id(place.text, first.digest), roots)
@@ -140,40 +140,40 @@ def _unlike(repository: Repository, left: str, right: str) -> list[Id]:
 # What histories tell of them
 
 
-class _Version(NamedTuple):
+class _FileVersion(NamedTuple):
     """A version of a memory: its file, and a digest that stays when what it names moves."""
 
     blob: str
     digest: str
 
 
-class Told(NamedTuple):
+class MemoryPast(NamedTuple):
     """What a history tells of a memory: the commits that wrote it, its versions, when the first came."""
 
     commits: set[str]
-    versions: set[_Version]
-    roots: dict[_Version, datetime]
+    versions: set[_FileVersion]
+    roots: dict[_FileVersion, datetime]
 
     @property
     def digests(self) -> set[str]:
         """What its versions are, whatever became of the ids that they name."""
         return {each.digest for each in self.versions}
 
-    def is_apart(self, other: Told) -> bool:
+    def is_apart(self, other: MemoryPast) -> bool:
         """Whether nobody derived one from the other: nothing of them is the same."""
         return self.commits.isdisjoint(other.commits) and self.digests.isdisjoint(other.digests)
 
 
-def told_of(repository: Repository, tips: Iterable[str], paths: list[str]) -> dict[str, Told]:
+def told_of(repository: Repository, tips: Iterable[str], paths: list[str]) -> dict[str, MemoryPast]:
     """Return what the history of some commits tells, by path."""
-    found = {path: Told(set(), set(), {}) for path in paths}
+    found = {path: MemoryPast(set(), set(), {}) for path in paths}
     tips = sorted(set(tips))
     for change in command.file_changes(repository.git, tips, paths) if tips else ():
         told = found[change.path]
         told.commits.add(change.commit)
         if change.new is None:
             continue
-        version = _Version(change.new, _digest(repository.blob(ObjectId(change.new))))
+        version = _FileVersion(change.new, _digest(repository.blob(ObjectId(change.new))))
         told.versions.add(version)
         commit = repository.commit(CommitId(change.commit))
         # A merge adds nothing that one of its parents has not.
@@ -187,16 +187,16 @@ def _digest(file: bytes) -> str:
     return hashlib.sha256(_TAGGED.sub(rb"\1", file)).hexdigest()
 
 
-class First(NamedTuple):
+class Beginning(NamedTuple):
     """When a memory says that it was added, and its first version: the later one is greater."""
 
     at: datetime
     digest: str
 
 
-def first_of(repository: Repository, place: Id, told: Told) -> First | None:
+def first_of(repository: Repository, place: Id, told: MemoryPast) -> Beginning | None:
     """Return how a memory began, None if not every beginning is one of its first life."""
-    found: dict[_Version, datetime] = {}
+    found: dict[_FileVersion, datetime] = {}
     for version in told.roots:
         try:
             memory = document.decode(repository.blob(ObjectId(version.blob)), place.path)
@@ -208,4 +208,4 @@ def first_of(repository: Repository, place: Id, told: Told) -> First | None:
     if not found:
         return None
     first = min(found, key=lambda each: (told.roots[each], each.digest))
-    return First(found[first], first.digest)
+    return Beginning(found[first], first.digest)

@@ -136,7 +136,7 @@ def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
 _T = TypeVar("_T")
 
 
-class Named(NamedTuple):
+class CleanNames(NamedTuple):
     """The tags and links of a memory, without secrets; None where none are given."""
 
     tags: Iterable[str] | None
@@ -168,9 +168,9 @@ def new(
     return replace(made, redacted=said.redacted)
 
 
-def names(handle: Handle, tags: Iterable[str] | None, links: Iterable[object] | None) -> Named:
+def names(handle: Handle, tags: Iterable[str] | None, links: Iterable[object] | None) -> CleanNames:
     """Return tags and links as they are; raise InvalidError if they hold a secret."""
-    return Named(
+    return CleanNames(
         cast("Iterable[str] | None", handle.rules.names(tags, "a tag")),
         cast("Iterable[object] | None", handle.rules.names(links, "a link")),
     )

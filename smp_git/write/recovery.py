@@ -13,7 +13,7 @@ from smp_git.git.repository import MAIN, drop_own_ref_lock
 from smp_git.model.ids import is_index, parse_path
 from smp_git.read.replica import PACK_KEEP, REF
 from smp_git.read.snapshot import Reader
-from smp_git.write.tree import Change, check_out, is_lost, standing
+from smp_git.write.tree import TreeChange, check_out, is_lost, standing
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000
@@ -66,7 +66,7 @@ def _finish(reader: Reader) -> list[str]:
     repository = reader.repository
     tree = reader.main().tree
     changes = [
-        Change(path, None if old is None else ObjectId(old), repository.find(tree, path))
+        TreeChange(path, None if old is None else ObjectId(old), repository.find(tree, path))
         for path, old in pending.items()
     ]
     check_out(reader.path, changes, repository.blob, reader.local.scratch("checkout"))
@@ -92,7 +92,7 @@ def _after_reboot(reader: Reader) -> list[str]:
     ]
     lost = {path for path in unlike if is_lost(found.get(path)) or is_index(path)}
     lost |= _earlier(reader, {path: names[path] for path in unlike if path not in lost})
-    changes = [Change(path, names.get(path), wanted.get(path)) for path in sorted(lost)]
+    changes = [TreeChange(path, names.get(path), wanted.get(path)) for path in sorted(lost)]
     check_out(reader.path, changes, repository.blob, reader.local.scratch("checkout"))
     return sorted(lost)
 

@@ -22,7 +22,7 @@ from smp_git.read.snapshot import Snapshot
 _NONE: Final[Mapping[str, Memory]] = MappingProxyType({})
 
 
-class Change(NamedTuple):
+class TreeChange(NamedTuple):
     """One checked-out file before and after.
 
     `taken` is a person's version of it that the new one contains.
@@ -39,7 +39,7 @@ class Assembly(NamedTuple):
 
     tree: ObjectId
     objects: list[Object]
-    changes: list[Change]
+    changes: list[TreeChange]
     pages: dict[str, Page]
 
     def data(self) -> dict[ObjectId, bytes]:
@@ -80,7 +80,7 @@ def assemble(
             objects.append(blob)
     old = {path: base.repository.find(base.tree, path) for path in edits}
     tree, trees = with_files(base.repository, base.tree, edits)
-    changes = [Change(path, old[path], new) for path, new in edits.items() if new != old[path]]
+    changes = [TreeChange(path, old[path], new) for path, new in edits.items() if new != old[path]]
     return Assembly(tree, objects + trees, changes, pages)
 
 
@@ -92,7 +92,7 @@ def _row(blob: Object, path: str, memory: Memory | None) -> tuple[str, Entry]:
 
 
 def check_out(
-    folder: Path, changes: Iterable[Change], read: Callable[[ObjectId], bytes], scratch: str
+    folder: Path, changes: Iterable[TreeChange], read: Callable[[ObjectId], bytes], scratch: str
 ) -> list[str]:
     """Bring checked-out files from their old to their new version.
 
@@ -121,7 +121,7 @@ def _write(target: str, data: bytes, scratch: str, *, generated: bool) -> None:
         disk.replace_file(target, data, scratch)
 
 
-def _may_replace(target: str, change: Change, *, generated: bool) -> bool:
+def _may_replace(target: str, change: TreeChange, *, generated: bool) -> bool:
     if generated:
         return not os.path.isdir(target)  # noqa: PTH112 - a Path costs more than the call
     try:

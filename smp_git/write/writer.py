@@ -33,7 +33,7 @@ from smp_git.write.recovery import repair
 from smp_git.write.replay import replay
 from smp_git.write.stage import Stage
 from smp_git.write.tree import Assembly, assemble, check_out
-from smp_git.write.tree import Change as AssembledChange
+from smp_git.write.tree import TreeChange as AssembledChange
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20

@@ -15,8 +15,8 @@ from smp_git.git.objects import raw_commit
 from smp_git.model.lives import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history import pages
-from smp_git.remove.history.pages import Entry
-from smp_git.remove.history.rewrite import History, Made, Read, Rewriter
+from smp_git.remove.history.pages import TreeEntry
+from smp_git.remove.history.rewrite import History, MadeObject, Read, Rewriter
 from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")
@@ -54,14 +54,16 @@ class Objects:
 
     def tree(self, files: Mapping[str, bytes]) -> bytes:
         below: dict[str, dict[str, bytes]] = {}
-        here: list[Entry] = []
+        here: list[TreeEntry] = []
         for path, blob in files.items():
             name, slash, rest = path.partition("/")
             if slash:
                 below.setdefault(name, {})[rest] = blob
             else:
-                here.append(Entry(b"100644", name.encode(), blob))
-        here += [Entry(b"40000", name.encode(), self.tree(inner)) for name, inner in below.items()]
+                here.append(TreeEntry(b"100644", name.encode(), blob))
+        here += [
+            TreeEntry(b"40000", name.encode(), self.tree(inner)) for name, inner in below.items()
+        ]
         here.sort(key=lambda e: e.name + (b"/" if e.mode == b"40000" else b""))
         return self.add(b"tree", pages.joined(here))
 
@@ -233,7 +235,7 @@ def _stash(draw: st.DrawFn, objects: Objects, made: list[bytes], states: dict[by
     return stashed
 
 
-def rewrite(read: Read, history: History, gone: Tombstones) -> tuple[History, Mapping[bytes, Made]]:  # fmt: skip
+def rewrite(read: Read, history: History, gone: Tombstones) -> tuple[History, Mapping[bytes, MadeObject]]:  # fmt: skip
     """Return history without what the tombstones name, and the new objects it needs."""
     rewriter = Rewriter(read, gone)
     return rewriter.rewritten(history), rewriter.made

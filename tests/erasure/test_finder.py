@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smp_git.git.packs import common, common_end
-from smp_git.remove.history.finder import SHORTEST, Finder
+from smp_git.remove.history.finder import SHORTEST, TextFinder
 
 _words = st.sampled_from([b"a", b"b", b"ab", b"\n", b"the cost of ", b"was 120 in trial 1. ", b"12345678"])  # fmt: skip
 _data = st.lists(_words, max_size=60).map(b"".join)
@@ -17,14 +17,14 @@ _wanted = st.lists(_words, min_size=4, max_size=12).map(b"".join).filter(lambda 
 def test_many_texts_are_found_as_one_by_one(data: bytes, wanted: set[bytes]) -> None:
     expected = {text for text in wanted if text in data}
 
-    assert Finder(wanted).found(data) == expected
-    assert Finder(wanted).is_in(data) == bool(expected)
+    assert TextFinder(wanted).found(data) == expected
+    assert TextFinder(wanted).is_in(data) == bool(expected)
 
 
 @given(data=_data, start=st.integers(0, 400), wanted=st.sets(_wanted, min_size=30, max_size=40))
 def test_a_text_is_found_wherever_it_lies(data: bytes, start: int, wanted: set[bytes]) -> None:
     for text in sorted(wanted)[:9]:
-        assert text in Finder(wanted).found(data[:start] + text + data[start:])
+        assert text in TextFinder(wanted).found(data[:start] + text + data[start:])
 
 
 @given(head=_data, left=_data, right=_data, tail=_data)

@@ -16,7 +16,7 @@ from smp_git.git import incoming
 from smp_git.model import lives
 from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
-from smp_git.remove.history.erase import Version, erase
+from smp_git.remove.history.erase import DeadVersion, erase
 from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
@@ -25,7 +25,7 @@ from tests.support import ROOT, git
 
 
 def _refused(session: Session, clock: Clock, error: type[Exception], words: str) -> None:
-    sealed: list[Version] = []
+    sealed: list[DeadVersion] = []
     before = git(session.path, "for-each-ref")
     with pytest.raises(error, match=words):
         erase(session._handle.writer, ["DEC-0002"], by="a", now=clock(), seal=sealed.extend)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.remove.history.erase import Receipt, Version, erase
+from smp_git.remove.history.erase import DeadVersion, Receipt, erase
 from tests.conftest import Clock
 from tests.independent_scan import scan
 from tests.support import git
@@ -127,7 +127,7 @@ def test_seal_gets_every_version_before_anything_changes(session: Session, clock
     session.add("decision", "first text", agent="a")
     session.edit("DEC-0001", agent="a", text="second text")
     head = session.head
-    got: list[Version] = []
+    got: list[DeadVersion] = []
 
     def refuse(versions: object) -> None:
         got.extend(versions)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 
 from smp_git import Session
 from smp_git.remove.history import journal
-from smp_git.remove.history.erase import Version, erase
+from smp_git.remove.history.erase import DeadVersion, erase
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
@@ -75,7 +75,7 @@ def test_what_another_process_has_just_written_stays_unless_it_holds_the_deleted
     folder = filled(session)
     made: dict[str, str] = {}
 
-    def seal(_: Sequence[Version]) -> None:
+    def seal(_: Sequence[DeadVersion]) -> None:
         for name, text in {
             "innocent": "of another thing\n",
             **ABOVE,

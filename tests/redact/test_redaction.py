@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.model.secrets import PATTERNS, Found, compile_user_pattern, redact, redact_value
+from smp_git.model.secrets import PATTERNS, FoundSecrets, compile_user_pattern, redact, redact_value
 from tests.redact.hostile import UNITS
 
 PASSWORD = "hun" + "ter2"
@@ -46,8 +46,8 @@ def test_report_counts_each_kind_without_repeating_the_secret() -> None:
     result = redact(f"password={PASSWORD} bob@acme.io ann@acme.io")
 
     assert result.found == (
-        Found(name="email", count=2),
-        Found(name="password", count=1),
+        FoundSecrets(name="email", count=2),
+        FoundSecrets(name="password", count=1),
     )
     assert PASSWORD not in repr(result)
 
@@ -87,7 +87,7 @@ def test_a_string_under_a_secret_key_counts_as_assigned() -> None:
         "db": [{"dbPassword": "[REDACTED:password]", "user": "app"}],
         "n": 1,
     }
-    assert result.found == (Found(name="password", count=1),)
+    assert result.found == (FoundSecrets(name="password", count=1),)
 
 
 def test_a_word_under_a_secret_key_stays() -> None:
@@ -102,7 +102,7 @@ def test_a_secret_in_a_key_is_replaced_and_other_values_stay() -> None:
     result = redact_value(value)
 
     assert result.value == {"[REDACTED:email]": (1, 2.5, True), 7: "[REDACTED:email]"}
-    assert result.found == (Found(name="email", count=2),)
+    assert result.found == (FoundSecrets(name="email", count=2),)
 
 
 def test_keys_that_become_the_same_are_told_apart() -> None:

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from smp_git.model.secrets import PATTERNS, Pattern, redact
+from smp_git.model.secrets import PATTERNS, SecretPattern, redact
 from tests.redact.hostile import UNITS, repeated, seconds
 
 PLAIN = "The quick brown fox jumps over the lazy dog, and 17 others look on: why? "
@@ -42,7 +42,7 @@ def usual_seconds() -> float:
         for number, pattern in enumerate(PATTERNS)
     ],
 )
-def test_each_pattern_is_fast_on_hostile_repetitions(pattern: Pattern) -> None:
+def test_each_pattern_is_fast_on_hostile_repetitions(pattern: SecretPattern) -> None:
     act = partial(redact, patterns=[pattern])
 
     slowest = max(seconds(act, repeated(unit, SMALL)) for unit in UNITS if unit)

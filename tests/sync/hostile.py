@@ -12,7 +12,7 @@ from smp_git.git import references, remotes
 from smp_git.git.objects import deflate, framed, object_id
 from smp_git.git.raw import Objects
 from smp_git.sync.inspect.structure import Bounds as _Bounds
-from smp_git.sync.inspect.structure import Row, Structure
+from smp_git.sync.inspect.structure import Structure, TreeRow
 
 FILE, FOLDER, LINK, GITLINK = b"100644", b"40000", b"120000", b"160000"
 PERSON = b"eve <eve@example.com> 1768142000 +0000"
@@ -32,7 +32,7 @@ class Forge:
     place: Path
     session: Path
     head: str = ""
-    root: dict[bytes, Row] = field(default_factory=dict)
+    root: dict[bytes, TreeRow] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         remotes.create_bare(self.place)
@@ -41,7 +41,7 @@ class Forge:
         self._copy(source, bytes.fromhex(self.head))
         self.branch(self.head)
         tree = source.read(bytes.fromhex(self.head))[1][5:45].decode()
-        self.root = {row[1]: Row(*row) for row in self.rows(tree)}
+        self.root = {row[1]: TreeRow(*row) for row in self.rows(tree)}
 
     def _copy(self, source: Objects, name: bytes) -> None:
         kind, data = source.read(name)

@@ -13,7 +13,7 @@ import pytest
 from smp_git import Session
 from smp_git.git import command, packs, references
 from smp_git.git.raw import Objects
-from smp_git.git.transport import Access, Limits
+from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import DamagedError, SyncError, UntrustedError
 from smp_git.model.memory import CommitId
 from smp_git.sync.inspect.inspection import Inspected, inspect
@@ -38,7 +38,7 @@ def _own(session: Session) -> list[CommitId]:
 
 
 def _fetched(forge: Forge, held: Quarantine) -> dict[str, str]:
-    held.fetch(str(forge.place), Access(), Limits())
+    held.fetch(str(forge.place), RemoteAccess(), Limits())
     return held.refs
 
 

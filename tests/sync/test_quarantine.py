@@ -17,7 +17,7 @@ import pytest
 from smp_git import Session
 from smp_git.git import command, incoming, layout
 from smp_git.git.packs import Packed, stored
-from smp_git.git.transport import Access, Limits
+from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
 from smp_git.sync.inspect.inspection import inspect
@@ -25,7 +25,7 @@ from smp_git.sync.quarantine import Quarantine
 from tests.support import git, python
 from tests.sync.hostile import FILE, FOLDER, MEMORY, Forge
 
-ACCESS = Access(surroundings=os.environ)
+ACCESS = RemoteAccess(surroundings=os.environ)
 MAIN = "refs/heads/main"
 
 

@@ -10,7 +10,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.git import remotes as configured
 from smp_git.git.remotes import parse
-from smp_git.git.transport import Access, advertised
+from smp_git.git.transport import RemoteAccess, advertised
 from smp_git.model.errors import (
     AlreadyExistsError,
     InvalidError,
@@ -107,7 +107,7 @@ def test_remote_that_cannot_be_used_stands_in_nobodys_way(text: str, reason: str
     assert remotes.chosen(found, None).address.text == "/x"
     assert "hunter2" not in str(found)
     with pytest.raises(InvalidError, match=reason):
-        advertised(found["theirs"].address.text, Access())
+        advertised(found["theirs"].address.text, RemoteAccess())
 
 
 def test_remotes_are_renamed_and_removed(session: Session, tmp_path: Path) -> None:

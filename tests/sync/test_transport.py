@@ -20,7 +20,7 @@ import pytest
 
 from smp_git.git import child, remotes
 from smp_git.git.child import Leash
-from smp_git.git.transport import Access, Fate, Limits, Update, advertised, fetch, push
+from smp_git.git.transport import Fate, Limits, RemoteAccess, Update, advertised, fetch, push
 from smp_git.model.errors import (
     InvalidError,
     RemoteAuthError,
@@ -33,7 +33,7 @@ from smp_git.model.errors import (
 from tests.support import ROOT, git, git_input
 from tests.sync.support import hook, plain_files
 
-ACCESS = Access(surroundings=os.environ)
+ACCESS = RemoteAccess(surroundings=os.environ)
 MAIN = "refs/heads/main"
 
 
@@ -62,7 +62,9 @@ def _id(place: Path, name: str = "main") -> str:
     return git(place, "rev-parse", name).strip()
 
 
-def _pushed(here: Path, there: Path, *updates: Update, access: Access = ACCESS) -> dict[str, Fate]:
+def _pushed(
+    here: Path, there: Path, *updates: Update, access: RemoteAccess = ACCESS
+) -> dict[str, Fate]:
     found = push(here / ".git", str(there), updates, access)
     return {ref: outcome.fate for ref, outcome in found.items()}
 
@@ -95,7 +97,7 @@ def test_fetch_brings_what_is_asked(here: Path, there: Path) -> None:
 def test_progress_is_told(here: Path, there: Path) -> None:
     told: list[str] = []
 
-    fetch(there, str(here), ["+refs/heads/*:refs/theirs/*"], Access(progress=told.append))
+    fetch(there, str(here), ["+refs/heads/*:refs/theirs/*"], RemoteAccess(progress=told.append))
 
     assert any("objects" in line for line in told)
 
@@ -410,7 +412,7 @@ def _endless(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "ssh"])
 def test_silent_server_is_given_up(scheme: str) -> None:
-    access = Access(surroundings=os.environ, timeout_seconds=1)
+    access = RemoteAccess(surroundings=os.environ, timeout_seconds=1)
 
     with _listening(_silent) as port, pytest.raises(RemoteUnreachableError):
         advertised(f"{scheme}://127.0.0.1:{port}/x", access)
@@ -427,7 +429,7 @@ def test_server_that_talks_nonsense_is_named(answer: Callable[[socket.socket], N
 
 def test_server_without_end_is_cut_off() -> None:
     limits = Limits(reply_bytes=100_000, memory_bytes=256 << 20)
-    access = Access(surroundings=os.environ, total_seconds=3)
+    access = RemoteAccess(surroundings=os.environ, total_seconds=3)
 
     with _listening(_endless) as port, pytest.raises(SyncError):
         advertised(f"http://127.0.0.1:{port}/x", access, limits)
@@ -544,7 +546,7 @@ def _basic(given: str | None) -> str:
     ("user", "login"), [("", f"x-access-token:{SECRET}"), ("ada@", f"ada:{SECRET}")]
 )
 def test_token_reaches_the_host_and_nobody_else(user: str, login: str, here: Path) -> None:
-    access = Access(surroundings=os.environ, token=SECRET)
+    access = RemoteAccess(surroundings=os.environ, token=SECRET)
 
     with _serving() as server:
         address = f"http://{user}127.0.0.1:{server.server_port}/x"
@@ -565,7 +567,7 @@ def test_token_does_not_follow_to_another_host() -> None:
         _serving(f"http://localhost:{other.server_port}") as first,
         pytest.raises(SyncError),
     ):
-        advertised(f"http://127.0.0.1:{first.server_port}/x", Access(token=SECRET))
+        advertised(f"http://127.0.0.1:{first.server_port}/x", RemoteAccess(token=SECRET))
 
     assert other.told == []
 
@@ -581,14 +583,14 @@ def test_without_a_token_nobody_is_asked(isolated_environment: Path, tmp_path: P
         assert not (tmp_path / "asked").exists()
 
         with pytest.raises(RemoteAuthError):
-            advertised(f"http://127.0.0.1:{server.server_port}/x", Access(surroundings=os.environ, ask=True))  # fmt: skip
+            advertised(f"http://127.0.0.1:{server.server_port}/x", RemoteAccess(surroundings=os.environ, ask=True))  # fmt: skip
         assert _basic(server.told[-1]) == "eve:x"
 
 
 def test_token_stays_away_from_remotes_at_a_path(here: Path, there: Path, tmp_path: Path) -> None:
     hook(there, "pre-receive", f"env > {tmp_path}/seen")
 
-    _pushed(here, there, Update(MAIN, _id(here), None), access=Access(surroundings={**os.environ, "SMP_TOKEN": SECRET}, token=SECRET))  # fmt: skip
+    _pushed(here, there, Update(MAIN, _id(here), None), access=RemoteAccess(surroundings={**os.environ, "SMP_TOKEN": SECRET}, token=SECRET))  # fmt: skip
 
     assert SECRET not in (tmp_path / "seen").read_text()
 
@@ -601,7 +603,7 @@ def test_ssh_is_told_the_key_and_asks_nobody(tmp_path: Path) -> None:
     around = {"PATH": f"{program.parent}:{os.environ['PATH']}", "SSH_AUTH_SOCK": "/run/agent", "SSH_ASKPASS": "/bin/true"}  # fmt: skip
 
     with pytest.raises(SyncError):
-        advertised("git@host:memory/shop.git", Access(surroundings=around, ssh_key=tmp_path / "my key"))  # fmt: skip
+        advertised("git@host:memory/shop.git", RemoteAccess(surroundings=around, ssh_key=tmp_path / "my key"))  # fmt: skip
 
     told = (tmp_path / "told").read_text().splitlines()
     assert "BatchMode=yes" in told

@@ -2,7 +2,7 @@
 
 from smp_git.ask.text.cache import SearchCache
 from smp_git.ask.text.cachefile import CacheNotErasedError
-from smp_git.ask.text.documents import Document, Hit
+from smp_git.ask.text.documents import Document, TextHit
 from smp_git.ask.text.meanings import Encoder, find_encoder
 from smp_git.ask.text.snippets import snippet
 
@@ -10,8 +10,8 @@ __all__ = [
     "CacheNotErasedError",
     "Document",
     "Encoder",
-    "Hit",
     "SearchCache",
+    "TextHit",
     "find_encoder",
     "snippet",
 ]

@@ -10,7 +10,7 @@ from typing import Self
 from smp_git.ask.text import ranking
 from smp_git.ask.text.cachefile import CacheFile
 from smp_git.ask.text.corpus import Corpus
-from smp_git.ask.text.documents import Document, Hit
+from smp_git.ask.text.documents import Document, TextHit
 from smp_git.ask.text.meanings import Encoder, Meanings
 from smp_git.ask.text.segments import Segment, encode
 
@@ -88,7 +88,7 @@ class SearchCache:
         allowed: Collection[str] | None = None,
         now: datetime | None = None,
         explain: bool = True,
-    ) -> list[Hit]:
+    ) -> list[TextHit]:
         """Return the best `limit` answers among the `allowed` ids, the best first.
 
         `now` gives words such as "yesterday" their meaning. Without `explain` the hits
@@ -117,7 +117,7 @@ class SearchCache:
         allowed: Sequence[bytes | None],
         now: datetime | None = None,
         explain: bool = True,
-    ) -> list[tuple[int, Hit]]:
+    ) -> list[tuple[int, TextHit]]:
         """Return the best answers of several caches, each with the number of its cache.
 
         All documents together decide how rare a word is and what a score is relative to.
@@ -135,7 +135,7 @@ class SearchCache:
             explain=explain,
         )
 
-    def similar(self, text: str, *, limit: int, exclude: str | None = None) -> list[Hit]:
+    def similar(self, text: str, *, limit: int, exclude: str | None = None) -> list[TextHit]:
         """Return the `limit` documents most like `text`, without the one it comes from."""
         return ranking.similar(
             self._corpus, text, limit=limit, exclude=exclude, likeness=self._likeness(text)

@@ -51,7 +51,7 @@ _KEPT: Final = 2
 T = TypeVar("T")
 
 
-class Scale(NamedTuple):
+class CorpusScale(NamedTuple):
     """What a word's value depends on besides the document: how many there are, how long."""
 
     documents: int
@@ -98,7 +98,7 @@ class Gauge:
     and a table make the values of all documents.
     """
 
-    def __init__(self, scale: Scale, lengths: Sequence[int]) -> None:
+    def __init__(self, scale: CorpusScale, lengths: Sequence[int]) -> None:
         mean = (1 + _MEAN_STEP) ** scale.step
         self._slope = _NORM_SLOPE / mean
         self._lengths = lengths
@@ -299,7 +299,7 @@ class Corpus:
             known = self._words[key] = make()
         return known
 
-    def gauge(self, scale: Scale) -> Gauge:
+    def gauge(self, scale: CorpusScale) -> Gauge:
         """Return what reckons the values of words on a scale."""
         known = self._gauges.get(scale.step)
         if known is None:

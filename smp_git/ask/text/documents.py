@@ -33,7 +33,7 @@ class Document:
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-class Hit(NamedTuple):
+class TextHit(NamedTuple):
     """A document that answers: `score` is 0 to 1 and the sum of its `parts`."""
 
     id: str

@@ -10,8 +10,8 @@ from math import frexp
 from typing import Final, NamedTuple
 
 from smp_git.ask.text import lanes
-from smp_git.ask.text.corpus import Corpus, Scale, Word
-from smp_git.ask.text.documents import Hit
+from smp_git.ask.text.corpus import Corpus, CorpusScale, Word
+from smp_git.ask.text.documents import TextHit
 from smp_git.ask.text.lanes import Sums
 from smp_git.ask.text.questions import Question, named_days, parse
 from smp_git.ask.text.segments import Term, term
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
     patterns: list[_Counted]
     named: bytes
 
-    def sums(self, scale: Scale, unit: float) -> int:
+    def sums(self, scale: CorpusScale, unit: float) -> int:
         """Return the sums of words and patterns in units, each a little short."""
         gauge = self.corpus.gauge(scale)
         found = 0
@@ -78,7 +78,7 @@ class _Part(NamedTuple):
             found += word.values(weight * rarity / unit, gauge)
         return found
 
-    def shortfall(self, scale: Scale, unit: float) -> float:
+    def shortfall(self, scale: CorpusScale, unit: float) -> float:
         """Return how short the sums may be."""
         weights = [each.weight * each.rarity / unit for each in (*self.words, *self.patterns)]
         return self.corpus.gauge(scale).shortfall(weights)
@@ -114,7 +114,7 @@ def search(
     likeness: Sequence[float] | None = None,
     prune: bool = True,
     explain: bool = True,
-) -> list[Hit]:
+) -> list[TextHit]:
     """Return the best `limit` answers among the `allowed` ids, the best first.
 
     The best answer of all documents scores 1, allowed or not, so that a filter changes
@@ -145,13 +145,13 @@ def search_all(
     likeness: Sequence[Sequence[float]] | None = None,
     prune: bool = True,
     explain: bool = True,
-) -> list[tuple[int, Hit]]:
+) -> list[tuple[int, TextHit]]:
     """Return the best answers of several corpora, each with the number of its corpus.
 
     They score as in one corpus of all documents, but for what neighbours lend. Allowed
     are all documents of a corpus, or a set of places.
     """
-    scale = Scale.of(corpora)
+    scale = CorpusScale.of(corpora)
     asked = _asked(corpora, parse(question), now)
     parts = _parts(corpora, asked, scale)
     if prune and likeness is None:
@@ -162,7 +162,7 @@ def search_all(
     return [
         (
             number,
-            Hit(
+            TextHit(
                 parts[number].corpus.ids[at],
                 score / best,
                 _explained(parts[number], asked, scale, at, found, score) if explain else {},
@@ -179,7 +179,7 @@ def similar(
     limit: int,
     exclude: str | None = None,
     likeness: Sequence[float] | None = None,
-) -> list[Hit]:
+) -> list[TextHit]:
     """Return the `limit` documents that share most with `text`; the same text scores 1.
 
     With `likeness`, that is words and meaning; else it is words.
@@ -197,7 +197,7 @@ def _shares(corpus: Corpus, text: str, limit: int) -> dict[int, float]:
     said = words(text)
     counts = Counter(term(word) for word in said if word not in STOP_WORDS)
     terms = _rarest([corpus], list(counts)[:_MOST_SIMILAR_WORDS], _MOST_SIMILAR_TERMS)
-    scale = Scale.of([corpus])
+    scale = CorpusScale.of([corpus])
     asked: list[_Counted] = []
     whole = 0.0
     for each in terms:
@@ -221,11 +221,11 @@ def _joined(shares: Mapping[int, float], likeness: Sequence[float]) -> dict[int,
     }
 
 
-def _similar_hit(name: str, share: float, score: float) -> Hit:
+def _similar_hit(name: str, share: float, score: float) -> TextHit:
     if share == score:
-        return Hit(id=name, score=score, parts={"words": score})
+        return TextHit(id=name, score=score, parts={"words": score})
     by_words = share / (1 + _SIMILAR_MEANING_WEIGHT)
-    return Hit(id=name, score=score, parts={"words": by_words, "meaning": score - by_words})
+    return TextHit(id=name, score=score, parts={"words": by_words, "meaning": score - by_words})
 
 
 # What is asked
@@ -294,7 +294,7 @@ def _asked_days(corpora: Sequence[Corpus], asked: Question, now: datetime | None
     )
 
 
-def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: Scale) -> list[_Part]:
+def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: CorpusScale) -> list[_Part]:
     """Return what is asked of each corpus, words being as rare as in all of them."""
     plain = asked.question.patterns
     said = [[corpus.word(each, lending=True) for corpus in corpora] for each in asked.terms]
@@ -319,7 +319,7 @@ def _parts(corpora: Sequence[Corpus], asked: _Asked, scale: Scale) -> list[_Part
 def _pruned(
     parts: Sequence[_Part],
     asked: _Asked,
-    scale: Scale,
+    scale: CorpusScale,
     limit: int,
     filters: Sequence[bytes | None],
 ) -> _Found:
@@ -338,7 +338,7 @@ def _pruned(
 class _Pruned:
     """The sums of all documents in units, each short by no more than `slack`."""
 
-    def __init__(self, parts: Sequence[_Part], asked: _Asked, scale: Scale) -> None:
+    def __init__(self, parts: Sequence[_Part], asked: _Asked, scale: CorpusScale) -> None:
         self._parts = parts
         self._asked = asked
         self._scale = scale
@@ -477,7 +477,7 @@ def _best(
 def _exhaustive(
     parts: Sequence[_Part],
     asked: _Asked,
-    scale: Scale,
+    scale: CorpusScale,
     limit: int,
     filters: Sequence[bytes | None],
     likeness: Sequence[Sequence[float]] | None,
@@ -498,7 +498,7 @@ def _exhaustive(
     return _Found(_best(parts, out, limit), best, fetched)
 
 
-def _all_sums(part: _Part, scale: Scale) -> list[float]:
+def _all_sums(part: _Part, scale: CorpusScale) -> list[float]:
     """Return the sums of words and patterns, by place."""
     norms = scale.norms(part.corpus.lengths)
     sums = [0.0] * len(norms)
@@ -547,7 +547,7 @@ def _highest(scores: Sequence[float], limit: int, members: bytes | None) -> list
 
 
 def _explained(
-    part: _Part, asked: _Asked, scale: Scale, place: int, found: _Found, final: float
+    part: _Part, asked: _Asked, scale: CorpusScale, place: int, found: _Found, final: float
 ) -> Mapping[str, float]:
     """Return what the score of a document is the sum of."""
     norm = scale.norm(part.corpus.lengths[place])

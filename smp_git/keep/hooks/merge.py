@@ -25,7 +25,7 @@ from smp_git.read.pages import row_of
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import recovery
 from smp_git.write.merge import memories, metadata
-from smp_git.write.merge.memories import Conflict, Stamp, Version
+from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
 from smp_git.write.stage import Stage
 
 _SHOWN: Final = 10
@@ -243,7 +243,7 @@ class Driver:
             return left[0]
 
 
-def _are_twins(base: Version | None, left: Version, right: Version) -> bool:
+def _are_twins(base: FileVersion | None, left: FileVersion, right: FileVersion) -> bool:
     """Whether two memories were given one id: a sync gives one of them another."""
     added = left.memory.created_at, right.memory.created_at
     return base is None and left.memory.kind != "state" and added[0] != added[1]
@@ -255,5 +255,5 @@ def _rows(data: bytes) -> dict[MemoryId, _Row]:
     return {entry.id: (line, entry) for line, entry in found if entry is not None}
 
 
-def _stamp(origin: Origin | None, side: Version) -> Stamp:
+def _stamp(origin: Origin | None, side: FileVersion) -> Stamp:
     return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")

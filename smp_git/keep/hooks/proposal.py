@@ -23,7 +23,7 @@ from smp_git.remove.history import tombstones
 from smp_git.sync.inspect.structure import check_path
 from smp_git.write import git_index, hand_edits
 from smp_git.write.hand_edits import Handmade
-from smp_git.write.tree import Change, check_out
+from smp_git.write.tree import TreeChange, check_out
 
 _EXECUTABLE: Final = "100755"
 # What a session is made with and keeps.
@@ -279,7 +279,7 @@ def _staged(proposal: Proposal, path: str) -> ObjectId | None:
 
 def _check_out(gate: Gate, proposal: Proposal, edits: Mapping[str, ObjectId | None]) -> None:
     reader = gate.reader
-    changes = [Change(path, _staged(proposal, path), new) for path, new in edits.items()]
+    changes = [TreeChange(path, _staged(proposal, path), new) for path, new in edits.items()]
     check_out(reader.path, changes, reader.repository.blob, reader.local.scratch("checkout"))
     for path, child in proposal.staged.items():
         target = reader.path / path

@@ -23,7 +23,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.remove.history import tombstones
-from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, Step
+from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, RewrittenCommit
 from smp_git.sync.apart import apart_there
 from smp_git.sync.inspect.inspection import inspect
 
@@ -31,7 +31,7 @@ _NONE: Final = "0" * 40
 _SHOWN: Final = 5
 
 
-class Update(NamedTuple):
+class PushedUpdate(NamedTuple):
     """One reference of a remote: where it is, and where it shall be."""
 
     ref: str
@@ -39,13 +39,13 @@ class Update(NamedTuple):
     new: str
 
 
-def pushed(said: str) -> list[Update]:
+def pushed(said: str) -> list[PushedUpdate]:
     """Return what Git tells a pre-push hook, without references that go."""
     rows = (line.split() for line in said.splitlines())
-    return [Update(ref, old, new) for _, new, ref, old in rows if new != _NONE]
+    return [PushedUpdate(ref, old, new) for _, new, ref, old in rows if new != _NONE]
 
 
-def check(gate: Gate, remote: str, pushed: Iterable[Update]) -> None:
+def check(gate: Gate, remote: str, pushed: Iterable[PushedUpdate]) -> None:
     """Raise RefusedError if what is pushed holds anything deleted."""
     known = tombstones.effective(gate.reader)
     if not known:
@@ -64,7 +64,9 @@ def check(gate: Gate, remote: str, pushed: Iterable[Update]) -> None:
             )
 
 
-def held(read: Read, known: Tombstones, update: Update, clean: Iterable[str] = ()) -> str | None:
+def held(
+    read: Read, known: Tombstones, update: PushedUpdate, clean: Iterable[str] = ()
+) -> str | None:
     """Say which deleted memories a reference would hold, None if there are none.
 
     Nothing that the `clean` commits reach is looked at.
@@ -84,7 +86,9 @@ def _take_as_clean(rewriter: Rewriter, name: bytes) -> None:
     kind, data = rewriter.read(name)
     if kind == COMMIT:
         tree = raw_commit(data).tree
-        rewriter.steps[name] = Step(name, name, tree, tree, NOTHING, dropped=False, touches=False)
+        rewriter.steps[name] = RewrittenCommit(
+            name, name, tree, tree, NOTHING, dropped=False, touches=False
+        )
 
 
 def _named(rewriter: Rewriter) -> Iterator[str]:
@@ -99,13 +103,13 @@ _MARK = re.compile(rf"{WAITING}[a-z][a-z0-9]{{3}}")
 _CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
-def received(said: str) -> list[Update]:
+def received(said: str) -> list[PushedUpdate]:
     """Return what Git tells a pre-receive hook."""
     rows = (line.split(" ", 2) for line in said.splitlines())
-    return [Update(ref, old, new) for old, new, ref in rows]
+    return [PushedUpdate(ref, old, new) for old, new, ref in rows]
 
 
-def receive(bare: Path, objects: Sequence[Path], pushed: Sequence[Update]) -> None:
+def receive(bare: Path, objects: Sequence[Path], pushed: Sequence[PushedUpdate]) -> None:
     """Raise an error if a repository must not take what is pushed to it.
 
     `objects` are the folders in which Git keeps what came in and what was there.
@@ -139,7 +143,7 @@ class _Push:
     """One push, beside what is there."""
 
     def __init__(
-        self, repository: Repository, there: Mapping[str, str], pushed: Sequence[Update]
+        self, repository: Repository, there: Mapping[str, str], pushed: Sequence[PushedUpdate]
     ) -> None:
         self._repository = repository
         self._there = there
@@ -200,7 +204,7 @@ class _Push:
     def _tombstones(self, tips: Iterable[str]) -> Tombstones:
         return tombstones.named(self._repository.raw, map(bytes.fromhex, tips))
 
-    def _check_deleted(self, update: Update, known: Tombstones, clean: Sequence[str]) -> None:
+    def _check_deleted(self, update: PushedUpdate, known: Tombstones, clean: Sequence[str]) -> None:
         found = held(self._repository.raw, known, update, clean) if known else None
         if found is not None:
             raise RefusedError(
@@ -208,7 +212,7 @@ class _Push:
                 hint="smp sync takes it out of your history, then pushes",
             )
 
-    def _check_forced(self, update: Update, known: Tombstones) -> None:
+    def _check_forced(self, update: PushedUpdate, known: Tombstones) -> None:
         """Refuse a reference that loses something, unless a deletion or new ids explain it."""
         if update.old == _NONE or update.ref.startswith("refs/smp/"):
             return
@@ -220,7 +224,7 @@ class _Push:
                 hint="smp sync merges both",
             )
 
-    def _is_kept(self, update: Update, old: str, known: Tombstones) -> bool:
+    def _is_kept(self, update: PushedUpdate, old: str, known: Tombstones) -> bool:
         """Whether what is pushed has all that a reference held, but for what was deleted."""
         history = History({update.ref: bytes.fromhex(old)})
         name = Rewriter(self._repository.raw, known).rewritten(history).refs[update.ref].hex()
@@ -241,7 +245,7 @@ class _Push:
         return self._tombstones(self._there.values())
 
 
-def _is_mark(update: Update) -> bool:
+def _is_mark(update: PushedUpdate) -> bool:
     """Whether an update is the mark of a replica that waits for its turn."""
     return _MARK.fullmatch(update.ref) is not None and update.new == EMPTY_TREE
 

@@ -1,9 +1,9 @@
 """Secrets, found by a table of patterns, and their redaction."""
 
-from smp_git.model.secrets.evidence import Pattern
+from smp_git.model.secrets.evidence import SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
 from smp_git.model.secrets.redaction import (
-    Found,
+    FoundSecrets,
     Redacted,
     RedactedValue,
     redact,
@@ -13,10 +13,10 @@ from smp_git.model.secrets.rules import compile_user_pattern
 
 __all__ = [
     "PATTERNS",
-    "Found",
-    "Pattern",
+    "FoundSecrets",
     "Redacted",
     "RedactedValue",
+    "SecretPattern",
     "compile_user_pattern",
     "redact",
     "redact_value",

@@ -12,7 +12,7 @@ from smp_git.model.secrets.evidence import (
     JUDGED,
     Judgement,
     LazyRegex,
-    Pattern,
+    SecretPattern,
     is_given,
     is_pair,
     is_told,
@@ -81,27 +81,27 @@ ASSIGNMENT_FLAGS = re.IGNORECASE | re.VERBOSE | re.ASCII
 _PROSE = re.compile(r"[ \t]{1,8}(?![\w-]{1,40}[ \t]?[:=])[A-Za-z]", re.ASCII)
 
 
-class Kind(Enum):
+class SecretKind(Enum):
     """The two kinds of key, which differ in what their values look like."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a kind, no password
     SECRET = "secret"  # noqa: S105 - the name of a kind, no secret
 
 
-_KEYS = {Kind.PASSWORD: _KEY_OF_A_LOGIN, Kind.SECRET: _SECRET_KEY}
+_KEYS = {SecretKind.PASSWORD: _KEY_OF_A_LOGIN, SecretKind.SECRET: _SECRET_KEY}
 
 
-def assignment_source(kind: Kind) -> str:
+def assignment_source(kind: SecretKind) -> str:
     """Return the regex of `key = value`, in many syntaxes, for keys of `kind`."""
     return rf"(?:{_KEYS[kind]}){_SUFFIX}{_SEPARATOR}{_NO_KEY}{_VALUE}"
 
 
-def option_source(kind: Kind) -> str:
+def option_source(kind: SecretKind) -> str:
     """Return the regex of a command-line option, `--db-password value`."""
     return rf"--(?:[\w-]{{0,24}}?)(?:{_KEYS[kind]}){_SUFFIX}[ \t]{{1,4}}(?!-){_VALUE}"
 
 
-def assigns_a_secret(kind: Kind, match: re.Match[str]) -> bool:
+def assigns_a_secret(kind: SecretKind, match: re.Match[str]) -> bool:
     """Say whether the value in `match` is a secret, given how it was assigned."""
     value = match["secret"][:JUDGED]
     quoted = match["quote"] is not None
@@ -113,12 +113,12 @@ def assigns_a_secret(kind: Kind, match: re.Match[str]) -> bool:
     return is_secret_value(kind, value.rstrip(".:)]}") or value, quoted=quoted)
 
 
-def is_secret_value(kind: Kind, value: str, *, quoted: bool = True) -> bool:
+def is_secret_value(kind: SecretKind, value: str, *, quoted: bool = True) -> bool:
     """Say whether `value`, assigned to a key of `kind`, is a secret."""
     match kind:
-        case Kind.PASSWORD:
+        case SecretKind.PASSWORD:
             return looks_like_a_password(value, quoted=quoted)
-        case Kind.SECRET:
+        case SecretKind.SECRET:
             return looks_like_a_secret(value, quoted=quoted)
 
 
@@ -131,7 +131,7 @@ _KEY_ENDS = {
 _KEY_WORDS = ("pass", "pwd", "secret", "token", "credential", "key")
 
 
-def kind_of_key(key: str) -> Kind | None:
+def kind_of_key(key: str) -> SecretKind | None:
     """Return the kind of secret a mapping's `key` names, None if it names none."""
     tail = key[-64:]
     folded = tail.lower()
@@ -263,10 +263,10 @@ def _password(
     *keywords: str,
     flags: int = _FLAGS,
     judge: Callable[[str], bool] = is_given,
-) -> Pattern:
+) -> SecretPattern:
     """Return a pattern that begins with one of `anchors`, which stand between blanks."""
     begins = tuple(word.replace("_", " ") for word in anchors.split())
-    return Pattern(
+    return SecretPattern(
         name="password",
         source=source,
         flags=flags,
@@ -276,7 +276,7 @@ def _password(
     )
 
 
-COMMANDS: Final[tuple[Pattern, ...]] = (
+COMMANDS: Final[tuple[SecretPattern, ...]] = (
     _password(
         _JOINED_OR_NEXT,
         "mysql mariadb mycli 7z rar sshpass docker podman nerdctl buildah skopeo crane oras helm az"
@@ -298,7 +298,7 @@ COMMANDS: Final[tuple[Pattern, ...]] = (
     _password(_NETRC, "login user", "password", judge=is_told),
     _password(_SQL, "identified user role login", "identified", "password", flags=_ANY_CASE),
     _password(_SETTINGS, "requirepass masterauth psk wpa convertto-", flags=_ANY_CASE),
-    Pattern(
+    SecretPattern(
         name="password",
         source=_PGPASS,
         flags=_FLAGS | re.MULTILINE,
@@ -314,7 +314,7 @@ COMMANDS: Final[tuple[Pattern, ...]] = (
         judge=is_told,
     ),
     _password(_PASSWORD_ABOVE, "pass kennwort pwd", flags=_ANY_CASE, judge=is_told),
-    Pattern(
+    SecretPattern(
         name="secret",
         source=_SECRET_ABOVE,
         flags=_ANY_CASE,
@@ -322,7 +322,7 @@ COMMANDS: Final[tuple[Pattern, ...]] = (
         anchors=("secret", "token", "api", "access"),
         accepts=_judged(partial(looks_like_a_secret, quoted=True)),
     ),
-    Pattern(
+    SecretPattern(
         name="authorization",
         source=_BASIC,
         flags=_ANY_CASE,

@@ -40,7 +40,7 @@ LONG_WORD: Final = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
+class SecretPattern:
     """One kind of secret: where it may stand, and what makes it one.
 
     `source` must take linear time on any text. What its group `secret` matched, or

@@ -8,7 +8,7 @@ from functools import partial
 from smp_git.model.secrets.assignments import (
     ASSIGNMENT_FLAGS,
     COMMANDS,
-    Kind,
+    SecretKind,
     assignment_source,
     assigns_a_secret,
     option_source,
@@ -16,7 +16,7 @@ from smp_git.model.secrets.assignments import (
 from smp_git.model.secrets.evidence import (
     MIN_SECRET,
     LazyRegex,
-    Pattern,
+    SecretPattern,
     is_encoded,
     is_mixed,
     is_random,
@@ -189,8 +189,8 @@ _DIGITS = tuple("0123456789")
 
 # Order matters: a structure before the tokens it is made of, a token before the
 # assignment that holds it, so that the placeholder names the most exact kind.
-PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
+PATTERNS: tuple[SecretPattern, ...] = (
+    SecretPattern(
         name="private-key",
         source=_PRIVATE_KEY,
         flags=_VERBOSE,
@@ -198,7 +198,7 @@ PATTERNS: tuple[Pattern, ...] = (
         accepts=_holds_a_key,
     ),
     *TOKENS,
-    Pattern(
+    SecretPattern(
         name="aws-secret-key",
         source=r"""
             secret_?access_?key(?:\\?["'`])?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}(?:\\?["'`])?
@@ -207,20 +207,20 @@ PATTERNS: tuple[Pattern, ...] = (
         flags=_VERBOSE | re.IGNORECASE,
         keywords=("access_key", "accesskey"),
     ),
-    Pattern(
+    SecretPattern(
         name="slack-webhook",
         source=r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,}+)",
         keywords=("hooks.slack.com/",),
         is_token=True,
     ),
-    Pattern(
+    SecretPattern(
         name="telegram-token",
         source=_TELEGRAM,
         flags=re.ASCII,
         keywords=(":aa",),
         is_token=True,
     ),
-    Pattern(
+    SecretPattern(
         name="discord-token",
         source=_DISCORD,
         flags=re.ASCII,
@@ -228,38 +228,38 @@ PATTERNS: tuple[Pattern, ...] = (
         accepts=lambda match: is_mixed(match[0]),
         is_token=True,
     ),
-    Pattern(
+    SecretPattern(
         name="discord-webhook",
         source=r"/api/webhooks/\d{17,20}/(?P<secret>[\w-]{40,}+)",
         flags=re.ASCII,
         keywords=("/api/webhooks/",),
         is_token=True,
     ),
-    Pattern(
+    SecretPattern(
         name="azure-key",
         source=r"(?:Account|SharedAccess|Access)Key=(?P<secret>[A-Za-z0-9+/%]{20,}+={0,2})",
         flags=re.IGNORECASE,
         keywords=("accountkey=", "accesskey="),
     ),
-    Pattern(
+    SecretPattern(
         name="azure-sas",
         source=r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,}+)",
         keywords=("sig=",),
     ),
-    Pattern(
+    SecretPattern(
         name="jwt",
         source=_JWT,
         flags=re.ASCII,
         keywords=("eyj",),
         is_token=True,
     ),
-    Pattern(
+    SecretPattern(
         name="url-password",
         source=_URL_CREDENTIALS,
         keywords=("://",),
         accepts=_is_no_template,
     ),
-    Pattern(
+    SecretPattern(
         name="authorization",
         source=_AUTHORIZATION,
         flags=_VERBOSE | re.IGNORECASE,
@@ -267,7 +267,7 @@ PATTERNS: tuple[Pattern, ...] = (
         accepts=_is_credential,
     ),
     *(
-        Pattern(
+        SecretPattern(
             name=kind.value,
             source=source,
             flags=ASSIGNMENT_FLAGS,
@@ -276,23 +276,23 @@ PATTERNS: tuple[Pattern, ...] = (
             anchors=anchors or keywords,
         )
         for kind, keywords in (
-            (Kind.PASSWORD, ("pass", "pwd")),
-            (Kind.SECRET, ("secret", "token", "key", "credential")),
+            (SecretKind.PASSWORD, ("pass", "pwd")),
+            (SecretKind.SECRET, ("secret", "token", "key", "credential")),
         )
         for source, anchors in ((assignment_source(kind), ()), (option_source(kind), ("--",)))
     ),
     *COMMANDS,
     *PROSE,
-    Pattern(
+    SecretPattern(
         name="email",
         source=_MAILBOX,
         keywords=("@",),
         accepts=_is_mailbox,
     ),
-    Pattern(
+    SecretPattern(
         name="iban", source=_IBAN, flags=re.ASCII, keywords=_DIGITS, accepts=_is_iban, shortest=15
     ),
-    Pattern(
+    SecretPattern(
         name="payment-card",
         source=_CARD,
         flags=re.ASCII,
@@ -300,7 +300,7 @@ PATTERNS: tuple[Pattern, ...] = (
         accepts=_is_card,
         shortest=14,
     ),
-    Pattern(
+    SecretPattern(
         name="long-token",
         source=_LONG_RUN,
         flags=re.ASCII,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from smp_git.model.secrets.evidence import JUDGED, Pattern, is_told, is_unmistakable
+from smp_git.model.secrets.evidence import JUDGED, SecretPattern, is_told, is_unmistakable
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 
@@ -125,8 +125,8 @@ _VALUE: Final = rf"""
 
 def _told(
     anchors: tuple[str, ...], source: str, *keywords: str, judge: Callable[[str], bool] = is_told
-) -> Pattern:
-    return Pattern(
+) -> SecretPattern:
+    return SecretPattern(
         name="password",
         source=source + _VALUE,
         flags=_FLAGS,
@@ -221,7 +221,7 @@ _PAIR: Final = rf"""
 _LABELLED: Final = r"(?<![^\s>*-])(?:pass|pw|pin)[ \t]{0,4}[:=][ \t]{0,4}"
 _FOR_A_LOGIN: Final = rf"(?<!\S)[\w.@+-]{{1,40}}[ ]/[ ](?P<secret>{_PLAIN}{{6,64}})[ ]\((?:{_WORD}[ ]){{0,3}}(?:login|account|credentials)"
 
-PROSE: Final[tuple[Pattern, ...]] = (
+PROSE: Final[tuple[SecretPattern, ...]] = (
     _told(("pass",), _CHANGED, "from"),
     _told(("pass",), _EITHER),
     *(_told(anchors, _with_a_verb(words, verbs)) for anchors, words, verbs in _WITH_A_VERB),
@@ -237,7 +237,7 @@ PROSE: Final[tuple[Pattern, ...]] = (
         _ADJACENT,
         judge=is_unmistakable,
     ),
-    Pattern(
+    SecretPattern(
         name="password",
         source=_BEFORE_THE_WORD,
         flags=_FLAGS,
@@ -254,7 +254,7 @@ PROSE: Final[tuple[Pattern, ...]] = (
         phrases=tuple(f" {verb} {whose}" for verb, whose in _CLAIMS),
         accepts=_is_told,
     ),
-    Pattern(
+    SecretPattern(
         name="password",
         source=_FOR_A_LOGIN,
         flags=_FLAGS,

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from smp_git.model.errors import InvalidError
 from smp_git.model.regexes import Bounded
-from smp_git.model.secrets.assignments import Kind, is_secret_value, kind_of_key
-from smp_git.model.secrets.evidence import LONG_WORD, Pattern
+from smp_git.model.secrets.assignments import SecretKind, is_secret_value, kind_of_key
+from smp_git.model.secrets.evidence import LONG_WORD, SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
 
 # What stands where a secret was, with the kind of secret for {kind}.
@@ -48,7 +48,7 @@ _Matches: TypeAlias = "Iterator[tuple[int, re.Match[str]]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundSecrets:
     """How many secrets of one kind were replaced."""
 
     name: str
@@ -60,7 +60,7 @@ class Redacted:
     """A text without its secrets, and a report that does not repeat them."""
 
     text: str
-    found: tuple[Found, ...]
+    found: tuple[FoundSecrets, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class RedactedValue:
     """A nested value without its secrets, and a report that does not repeat them."""
 
     value: object
-    found: tuple[Found, ...]
+    found: tuple[FoundSecrets, ...]
 
 
 @cache
@@ -80,7 +80,7 @@ def _opaque(replacement: str) -> re.Pattern[str]:
 
 def redact(
     text: str,
-    patterns: Sequence[Pattern] = PATTERNS,
+    patterns: Sequence[SecretPattern] = PATTERNS,
     allow: Collection[str] = (),
     replacement: str = REPLACEMENT,
 ) -> Redacted:
@@ -95,7 +95,7 @@ def redact(
 
 def redact_value(
     value: object,
-    patterns: Sequence[Pattern] = PATTERNS,
+    patterns: Sequence[SecretPattern] = PATTERNS,
     allow: Collection[str] = (),
     replacement: str = REPLACEMENT,
 ) -> RedactedValue:
@@ -114,7 +114,7 @@ class _Task:
     """One search of a text, or walk through a nested value, and what it has found."""
 
     def __init__(
-        self, patterns: Sequence[Pattern], allow: Collection[str], replacement: str
+        self, patterns: Sequence[SecretPattern], allow: Collection[str], replacement: str
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._patterns = patterns
@@ -184,7 +184,7 @@ class _Task:
             new = f"{cleaned} {number}"
         return new
 
-    def _assigned(self, value: object, kind: Kind | None) -> object:
+    def _assigned(self, value: object, kind: SecretKind | None) -> object:
         """Return what is assigned to a key of `kind`, replaced where it is a secret."""
         if kind is None:
             return value
@@ -226,7 +226,7 @@ class _Task:
             pieces = cut
         return "".join(pieces)
 
-    def _cut(self, text: str, start: int, pattern: Pattern) -> list[str]:
+    def _cut(self, text: str, start: int, pattern: SecretPattern) -> list[str]:
         """Return plain text and placeholders in turn, plain text first and last."""
         pieces: list[str] = []
         end = 0
@@ -241,7 +241,7 @@ class _Task:
         pieces.append(text[end:])
         return pieces
 
-    def _matches(self, text: str, start: int, pattern: Pattern) -> tuple[str | int, _Matches]:
+    def _matches(self, text: str, start: int, pattern: SecretPattern) -> tuple[str | int, _Matches]:
         """Return the group that is the secret, and each match with what to add to its places."""
         if pattern.bounded:
             bounded = self._bounded.setdefault(pattern.source, pattern.bounded.again())
@@ -254,7 +254,7 @@ class _Task:
             found = ((0, match) for match in pattern.regex.finditer(text, start))
         return _group(pattern.regex.groupindex), found
 
-    def _anchored(self, text: str, pattern: Pattern) -> _Matches:
+    def _anchored(self, text: str, pattern: SecretPattern) -> _Matches:
         """Yield each match at an anchor, which is found faster than a regex finds it."""
         folded = text.lower()
         if len(folded) != len(text):
@@ -283,11 +283,11 @@ _NAMES: Final = ("name", "key", "variable", "field")
 _VALUES: Final = ("value", "default", "current", "new", "old", "plain", "prod", "dev", "staging")
 
 
-def _kind(key: object) -> Kind | None:
+def _kind(key: object) -> SecretKind | None:
     return kind_of_key(key) if isinstance(key, str) else None
 
 
-def _wanted(patterns: Sequence[Pattern], pieces: Sequence[str]) -> Iterator[Pattern]:
+def _wanted(patterns: Sequence[SecretPattern], pieces: Sequence[str]) -> Iterator[SecretPattern]:
     """Yield the patterns whose keywords stand in the plain pieces of a text."""
     folded = "\n".join(pieces[::2]).lower()
     # Most words of a text stand in it more than once, and few are as long as a token.
@@ -307,7 +307,7 @@ def _wanted(patterns: Sequence[Pattern], pieces: Sequence[str]) -> Iterator[Patt
         yield pattern
 
 
-def _first_hit(text: str, pattern: Pattern) -> int | None:
+def _first_hit(text: str, pattern: SecretPattern) -> int | None:
     """Return where `pattern` is to start on `text`, None if it finds nothing there."""
     if len(text) < pattern.shortest:
         return None
@@ -343,5 +343,7 @@ def _places(text: str, word: str) -> list[int]:
     return places
 
 
-def _report(counts: Counter[str]) -> tuple[Found, ...]:
-    return tuple(Found(name=name, count=count) for name, count in sorted(counts.items()) if count)
+def _report(counts: Counter[str]) -> tuple[FoundSecrets, ...]:
+    return tuple(
+        FoundSecrets(name=name, count=count) for name, count in sorted(counts.items()) if count
+    )

@@ -10,9 +10,9 @@ from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.regexes import LONGEST, WRITING, Bounded
-from smp_git.model.secrets.evidence import Pattern
+from smp_git.model.secrets.evidence import SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
-from smp_git.model.secrets.redaction import KIND, REPLACEMENT, Found, redact, redact_value
+from smp_git.model.secrets.redaction import KIND, REPLACEMENT, FoundSecrets, redact, redact_value
 
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
 
@@ -46,7 +46,7 @@ class Rules:
     """What is redacted in a session before it is written; on unless switched off."""
 
     on: bool = True
-    patterns: tuple[Pattern, ...] = PATTERNS
+    patterns: tuple[SecretPattern, ...] = PATTERNS
     allow: frozenset[str] = frozenset()
     replacement: str = REPLACEMENT
     # Names that were found to hold no secret: the same few come with every write.
@@ -115,7 +115,7 @@ class Rules:
             self._refuse("\n".join(map(str, given)), what)
         return given
 
-    def _refuse(self, text: str, what: str, patterns: Sequence[Pattern] = ()) -> None:
+    def _refuse(self, text: str, what: str, patterns: Sequence[SecretPattern] = ()) -> None:
         if text in self.clean:
             return
         done = redact(text, patterns or self.patterns, self.allow)
@@ -156,11 +156,11 @@ def merged(reports: Iterable[Report]) -> Report:
     return tuple(sorted(total.items()))
 
 
-def _report(found: Iterable[Found]) -> Report:
+def _report(found: Iterable[FoundSecrets]) -> Report:
     return merged(((item.name, item.count),) for item in found)
 
 
-def _refused(what: str, found: Iterable[Found]) -> InvalidError:
+def _refused(what: str, found: Iterable[FoundSecrets]) -> InvalidError:
     kinds = ", ".join(item.name for item in found)
     return InvalidError(
         f"{what} holds a secret ({kinds}); nothing was written",
@@ -198,7 +198,7 @@ def _switch(value: object, where: str) -> bool:
     return on
 
 
-def _patterns(value: object, where: str) -> tuple[Pattern, ...]:
+def _patterns(value: object, where: str) -> tuple[SecretPattern, ...]:
     if isinstance(value, list):
         return tuple(_pattern("custom", source, where) for source in value)
     if isinstance(value, dict):
@@ -206,7 +206,7 @@ def _patterns(value: object, where: str) -> tuple[Pattern, ...]:
     raise InvalidError(f"{where}: redaction_patterns must map names to regular expressions")
 
 
-def _pattern(name: str, source: object, where: str) -> Pattern:
+def _pattern(name: str, source: object, where: str) -> SecretPattern:
     if not isinstance(source, str):
         raise InvalidError(f"{where}: the pattern {name} must be text, not {shown(source)}")
     try:
@@ -218,7 +218,7 @@ def _pattern(name: str, source: object, where: str) -> Pattern:
         ) from None
 
 
-def compile_user_pattern(source: str, name: str = "custom") -> Pattern:
+def compile_user_pattern(source: str, name: str = "custom") -> SecretPattern:
     """Return the pattern of a user's regex, which may hold a group `secret`; raise ValueError."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a pattern's name is lower case letters, digits, -: {name!r}")
@@ -233,4 +233,4 @@ def compile_user_pattern(source: str, name: str = "custom") -> Pattern:
         raise ValueError("the pattern takes too long") from None
     if fits_nothing:
         raise ValueError("the pattern matches the empty text")
-    return Pattern(name=name, source=source, bounded=bounded, shortest=1)
+    return SecretPattern(name=name, source=source, bounded=bounded, shortest=1)

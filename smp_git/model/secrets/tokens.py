@@ -6,7 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from smp_git.model.secrets.evidence import Judgement, Pattern, is_filled_in, is_generated, is_mixed
+from smp_git.model.secrets.evidence import (
+    Judgement,
+    SecretPattern,
+    is_filled_in,
+    is_generated,
+    is_mixed,
+)
 
 # No letter or digit stands before a token, unless it belongs to an escape such as
 # \n or %3D. The prefix comes first and is looked back over, because a regex that
@@ -28,10 +34,10 @@ def token(
     *keywords: str,
     strict: bool = False,
     judge: Callable[[str], bool] = is_filled_in,
-) -> Pattern:
+) -> SecretPattern:
     """Return the pattern of a token: `prefix`, of fixed width, and then `body`."""
     guard = (_BEFORE_STRICT if strict else _BEFORE).replace("{0}", prefix)
-    return Pattern(
+    return SecretPattern(
         name=name,
         source=rf"{prefix}{guard}(?P<body>{body})",
         flags=re.ASCII,
@@ -45,9 +51,9 @@ def _judged(judge: Callable[[str], bool]) -> Judgement:
     return lambda match: judge(match["body"])
 
 
-def _shape(name: str, source: str, *keywords: str) -> Pattern:
+def _shape(name: str, source: str, *keywords: str) -> SecretPattern:
     """Return the pattern of a token that is known by more than its prefix."""
-    return Pattern(name=name, source=source, flags=re.ASCII, keywords=keywords, is_token=True)
+    return SecretPattern(name=name, source=source, flags=re.ASCII, keywords=keywords, is_token=True)
 
 
 # Name, prefix, body. Facts of the prefixes: what the providers publish, and the rule
@@ -205,7 +211,7 @@ _SHAPES = (
 )
 
 
-def _table() -> Iterator[Pattern]:
+def _table() -> Iterator[SecretPattern]:
     yield token("github-token", "gh[pousr]_", "[A-Za-z0-9_]{36,}+", *(f"gh{c}_" for c in "pousr"))
     yield token("gitlab-token", "gl(?:pat|ptt|cbt|oas|imt)-", r"[\w.-]{20,}+", "gl")
     yield token("gitlab-token", "gl[rdf]t-", r"[\w.-]{20,}+", "glrt-", "gldt-", "glft-")
@@ -224,4 +230,4 @@ def _table() -> Iterator[Pattern]:
     yield from _SHAPES
 
 
-TOKENS: tuple[Pattern, ...] = tuple(_table())
+TOKENS: tuple[SecretPattern, ...] = tuple(_table())

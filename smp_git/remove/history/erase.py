@@ -27,9 +27,9 @@ from smp_git.remove.history.finder import Search
 from smp_git.remove.history.generations import raised
 from smp_git.remove.history.journal import Counts, Journal, Receipt
 from smp_git.remove.history.moves import Move
-from smp_git.remove.history.needles import Version, needles
-from smp_git.remove.history.places import Names
-from smp_git.remove.history.plan import Plan, is_staged_gone, make_plan
+from smp_git.remove.history.needles import DeadVersion, needles
+from smp_git.remove.history.places import PlaceNames
+from smp_git.remove.history.plan import RewritePlan, is_staged_gone, make_plan
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.publish import Brought, Publisher
 from smp_git.remove.history.tombstones import effective
@@ -38,9 +38,9 @@ from smp_git.write.writer import Writer
 
 __all__ = [
     "Counts",
+    "DeadVersion",
     "Proof",
     "Receipt",
-    "Version",
     "erase",
     "erase_arrived",
     "is_interrupted",
@@ -56,9 +56,9 @@ _PATIENCE_SECONDS: Final = 60.0
 # What a process that was killed was about to start has its locks for a moment longer.
 _MOMENT_SECONDS: Final = 0.1
 
-Seal = Callable[[Sequence[Version]], None]
+Seal = Callable[[Sequence[DeadVersion]], None]
 # The versions that the sealed copy of a deletion holds.
-Recall = Callable[[str], Iterable[Version]]
+Recall = Callable[[str], Iterable[DeadVersion]]
 # What belongs to a deletion beside the session; until it returns, the next open does it again.
 Settle = Callable[[Receipt], None]
 SettleAgain = Callable[[Journal, Receipt], None]
@@ -73,10 +73,10 @@ class Replacement(Protocol):
 
     removed: set[str]
 
-    def records(self, plan: Plan) -> Tombstones:
+    def records(self, plan: RewritePlan) -> Tombstones:
         """Return the records of what ends and what begins."""
 
-    def files(self, plan: Plan) -> Brought:
+    def files(self, plan: RewritePlan) -> Brought:
         """Return the files that each branch gets, as its tip is now."""
 
 
@@ -111,12 +111,12 @@ class _Order(NamedTuple):
     settle: Settle | None = None
 
 
-class _Done(NamedTuple):
+class _Erased(NamedTuple):
     """What a deletion came to, before its proof."""
 
-    plan: Plan
+    plan: RewritePlan
     known: Tombstones
-    versions: tuple[Version, ...]
+    versions: tuple[DeadVersion, ...]
     removed: sweep.Removed
     commit: CommitId
 
@@ -177,7 +177,7 @@ def erase_arrived(
     again: bool = False,
     replacement: Replacement | None = None,
     settle: Settle | None = None,
-    plan: Plan | None = None,
+    plan: RewritePlan | None = None,
     adopt: Adopt = Incoming,
 ) -> Receipt | None:
     """Take what was deleted elsewhere out of history; return None if nothing of it was here.
@@ -295,11 +295,11 @@ class Upgrade:
     def __init__(self) -> None:
         self.removed: set[str] = set()
 
-    def records(self, plan: Plan) -> Tombstones:
+    def records(self, plan: RewritePlan) -> Tombstones:
         """Return everything that is known, with the lives that were generations."""
         return plan.known
 
-    def files(self, plan: Plan) -> Brought:
+    def files(self, plan: RewritePlan) -> Brought:
         """Return the metadata of each branch."""
         found: dict[str, dict[str, bytes]] = {}
         for ref, tip in plan.history.refs.items():
@@ -313,7 +313,7 @@ def _new_name(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def _erased(writer: Writer, order: _Order, plan: Plan | None = None) -> Receipt | None:
+def _erased(writer: Writer, order: _Order, plan: RewritePlan | None = None) -> Receipt | None:
     if not order.upgrades:
         writer.ready()
     clock = _Clock()
@@ -335,7 +335,7 @@ def _erased(writer: Writer, order: _Order, plan: Plan | None = None) -> Receipt 
     return receipt
 
 
-def _receipt(writer: Writer, order: _Order, done: _Done, found: Proof, clock: _Clock) -> Receipt:
+def _receipt(writer: Writer, order: _Order, done: _Erased, found: Proof, clock: _Clock) -> Receipt:
     gone = tuple(dict.fromkeys(each.id for each in done.versions))
     return Receipt(
         deletion=order.deletion,
@@ -349,7 +349,7 @@ def _receipt(writer: Writer, order: _Order, done: _Done, found: Proof, clock: _C
         commit=done.commit,
         counts=_counts(done),
         proof=found,
-        out_of_reach=_out_of_reach(writer.reader.repository, done.plan, Names(done.versions)),
+        out_of_reach=_out_of_reach(writer.reader.repository, done.plan, PlaceNames(done.versions)),
         seconds=clock.laps,
     )
 
@@ -443,7 +443,9 @@ class _Clock:
         self._last = now
 
 
-def _planned(writer: Writer, order: _Order, plan: Plan | None, clock: _Clock) -> _Done | None:
+def _planned(
+    writer: Writer, order: _Order, plan: RewritePlan | None, clock: _Clock
+) -> _Erased | None:
     """Plan without the lock, then carry out under it; plan anew if a deletion came between.
 
     Returns None if nothing that arrived is of concern here.
@@ -466,7 +468,7 @@ def _planned(writer: Writer, order: _Order, plan: Plan | None, clock: _Clock) ->
     raise _rewritten(writer)
 
 
-def _check_ids(plan: Plan, order: _Order) -> None:
+def _check_ids(plan: RewritePlan, order: _Order) -> None:
     there = {each.id for each in plan.versions()}
     for each in order.ids:
         if each in there or (plan.known.names(each) and (order.purge or order.replacement)):
@@ -476,7 +478,7 @@ def _check_ids(plan: Plan, order: _Order) -> None:
         raise MemoryNotFoundError(f"no memory {each}, now or before")
 
 
-def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _Done:
+def _carried_out(writer: Writer, order: _Order, plan: RewritePlan, clock: _Clock) -> _Erased:
     """Do what needs the lock: the tail, sealing, publishing, removal."""
     guards.check(plan.repository.git)
     guards.check_index(plan.repository.git)
@@ -516,15 +518,15 @@ def _carried_out(writer: Writer, order: _Order, plan: Plan, clock: _Clock) -> _D
 
 
 def _finished(
-    writer: Writer, entry: Journal, recalled: tuple[Version, ...], clock: _Clock
-) -> _Done:
+    writer: Writer, entry: Journal, recalled: tuple[DeadVersion, ...], clock: _Clock
+) -> _Erased:
     """Carry an interrupted deletion to its end; the caller holds the lock."""
     plan = make_plan(writer.reader, (), entry.tombstones, upgrades=entry.upgrades)
     versions = tuple(dict.fromkeys((*plan.versions(), *recalled)))
     return _published(writer, entry, plan, versions, clock, lambda plan: _left_by(plan, entry))
 
 
-def _left_by(plan: Plan, entry: Journal) -> Brought:
+def _left_by(plan: RewritePlan, entry: Journal) -> Brought:
     """Return the files that an interrupted redaction was about to bring."""
     blob = plan.repository.blob
     return {
@@ -536,12 +538,12 @@ def _left_by(plan: Plan, entry: Journal) -> Brought:
 def _published(
     writer: Writer,
     entry: Journal,
-    plan: Plan,
-    versions: tuple[Version, ...],
+    plan: RewritePlan,
+    versions: tuple[DeadVersion, ...],
     clock: _Clock,
-    files: Callable[[Plan], Brought] | None,
+    files: Callable[[RewritePlan], Brought] | None,
     adopt: Adopt = Incoming,
-) -> _Done:
+) -> _Erased:
     smp = writer.reader.local.folder
     known = plan.known | entry.tombstones
     incoming = adopt()
@@ -567,7 +569,7 @@ def _published(
     writer.reader.reopen()
     journal.write(smp, entry.stepped(journal.PROVING))
     clock.lap("remove")
-    return _Done(plan, known, versions, removed, head)
+    return _Erased(plan, known, versions, removed, head)
 
 
 def _expel(repository: Repository, tree: ObjectId | None, known: Tombstones) -> None:
@@ -588,7 +590,7 @@ def _index_held(repository: Repository) -> LockedError:
 
 
 def _removed(
-    plan: Plan, tips: Iterable[bytes], known: Tombstones, versions: tuple[Version, ...]
+    plan: RewritePlan, tips: Iterable[bytes], known: Tombstones, versions: tuple[DeadVersion, ...]
 ) -> sweep.Removed:
     wanted = needles(known, versions)
     holds = Search(wanted.texts, wanted.phrases).is_in
@@ -600,7 +602,7 @@ def _removed(
         return sweep.remove_objects(plan.repository, gone)
 
 
-def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombstones:
+def _records(plan: RewritePlan, versions: Sequence[DeadVersion], order: _Order) -> Tombstones:
     """Return what is recorded: every life that is known of what was asked for ends."""
     if order.replacement is not None:
         return order.arrived | order.replacement.records(plan)
@@ -618,7 +620,9 @@ def _records(plan: Plan, versions: Sequence[Version], order: _Order) -> Tombston
     )
 
 
-def _to_seal(plan: Plan, versions: Sequence[Version], order: _Order) -> tuple[Version, ...]:
+def _to_seal(
+    plan: RewritePlan, versions: Sequence[DeadVersion], order: _Order
+) -> tuple[DeadVersion, ...]:
     """Return what is sealed: what was asked for, and what plain Git brought back.
 
     What was redacted or purged is gone for good.
@@ -635,7 +639,7 @@ def is_final(known: Lives, life: str | None) -> bool:
     return bool({PURGED, REDACTED} & known.ended_by(life or FIRST))
 
 
-def _counts(done: _Done) -> Counts:
+def _counts(done: _Erased) -> Counts:
     changed = [step for step in done.plan.rewriter.steps.values() if step.new != step.old]
     dropped = sum(step.dropped for step in changed)
     return Counts(
@@ -647,7 +651,7 @@ def _counts(done: _Done) -> Counts:
     )
 
 
-def _out_of_reach(repository: Repository, plan: Plan, names: Names) -> tuple[str, ...]:
+def _out_of_reach(repository: Repository, plan: RewritePlan, names: PlaceNames) -> tuple[str, ...]:
     """Say what else holds the history from before, without any address's credentials."""
     remotes = sorted(repository.remotes())
     moved = [

@@ -152,7 +152,7 @@ def _name(entry: os.DirEntry[str]) -> str:
 _LARGEST: Final = 32 << 20
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """An object, or a piece of a large one: then the first has the id, the others none."""
 
     name: bytes
@@ -160,14 +160,14 @@ class Piece(NamedTuple):
     data: bytes
 
 
-def objects(repository: Repository) -> Iterator[Piece]:
+def objects(repository: Repository) -> Iterator[FilePiece]:
     """Yield every object of a session, loose, packed or fetched by a sync that is under way."""
     yield from _by_command(repository.git, "--batch-all-objects", "--unordered")
     for place in sorted((repository.git / incoming.PLACE).glob("*/.git")):
         yield from _coming_in(place, repository.git)
 
 
-def some(git: Path, names: Iterable[bytes]) -> Iterator[Piece]:
+def some(git: Path, names: Iterable[bytes]) -> Iterator[FilePiece]:
     """Yield some objects of a repository."""
     with tempfile.TemporaryFile() as asked:
         asked.writelines(name.hex().encode() + b"\n" for name in names)
@@ -175,7 +175,7 @@ def some(git: Path, names: Iterable[bytes]) -> Iterator[Piece]:
         yield from _by_command(git, asked=asked)
 
 
-def _coming_in(git: Path, session: Path) -> Iterator[Piece]:
+def _coming_in(git: Path, session: Path) -> Iterator[FilePiece]:
     """Yield the objects that a sync under way has fetched, but those that the session has too.
 
     They may go meanwhile.
@@ -190,7 +190,7 @@ def _coming_in(git: Path, session: Path) -> Iterator[Piece]:
             raise
 
 
-def _by_command(git: Path, *rest: str, asked: IO[bytes] | None = None) -> Iterator[Piece]:
+def _by_command(git: Path, *rest: str, asked: IO[bytes] | None = None) -> Iterator[FilePiece]:
     with subprocess.Popen(  # noqa: S603 - our own arguments
         command.arguments(git, "cat-file", "--batch", "--buffer", *rest),
         env=command.environment(),
@@ -211,20 +211,20 @@ def _by_command(git: Path, *rest: str, asked: IO[bytes] | None = None) -> Iterat
             )
 
 
-def _parsed(out: IO[bytes]) -> Iterator[Piece]:
+def _parsed(out: IO[bytes]) -> Iterator[FilePiece]:
     while head := out.readline():
         name, kind, *size = head.split()
         if size:
             yield from _pieces(out, name, kind, int(size[0]))
 
 
-def _pieces(out: IO[bytes], name: bytes, kind: bytes, size: int) -> Iterator[Piece]:
+def _pieces(out: IO[bytes], name: bytes, kind: bytes, size: int) -> Iterator[FilePiece]:
     """Yield an object, at once unless it is very large."""
     data = out.read(min(size, _LARGEST))
     left = size - len(data)
-    yield Piece(name, kind, data)
+    yield FilePiece(name, kind, data)
     while left and data:
         end, data = data[-OVERLAP:], out.read(min(left, _LARGEST))
         left -= len(data)
-        yield Piece(b"", kind, end + data)
+        yield FilePiece(b"", kind, end + data)
     out.read(1)

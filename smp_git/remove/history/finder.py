@@ -21,7 +21,7 @@ _PART: Final = 1 << 20
 _Anchors = dict[int, list[tuple[int, bytes]]]
 
 
-class Finder:
+class TextFinder:
     """Looks for texts of at least `SHORTEST` bytes."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
@@ -78,7 +78,7 @@ class PhraseFinder:
     def __init__(self, phrases: Iterable[Phrase]) -> None:
         wanted = set(phrases)
         self._long = {_set(each): each for each in wanted if size_of(each) + 2 >= SHORTEST}
-        self._texts = Finder(self._long)
+        self._texts = TextFinder(self._long)
         self._anchors: dict[bytes, list[Phrase]] = {}
         for each in wanted.difference(self._long.values()):
             self._anchors.setdefault(max(each, key=_rarity), []).append(each)
@@ -128,7 +128,7 @@ class Search:
     """Looks for texts byte for byte, and for phrases word for word."""
 
     def __init__(self, texts: Iterable[bytes], phrases: Iterable[Phrase]) -> None:
-        self._texts = Finder(texts)
+        self._texts = TextFinder(texts)
         self._phrases = PhraseFinder(phrases)
         self.reach = self._phrases.reach
 

@@ -49,7 +49,7 @@ def moved_id(old: MemoryId, digest: str) -> MemoryId:
     return Id(place.kind, place.number, tag).text
 
 
-class Names:
+class NewIds:
     """Ids that are written otherwise in the files and messages of some commits."""
 
     def __init__(self, moves: Iterable[Move]) -> None:
@@ -90,16 +90,16 @@ class Moves:
     def __init__(self, moves: Iterable[Move] = ()) -> None:
         self.moves = tuple(moves)
         self._files: dict[bytes, dict[str, File]] = {}
-        self._names: dict[bytes, Names] = {}
+        self._names: dict[bytes, NewIds] = {}
 
     def __bool__(self) -> bool:
         return bool(self._names)
 
-    def name(self, commit: bytes, names: Names) -> None:
+    def name(self, commit: bytes, names: NewIds) -> None:
         """Note which ids a commit names otherwise."""
         self._names[commit] = names
 
-    def names(self, commit: bytes) -> Names:
+    def names(self, commit: bytes) -> NewIds:
         """Return which ids a commit names otherwise."""
         return self._names[commit]
 
@@ -161,10 +161,10 @@ def moves_in(repository: Repository, tips: Iterable[str], asked: Iterable[Move])
     if not found.moves:
         return found
     members = _members(repository, tips, found.moves)
-    made: dict[frozenset[int], Names] = {}
+    made: dict[frozenset[int], NewIds] = {}
     for commit, numbers in members.items():
         if numbers not in made:
-            made[numbers] = Names(found.moves[number] for number in sorted(numbers))
+            made[numbers] = NewIds(found.moves[number] for number in sorted(numbers))
         found.name(commit, made[numbers])
     below = {parent for each in members for parent in _parents(repository, each)}
     _note_files(repository, found, members.keys() - below, below - members.keys())
@@ -213,7 +213,7 @@ def _note_files(
                 found.add(change.path, bytes.fromhex(change.new), file)
 
 
-def _file(repository: Repository, place: Id, change: FileChange, names: Names) -> File | None:
+def _file(repository: Repository, place: Id, change: FileChange, names: NewIds) -> File | None:
     """Return what becomes of a version of a memory, None if it stays as it is."""
     old = repository.blob(ObjectId(change.new or ""))
     data = names.file(old)

@@ -163,7 +163,7 @@ _SHARED: Final = frozenset(
 )
 
 
-class Version(NamedTuple):
+class DeadVersion(NamedTuple):
     """One version of a deleted memory's file.
 
     `commit` is empty for an edit that was never committed.
@@ -188,7 +188,7 @@ class Needles(NamedTuple):
     short: int
 
 
-def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
+def needles(known: Tombstones, versions: Iterable[DeadVersion] = ()) -> Needles:
     """Return what to look for: every id of the tombstones, the text of the versions."""
     kept = list(versions)
     texts = {text for each in kept for text in _texts(each)}
@@ -208,7 +208,7 @@ def needles(known: Tombstones, versions: Iterable[Version] = ()) -> Needles:
     )
 
 
-def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
+def vocabulary(versions: Iterable[DeadVersion]) -> frozenset[bytes]:
     """Return every word of the versions' texts, so that nothing need repeat one."""
     lines = (
         line for each in versions for line in each.data.split(b"\n") if not _STRUCTURAL.match(line)
@@ -216,7 +216,7 @@ def vocabulary(versions: Iterable[Version]) -> frozenset[bytes]:
     return frozenset(word for line in lines for word in words(line))
 
 
-def _texts(version: Version) -> Iterator[bytes]:
+def _texts(version: DeadVersion) -> Iterator[bytes]:
     for line in version.data.split(b"\n"):
         match = _KEYED.fullmatch(line)
         if _STRUCTURAL.match(line) or (match and _BARE_TIME.fullmatch(match[1])):
@@ -248,7 +248,7 @@ def _long(text: bytes) -> Iterator[bytes]:
         yield text
 
 
-def _passages(version: Version) -> Iterator[list[bytes]]:
+def _passages(version: DeadVersion) -> Iterator[list[bytes]]:
     """Yield the lines of each text of a version that stand one below the other."""
     try:
         memory = document.decode(version.data, version.path)

@@ -41,7 +41,7 @@ _TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","(?:first|generation|lives)":[^\n]*\
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """One entry of a raw tree."""
 
     mode: bytes
@@ -60,13 +60,13 @@ def path_of(memory_id: bytes) -> str:
     return parse_id(memory_id.decode()).path
 
 
-def entries(tree: bytes) -> list[Entry]:
+def entries(tree: bytes) -> list[TreeEntry]:
     """Return the entries of a raw tree, in order.
 
     In 0.4 of the time that `read_tree` takes, for a page of 100, and in bytes: each
     tree of all of history is taken apart by it.
     """
-    return [Entry(*each) for each in _ENTRY.findall(tree)]
+    return [TreeEntry(*each) for each in _ENTRY.findall(tree)]
 
 
 def pieces(tree: bytes) -> list[bytes]:
@@ -74,13 +74,13 @@ def pieces(tree: bytes) -> list[bytes]:
     return _PIECE.findall(tree)
 
 
-def entry(piece: bytes) -> Entry:
+def entry(piece: bytes) -> TreeEntry:
     """Return one entry taken apart."""
     mode, _, rest = piece[: -_ID_SIZE - 1].partition(b" ")
-    return Entry(mode, rest, piece[-_ID_SIZE:])
+    return TreeEntry(mode, rest, piece[-_ID_SIZE:])
 
 
-class Place(NamedTuple):
+class PagePlace(NamedTuple):
     """Where an entry stands in a raw tree: its start, its id's start, its end."""
 
     start: int
@@ -88,7 +88,7 @@ class Place(NamedTuple):
     end: int
 
 
-def folder_at(tree: bytes, name: bytes) -> Place | None:
+def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
     """Return where the folder `name` stands in a raw tree, or None."""
     head = b"%s %s\0" % (FOLDER, name)
     start = tree.find(head)
@@ -97,10 +97,10 @@ def folder_at(tree: bytes, name: bytes) -> Place | None:
     if tree.find(head, start + 1) >= 0:
         # An id that looks like an entry: only reading from the front tells them apart.
         return next((place for found, place in _places(tree) if found == name), None)
-    return Place(start, start + len(head), start + len(head) + _ID_SIZE)
+    return PagePlace(start, start + len(head), start + len(head) + _ID_SIZE)
 
 
-def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, Place]]:
+def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, PagePlace]]:
     """Yield where some folders stand in a raw tree."""
     for name in sorted(names):
         place = folder_at(tree, name)
@@ -108,12 +108,12 @@ def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, Pla
             yield name, place
 
 
-def _places(tree: bytes) -> Iterator[tuple[bytes, Place]]:
+def _places(tree: bytes) -> Iterator[tuple[bytes, PagePlace]]:
     at = 0
     for mode, name, _ in _ENTRY.findall(tree):
         end = at + len(mode) + len(name) + 2 + _ID_SIZE
         if mode == FOLDER:
-            yield name, Place(at, end - _ID_SIZE, end)
+            yield name, PagePlace(at, end - _ID_SIZE, end)
         at = end
 
 
@@ -122,12 +122,12 @@ def children(tree: bytes) -> list[bytes]:
     return [each[2] for each in _ENTRY.findall(tree)]
 
 
-def joined(items: list[Entry]) -> bytes:
+def joined(items: list[TreeEntry]) -> bytes:
     """Return the raw tree of entries that are in order."""
     return b"".join(b"%s %s\0%s" % item for item in items)
 
 
-class Item(NamedTuple):
+class IndexItem(NamedTuple):
     """One item of an index: its bytes, whose it is, and of which life."""
 
     text: bytes
@@ -141,7 +141,7 @@ def plain_lines(index: bytes) -> list[bytes] | None:
     return lines if lines.pop() == b"" else None
 
 
-def items(index: bytes) -> tuple[bytes, list[Item]]:
+def items(index: bytes) -> tuple[bytes, list[IndexItem]]:
     """Return what stands before the first item of an index, and the items."""
     head: list[bytes] = []
     found: list[list[bytes]] = []
@@ -158,14 +158,14 @@ def _lines(index: bytes) -> list[bytes]:
     return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
-def item(text: bytes) -> Item:
+def item(text: bytes) -> IndexItem:
     """Return an item of an index taken apart."""
     in_json = text.startswith(b"- {")
     if in_json and _TOMBSTONE.fullmatch(text):
-        return Item(text, b"", FIRST)
+        return IndexItem(text, b"", FIRST)
     name = (_JSON_ID if in_json else _YAML_ID).search(text)
     life = (_JSON_LIFE if in_json else _YAML_LIFE).search(text)
-    return Item(text, name[1] if name else b"", _life(life))
+    return IndexItem(text, name[1] if name else b"", _life(life))
 
 
 def _life(found: re.Match[bytes] | None) -> str:
@@ -226,7 +226,7 @@ class Judge:
         known = self._of(name) if name else NOTHING
         return known is not NOTHING and known.is_dead(_life_of_file(data))
 
-    def is_dead_item(self, item: Item) -> bool:
+    def is_dead_item(self, item: IndexItem) -> bool:
         """Whether an item of an index is of a life that must be gone."""
         return bool(item.id) and self._of(item.id).is_dead(item.life)
 
@@ -281,7 +281,7 @@ _STASHED: Final = (b"WIP on", b"index on", b"untracked files on")
 _DERIVED = re.compile(rb"(WIP on|index on|untracked files on) (.+?): ([0-9a-f]{4,40})(?: .*)?")
 
 
-class Origin(NamedTuple):
+class PageOrigin(NamedTuple):
     """The rewritten commit that a stash's message speaks of."""
 
     id: bytes
@@ -363,7 +363,7 @@ def _promoted(paragraphs: list[list[bytes]], generic: bytes) -> bytes:
     return generic
 
 
-def renamed(message: bytes, origin: Origin) -> bytes:
+def renamed(message: bytes, origin: PageOrigin) -> bytes:
     """Return a stash's message with the commit it was made from as it is now."""
     first, _, rest = message.partition(b"\n")
     match = _DERIVED.fullmatch(first)

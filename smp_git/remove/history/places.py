@@ -18,7 +18,7 @@ from smp_git.format import records
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
-from smp_git.remove.history.needles import Version, vocabulary, words
+from smp_git.remove.history.needles import DeadVersion, vocabulary, words
 
 HIDDEN: Final = "…"
 # Shorter words say nothing.
@@ -35,10 +35,10 @@ _USUAL: Final = frozenset(
 )
 
 
-class Names:
+class PlaceNames:
     """Names of files, branches and tags, told without a word of the deleted."""
 
-    def __init__(self, versions: Iterable[Version] = ()) -> None:
+    def __init__(self, versions: Iterable[DeadVersion] = ()) -> None:
         self._words = vocabulary(versions) - _USUAL
 
     def file(self, path: str) -> str:

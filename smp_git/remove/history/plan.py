@@ -23,8 +23,8 @@ from smp_git.read.snapshot import Reader
 from smp_git.remove.history.ahead import Ahead
 from smp_git.remove.history.generations import Renames, renames
 from smp_git.remove.history.moves import Move, moves_in
-from smp_git.remove.history.needles import Version
-from smp_git.remove.history.rewrite import TAG, Gone, History, Read, Rewriter, Step
+from smp_git.remove.history.needles import DeadVersion
+from smp_git.remove.history.rewrite import TAG, Gone, History, Read, Rewriter, RewrittenCommit
 from smp_git.remove.history.tombstones import is_proof, named
 
 _FOLDERS: Final = frozenset(kind.folder for kind in KINDS.values())
@@ -172,7 +172,7 @@ def _refused(git: Path, why: str, hint: str) -> RefusedError:
 EVERY_LIFE: Final = Lives({FIRST: (PURGED,)})
 
 
-class Plan:
+class RewritePlan:
     """A rewrite, made without the lock and brought up to date under it."""
 
     def __init__(
@@ -266,7 +266,7 @@ class Plan:
             )
         )
 
-    def unshared(self, versions: tuple[Version, ...]) -> tuple[Version, ...]:
+    def unshared(self, versions: tuple[DeadVersion, ...]) -> tuple[DeadVersion, ...]:
         """Return those of `versions` that no remote had when it was last seen."""
         shared = {
             (gone.path, gone.id.hex())
@@ -287,9 +287,9 @@ class Plan:
         reached = self._reached(HEADS)
         return frozenset(CommitId(steps[bytes.fromhex(name)].new.hex()) for name in reached)
 
-    def versions(self) -> tuple[Version, ...]:
+    def versions(self) -> tuple[DeadVersion, ...]:
         """Return the versions that go, oldest first."""
-        found: dict[tuple[str, bytes], Version] = {}
+        found: dict[tuple[str, bytes], DeadVersion] = {}
         for step in self.rewriter.steps.values():
             if step.touches and step.loss:
                 for gone in step.loss:
@@ -297,11 +297,11 @@ class Plan:
                         found[gone.path, gone.id] = self._version(step, gone)
         return tuple(sorted(found.values(), key=lambda each: (parse_id(each.id).sort_key, each.at)))
 
-    def _version(self, step: Step, gone: Gone) -> Version:
+    def _version(self, step: RewrittenCommit, gone: Gone) -> DeadVersion:
         commit = read_commit(CommitId(step.old.hex()), self.repository.raw(step.old)[1])
         place = parse_path(gone.path)
         assert place is not None  # noqa: S101 - only memories go
-        return Version(
+        return DeadVersion(
             id=place.text,
             path=gone.path,
             life=gone.life,
@@ -311,7 +311,7 @@ class Plan:
             data=self.repository.raw(gone.id)[1],
         )
 
-    def uncommitted(self, now: datetime) -> tuple[Version, ...]:
+    def uncommitted(self, now: datetime) -> tuple[DeadVersion, ...]:
         """Return the edits of the deleted that a person has not committed."""
         versions = self.versions()
         known = {(each.id, each.data) for each in versions}
@@ -324,7 +324,7 @@ class Plan:
             data = file.read_bytes()
             if (each, data) not in known:
                 life = life_of(data, place.path)
-                found.append(Version(each, place.path, life, now, "user", "", data))
+                found.append(DeadVersion(each, place.path, life, now, "user", "", data))
         return tuple(found)
 
 
@@ -335,9 +335,9 @@ def make_plan(
     *,
     upgrades: bool = False,
     moves: Iterable[Move] = (),
-) -> Plan:
+) -> RewritePlan:
     """Return the plan of a deletion; raise RefusedError if it could not be complete."""
-    return Plan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades, moves=moves)
+    return RewritePlan(reader, tuple(ids), more or Tombstones(), upgrades=upgrades, moves=moves)
 
 
 def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:

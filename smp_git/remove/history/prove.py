@@ -12,8 +12,8 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import places
-from smp_git.remove.history.needles import Needles, Version, needles
-from smp_git.remove.history.places import Names
+from smp_git.remove.history.needles import DeadVersion, Needles, needles
+from smp_git.remove.history.places import PlaceNames
 from smp_git.remove.history.scan import Scan
 
 _TRIES: Final = 4
@@ -56,7 +56,7 @@ class Proof:
 def verify(
     reader: Reader,
     tombstones: Tombstones,
-    versions: Iterable[Version] = (),
+    versions: Iterable[DeadVersion] = (),
     unknown: Iterable[str] = (),
 ) -> Proof:
     """Look through everything for what the tombstones name and the versions say.
@@ -66,7 +66,7 @@ def verify(
     started = time.monotonic()
     versions = tuple(versions)
     wanted = needles(tombstones, versions)
-    scan, (hits, also) = _scanned(reader, wanted, Names(versions))
+    scan, (hits, also) = _scanned(reader, wanted, PlaceNames(versions))
     return Proof(
         clean=not hits,
         hits=tuple(sorted(hits)),
@@ -82,7 +82,7 @@ def verify(
 
 
 def _scanned(
-    reader: Reader, wanted: Needles, names: Names
+    reader: Reader, wanted: Needles, names: PlaceNames
 ) -> tuple[Scan, tuple[set[str], set[str]]]:
     """Return a scan that went through; a gc of Git's that takes packs meanwhile breaks one."""
     for left in reversed(range(_TRIES)):

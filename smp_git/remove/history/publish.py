@@ -25,12 +25,12 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import journal, sweep
 from smp_git.remove.history.journal import Journal
-from smp_git.remove.history.needles import Version
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.pages import subject
-from smp_git.remove.history.plan import Plan
-from smp_git.remove.history.rewrite import Made
+from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.rewrite import MadeObject
 from smp_git.write import commit
-from smp_git.write.tree import Change, assemble, check_out
+from smp_git.write.tree import TreeChange, assemble, check_out
 from smp_git.write.writer import Writer
 
 # What each branch gets in the place of what goes: files by path.
@@ -49,10 +49,10 @@ class Publisher:
     def __init__(
         self,
         writer: Writer,
-        plan: Plan,
+        plan: RewritePlan,
         entry: Journal,
-        files: Callable[[Plan], Brought] | None = None,
-        versions: Sequence[Version] = (),
+        files: Callable[[RewritePlan], Brought] | None = None,
+        versions: Sequence[DeadVersion] = (),
         there: Collection[bytes] = (),
     ) -> None:
         self._writer = writer
@@ -80,7 +80,7 @@ class Publisher:
         journal.reached("objects written")
         return CommitId(self._new[ref].hex())
 
-    def _store(self, made: Mapping[bytes, Made]) -> None:
+    def _store(self, made: Mapping[bytes, MadeObject]) -> None:
         fresh = [
             Packed(n, m.type, m.data, m.like)
             for n, m in made.items()
@@ -299,7 +299,7 @@ class Publisher:
         return {path: repository.blob(blob) for path, blob in found.items() if blob}
 
 
-def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
+def publish(writer: Writer, plan: RewritePlan, entry: Journal) -> None:
     """Put the history in which memories have another id in the place of the old one.
 
     The caller holds the lock. What was there before goes: a record of the old id may name it.
@@ -315,7 +315,7 @@ def publish(writer: Writer, plan: Plan, entry: Journal) -> None:
     writer.reader.reopen()
 
 
-def _replace(writer: Writer, plan: Plan, entry: Journal, publisher: Publisher) -> None:
+def _replace(writer: Writer, plan: RewritePlan, entry: Journal, publisher: Publisher) -> None:
     reader, smp = writer.reader, writer.reader.local.folder
     reader.local.mark_pending({change.path: change.old for change in changes(plan, entry)})
     journal.write(smp, publisher.entry(journal.PUBLISHING))
@@ -329,7 +329,7 @@ def _replace(writer: Writer, plan: Plan, entry: Journal, publisher: Publisher) -
     journal.write(smp, entry.stepped(journal.REMOVING))
 
 
-def _let_go(plan: Plan, publisher: Publisher, *, everything: bool) -> None:
+def _let_go(plan: RewritePlan, publisher: Publisher, *, everything: bool) -> None:
     """Remove what the move replaced, or everything that nothing reaches.
 
     Which objects a removal that was interrupted had before it, nobody knows any more.
@@ -347,7 +347,7 @@ def _let_go(plan: Plan, publisher: Publisher, *, everything: bool) -> None:
             sweep.remove_objects(repository, gone)
 
 
-def _check_out(writer: Writer, plan: Plan, entry: Journal) -> None:
+def _check_out(writer: Writer, plan: RewritePlan, entry: Journal) -> None:
     """Bring the checked-out files up to date, but for those that a person has changed."""
     local, found = writer.reader.local, changes(plan, entry)
     left = check_out(writer.reader.path, found, plan.repository.blob, local.scratch("checkout"))
@@ -355,7 +355,7 @@ def _check_out(writer: Writer, plan: Plan, entry: Journal) -> None:
     local.note_left_alone(bases, [change.path for change in found if change.path not in left])
 
 
-def changes(plan: Plan, entry: Journal) -> list[Change]:
+def changes(plan: RewritePlan, entry: Journal) -> list[TreeChange]:
     """Return how the files of the branch that is checked out change.
 
     Where an interrupted move is finished, the journal says what was checked out before it.
@@ -363,15 +363,15 @@ def changes(plan: Plan, entry: Journal) -> list[Change]:
     history = {name: tip.hex() for name, tip in plan.history.refs.items()}
     result = {name: tip.hex() for name, tip in plan.result.refs.items()}
     old, new = _tree_shown(plan, {**history, **entry.old}), _tree_shown(plan, result)
-    return [Change(*each) for each in plan.repository.changes(old, new)]
+    return [TreeChange(*each) for each in plan.repository.changes(old, new)]
 
 
-def _tree_shown(plan: Plan, refs: Mapping[str, str]) -> ObjectId | None:
+def _tree_shown(plan: RewritePlan, refs: Mapping[str, str]) -> ObjectId | None:
     tip = refs.get(plan.repository.checked_out()) or refs.get(HEAD)
     return plan.repository.commit(CommitId(tip)).tree if tip else None
 
 
-def check_unedited(plan: Plan, entry: Journal) -> None:
+def check_unedited(plan: RewritePlan, entry: Journal) -> None:
     """Raise RefusedError if a memory that takes another id has edits that nobody committed."""
     tree = _tree_shown(plan, {name: tip.hex() for name, tip in plan.history.refs.items()})
     for move in entry.moves:

@@ -22,7 +22,7 @@ from smp_git.remove.history import pages
 from smp_git.remove.history.ahead import Ahead
 from smp_git.remove.history.generations import Renames
 from smp_git.remove.history.moves import File, Moves
-from smp_git.remove.history.pages import FOLDER, INDEX_NAME, Entry, Origin
+from smp_git.remove.history.pages import FOLDER, INDEX_NAME, PageOrigin, TreeEntry
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
@@ -73,7 +73,7 @@ class Edited(NamedTuple):
     loss: Loss
 
 
-class Step(NamedTuple):
+class RewrittenCommit(NamedTuple):
     """A commit after the rewrite."""
 
     old: bytes
@@ -85,7 +85,7 @@ class Step(NamedTuple):
     touches: bool
 
 
-class Made(NamedTuple):
+class MadeObject(NamedTuple):
     """A new object, and one that it resembles."""
 
     type: bytes
@@ -112,8 +112,8 @@ class Rewriter:
         self._renames = renames or Renames()
         self._moves = moves or Moves()
         self._wanted = _united(pages_of(tombstones), self._moves.wanted)
-        self.made: dict[bytes, Made] = {}
-        self.steps: dict[bytes, Step] = {}
+        self.made: dict[bytes, MadeObject] = {}
+        self.steps: dict[bytes, RewrittenCommit] = {}
         self.replaced: set[bytes] = set()
         self.tags: dict[bytes, tuple[bytes, bool]] = {}
         self._trees: dict[tuple[str, bytes], Edited] = {}
@@ -187,7 +187,7 @@ class Rewriter:
 
     # Commits
 
-    def _commit(self, tip: bytes, role: str) -> Step:
+    def _commit(self, tip: bytes, role: str) -> RewrittenCommit:
         """Return a commit rewritten, its ancestors first."""
         stack = [tip]
         raws: dict[bytes, Raw] = {}
@@ -212,7 +212,7 @@ class Rewriter:
         origin = self._origins.get(name)
         return raw.parents if origin is None else (*raw.parents, origin)
 
-    def _step(self, name: bytes, raw: Raw, role: str) -> Step:
+    def _step(self, name: bytes, raw: Raw, role: str) -> RewrittenCommit:
         tree, loss = self._root(raw.tree, role)
         before = [self.steps[each] for each in raw.parents]
         touches = (
@@ -223,16 +223,18 @@ class Rewriter:
         parents = tuple([each.new for each in before])
         message = self._message(name, raw, tree, touches=touches)
         if (tree, parents, message) == (raw.tree, raw.parents, raw.message):
-            return Step(name, name, raw.tree, tree, loss, dropped=False, touches=touches)
+            return RewrittenCommit(name, name, raw.tree, tree, loss, dropped=False, touches=touches)
         self.replaced.add(name)
         if len(parents) > 1 and name not in self._stash:
             parents = tuple(dict.fromkeys(parents))
         if name not in self._kept and len(parents) == 1 and self._is_empty(raw, tree, before):
-            return Step(name, parents[0], raw.tree, tree, loss, dropped=True, touches=touches)
+            return RewrittenCommit(
+                name, parents[0], raw.tree, tree, loss, dropped=True, touches=touches
+            )
         new = self._make(COMMIT, _written(tree, parents, raw.rest, message), None)
-        return Step(name, new, raw.tree, tree, loss, dropped=False, touches=touches)
+        return RewrittenCommit(name, new, raw.tree, tree, loss, dropped=False, touches=touches)
 
-    def _is_empty(self, raw: Raw, tree: bytes, before: list[Step]) -> bool:
+    def _is_empty(self, raw: Raw, tree: bytes, before: list[RewrittenCommit]) -> bool:
         if any(each.tree != tree for each in before):
             return False
         return len(before) > 1 or raw.tree != before[0].old_tree
@@ -248,7 +250,7 @@ class Rewriter:
         if step is None or step.new == origin:
             return message
         subject = pages.subject(raw_commit(self.read(step.new)[1]).message)
-        return pages.renamed(message, Origin(hexlify(step.new), subject))
+        return pages.renamed(message, PageOrigin(hexlify(step.new), subject))
 
     def _is_named(self, memory_id: bytes) -> bool:
         return self._tombstones.lives_of_text(memory_id) is not NO_LIVES
@@ -412,7 +414,7 @@ class Rewriter:
         mode = pages.entry(piece).mode
         return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
 
-    def _gone(self, page: str, entry: Entry) -> Gone | None:
+    def _gone(self, page: str, entry: TreeEntry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
         stem = entry.name.rpartition(b".")[0]
         known = self._tombstones.lives_of_text(b"state-" + stem if page == _STATES else stem)
@@ -540,7 +542,7 @@ class Rewriter:
 
     def _notes(self, tree: bytes) -> bytes | None:
         """Return a tree of notes with its names brought up to date."""
-        kept: dict[bytes, Entry] = {}
+        kept: dict[bytes, TreeEntry] = {}
         changed = False
         for path, entry in self._flat(tree, b""):
             target = self._noted(path)
@@ -569,7 +571,7 @@ class Rewriter:
             return path
         return None if gone else _like(path, hexlify(new))
 
-    def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, Entry]]:
+    def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, TreeEntry]]:
         for entry in pages.entries(self.read(tree)[1]):
             if entry.mode == FOLDER:
                 yield from self._flat(entry.id, prefix + entry.name + b"/")
@@ -582,9 +584,9 @@ class Rewriter:
             if entry.mode == FOLDER:
                 self._replace_folders(entry.id)
 
-    def _nested(self, files: Mapping[bytes, Entry]) -> bytes | None:
-        below: dict[bytes, dict[bytes, Entry]] = {}
-        here: list[Entry] = []
+    def _nested(self, files: Mapping[bytes, TreeEntry]) -> bytes | None:
+        below: dict[bytes, dict[bytes, TreeEntry]] = {}
+        here: list[TreeEntry] = []
         for path, entry in files.items():
             name, slash, rest = path.partition(b"/")
             if slash:
@@ -594,7 +596,7 @@ class Rewriter:
         for name, inner in below.items():
             folder = self._nested(inner)
             if folder is not None:
-                here.append(Entry(FOLDER, name, folder))
+                here.append(TreeEntry(FOLDER, name, folder))
         here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
         return self._make(TREE, pages.joined(here), NOTES) if here else None
 
@@ -609,7 +611,7 @@ class Rewriter:
         name = hashlib.sha1(b"%s %d\0%s" % (kind, len(data), data), usedforsecurity=False).digest()
         if name not in self.made:
             like = self._like.get(role) if role is not None else None
-            self.made[name] = Made(kind, data, like)
+            self.made[name] = MadeObject(kind, data, like)
         if role is not None:
             self._like[role] = name
         return name

@@ -21,7 +21,7 @@ from smp_git.remove.history.files import Walk
 from smp_git.remove.history.finder import Search
 from smp_git.remove.history.needles import Fresh, Needles, Phrase
 from smp_git.remove.history.pages import FOLDER, Judge, own_id
-from smp_git.remove.history.places import Beside, Names
+from smp_git.remove.history.places import Beside, PlaceNames
 from smp_git.remove.history.rewrite import TAG
 
 # So much new text is gathered before it is searched.
@@ -45,7 +45,11 @@ class Scan:
     """One pass over everything. A stretch that was looked at before is not looked at again."""
 
     def __init__(
-        self, repository: Repository, wanted: Needles, names: Names, beside: Iterable[Beside] = ()
+        self,
+        repository: Repository,
+        wanted: Needles,
+        names: PlaceNames,
+        beside: Iterable[Beside] = (),
     ) -> None:
         self._repository = repository
         self._wanted = wanted

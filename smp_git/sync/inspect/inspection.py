@@ -41,7 +41,7 @@ _REPLICA = re.compile(rb"<([a-z][a-z0-9]{3})@smp>")
 _ENCODING = re.compile(rb"^encoding (?!utf-?8$)", re.MULTILINE | re.IGNORECASE)
 
 
-class Commit(NamedTuple):
+class StrictCommit(NamedTuple):
     """What a commit leads to, and the tag of the replica that made it, if one did."""
 
     tree: bytes
@@ -49,14 +49,14 @@ class Commit(NamedTuple):
     replica: str = ""
 
 
-class Tag(NamedTuple):
+class StrictTag(NamedTuple):
     """What a tag names."""
 
     target: bytes
     type: bytes
 
 
-def commit(data: bytes, where: str) -> Commit:
+def commit(data: bytes, where: str) -> StrictCommit:
     """Return a commit's tree and parents; raise UntrustedError if anything is odd about it."""
     match = _COMMIT.match(data)
     if match is None:
@@ -66,16 +66,18 @@ def commit(data: bytes, where: str) -> Commit:
     if len(parents) > _MOST_PARENTS:
         raise UntrustedError(f"{where}: it has {len(parents)} parents")
     replica = _REPLICA.search(match[4])
-    return Commit(bytes.fromhex(match[1].decode()), parents, replica[1].decode() if replica else "")
+    return StrictCommit(
+        bytes.fromhex(match[1].decode()), parents, replica[1].decode() if replica else ""
+    )
 
 
-def tag(data: bytes, where: str) -> Tag:
+def tag(data: bytes, where: str) -> StrictTag:
     """Return what a tag names; raise UntrustedError if anything is odd about it."""
     match = _TAG_HEADER.match(data)
     if match is None:
         raise UntrustedError(f"{where}: it cannot be read, or names no commit")
     _check_text(data, match[5], match.end(), where)
-    return Tag(bytes.fromhex(match[1].decode()), match[2])
+    return StrictTag(bytes.fromhex(match[1].decode()), match[2])
 
 
 def _check_text(data: bytes, more: bytes, message_at: int, where: str) -> None:
@@ -201,7 +203,7 @@ class Inspection:
             frozenset(each.replica for each in new.values()),
         )
 
-    def _pass(self, new: Mapping[CommitId, Commit], below: Iterable[str]) -> None:
+    def _pass(self, new: Mapping[CommitId, StrictCommit], below: Iterable[str]) -> None:
         """Check what every commit holds that is not in the commits that the new ones stand on."""
         past = Structure(self._objects, self._bounds, history=True)
         past.trust(self._root(bytes.fromhex(name)) for name in sorted(below))
@@ -213,7 +215,7 @@ class Inspection:
         unknown = set(tips).difference(self._known)
         return self._repository.beyond(unknown, self._known) if unknown else []
 
-    def _commit(self, name: str) -> Commit:
+    def _commit(self, name: str) -> StrictCommit:
         where = f"commit {name[:12]}"
         return commit(self._read(bytes.fromhex(name), COMMIT, where), where)
 

@@ -77,7 +77,7 @@ class Bounds:
     tombstoned: int = 2_000_000
 
 
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """One entry of a tree."""
 
     mode: bytes
@@ -163,9 +163,9 @@ class Structure:
         fresh = [row for row in rows if row not in known]
         for row in fresh:
             if self._history and _HARMLESS.fullmatch(row[1]):
-                self._check_plain_row(path, Row(*row), depth)
+                self._check_plain_row(path, TreeRow(*row), depth)
             else:
-                self._check_row(path, Row(*row), depth)
+                self._check_row(path, TreeRow(*row), depth)
         known.update(fresh)
 
     def _folder(self, tree: bytes, path: str) -> tuple[Folder, list[tuple[bytes, bytes, bytes]]]:
@@ -193,7 +193,7 @@ class Structure:
                 f"{_in(path)}two names that some systems take for one: {shown(twice)}"
             )
 
-    def _check_plain_row(self, path: str, row: Row, depth: int) -> None:
+    def _check_plain_row(self, path: str, row: TreeRow, depth: int) -> None:
         """Check what stands under a name that may be anywhere in history."""
         if row.mode == FILE:
             self._check_size(row.id, path, row.name, _LARGEST_EVER)
@@ -202,7 +202,7 @@ class Structure:
         else:
             self._check_row(path, row, depth)
 
-    def _check_row(self, path: str, row: Row, depth: int) -> None:
+    def _check_row(self, path: str, row: TreeRow, depth: int) -> None:
         name = _text(row.name, path)
         place = f"{path}/{name}" if path else name
         if row.mode not in (FOLDER, *_FILES):
@@ -431,6 +431,6 @@ def _check_plain(name: str, place: str) -> None:
         raise UntrustedError(f"{shown(place)}: a name that a session does not have")
 
 
-def children(rows: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Row]:
+def children(rows: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, TreeRow]:
     """Return the rows of a checked tree by name."""
-    return {name.decode(): Row(mode, name, child) for mode, name, child in rows}
+    return {name.decode(): TreeRow(mode, name, child) for mode, name, child in rows}

@@ -17,14 +17,7 @@ from smp_git.model.errors import InvalidFileError, UntrustedError, shown
 from smp_git.model.ids import INDEX, Id, parse_path
 from smp_git.model.memory import KINDS, MemoryId, Value
 from smp_git.read.pages import row_of
-from smp_git.sync.inspect.structure import (
-    FOLDER,
-    REPLICAS,
-    Bounds,
-    Row,
-    Structure,
-    children,
-)
+from smp_git.sync.inspect.structure import FOLDER, REPLICAS, Bounds, Structure, TreeRow, children
 
 _UID = re.compile(r"[0-9a-f]{32}")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -144,7 +137,7 @@ class Tips:
 
     # Memories
 
-    def _pages(self, top: Mapping[str, Row]) -> list[tuple[str, bytes]]:
+    def _pages(self, top: Mapping[str, TreeRow]) -> list[tuple[str, bytes]]:
         """Return the pages that no trusted tree holds."""
         found = []
         for kind in KINDS.values():

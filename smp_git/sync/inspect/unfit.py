@@ -12,8 +12,8 @@ from smp_git.git import transport
 from smp_git.git.objects import COMMIT
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
-from smp_git.git.transport import Access as Way
 from smp_git.git.transport import Limits
+from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import DamagedError, UnfoundedError, UntrustedError, shown
 from smp_git.model.ids import parse_id
 from smp_git.model.lives import REDACT, generation
@@ -23,7 +23,7 @@ from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.state import TAGS, is_fit
 from smp_git.write.merge.meeting import is_ended
-from smp_git.write.merge.versions import History
+from smp_git.write.merge.versions import MemoryHistory
 
 _WAY_OUT: Final = "smp sync --accept makes the remote as this replica is"
 
@@ -74,7 +74,7 @@ def unfounded(
 
 def _lives_of(repository: Repository, tips: Mapping[str, str], path: str) -> frozenset[str]:
     commits = [CommitId(tip) for ref, tip in tips.items() if ref.startswith(HEADS)]
-    return History(repository, commits, [path]).said(path).lives
+    return MemoryHistory(repository, commits, [path]).said(path).lives
 
 
 _DEEPEST_TAG: Final = 5

@@ -20,7 +20,7 @@ from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
 from smp_git.write.merge.memories import Conflict
 from smp_git.write.merge.trees import has_buried, merge
-from smp_git.write.tree import Assembly, Change, assemble
+from smp_git.write.tree import Assembly, TreeChange, assemble
 from smp_git.write.writer import Writer
 
 # How often a person's own commit may come between before it is given up.
@@ -128,12 +128,12 @@ def _gives_way(repository: Repository, base: Snapshot, theirs: CommitId) -> bool
 def _forwarded(writer: Writer, ref: str, base: Snapshot, theirs: CommitId) -> MergeResult:
     repository = writer.reader.repository
     tree = repository.commit(theirs).tree
-    changes = [Change(*each) for each in repository.changes(base.tree, tree)]
+    changes = [TreeChange(*each) for each in repository.changes(base.tree, tree)]
     left = writer.publish(ref, base.id, theirs, Assembly(tree, [], changes, {}), [])
     return MergeResult(commit=theirs, touches=tuple(_touches(changes)), left=tuple(left))
 
 
-def _touches(changes: Iterable[Change]) -> Iterable[Touch]:
+def _touches(changes: Iterable[TreeChange]) -> Iterable[Touch]:
     for change in changes:
         place = parse_path(change.path)
         if place is not None:
@@ -146,7 +146,7 @@ class _Made(NamedTuple):
 
     commit: Object
     tree: Assembly
-    changes: list[Change]
+    changes: list[TreeChange]
     contested: tuple[Conflict, ...]
 
 
@@ -177,7 +177,7 @@ def _commit_of(reader: Reader, base: Snapshot, theirs: CommitId) -> _Made:
 
 def _changes(
     repository: Repository, ours: ObjectId, left: ObjectId, made: Assembly
-) -> list[Change]:
+) -> list[TreeChange]:
     """Return what our tree sees of a tree that was made on top of another."""
     if ours == left:
         return made.changes
@@ -185,7 +185,7 @@ def _changes(
     after |= {change.path: change.new for change in made.changes}
     before = {path: repository.find(ours, path) for path in after}
     return [
-        Change(path, before[path], new)
+        TreeChange(path, before[path], new)
         for path, new in sorted(after.items(), key=itemgetter(0))
         if before[path] != new
     ]

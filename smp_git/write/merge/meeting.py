@@ -19,7 +19,7 @@ from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value,
 from smp_git.read.history import stamp
 from smp_git.write.merge import memories
 from smp_git.write.merge.masking import MASK, Hidden, Words, remade
-from smp_git.write.merge.memories import Stamp, Version
+from smp_git.write.merge.memories import FileVersion, Stamp
 from smp_git.write.merge.versions import Said, bound, fields, written
 
 _SETS: Final = ("tags", "links")
@@ -44,7 +44,7 @@ def is_ended(known: Lives, life: str) -> bool:
     return bool({DELETED, PURGED} & known.ended_by(life))
 
 
-def met(known: Lives, left: Version, right: Version, said: Said) -> Met | None:
+def met(known: Lives, left: FileVersion, right: FileVersion, said: Said) -> Met | None:
     """Return what two versions of different lives come to, None if the rewrite settles it.
 
     That is so where one of them stands as it is, or none does.
@@ -61,7 +61,7 @@ def met(known: Lives, left: Version, right: Version, said: Said) -> Met | None:
     return _beside(known, left, right, said)
 
 
-def _in_a_row(known: Lives, old: Version, new: Version, said: Said) -> Met | None:
+def _in_a_row(known: Lives, old: FileVersion, new: FileVersion, said: Said) -> Met | None:
     """Return what a life and one that came from it come to."""
     if known.missing(old.memory.life, new.memory.life):
         return None if known.is_dead(new.memory.life) else carried(known, old.memory, new, said)
@@ -70,7 +70,7 @@ def _in_a_row(known: Lives, old: Version, new: Version, said: Said) -> Met | Non
     return _by_field(new.memory.life, old, new, said, known)
 
 
-def _beside(known: Lives, left: Version, right: Version, said: Said) -> Met:
+def _beside(known: Lives, left: FileVersion, right: FileVersion, said: Said) -> Met:
     """Return two lives joined of which none was redacted: field by field, nothing masked."""
     name, after = _joined_lives(known, left.memory, right.memory)
     return _by_field(name, left, right, said, after)
@@ -84,7 +84,7 @@ def _joined_lives(known: Lives, left: Memory, right: Memory) -> tuple[str, Lives
     return name, known.begun(name, Edge(lives.JOIN, newest))
 
 
-def _by_field(life: str, left: Version, right: Version, said: Said, known: Lives) -> Met:
+def _by_field(life: str, left: FileVersion, right: FileVersion, said: Said, known: Lives) -> Met:
     def stamps(name: str) -> tuple[Stamp, Stamp]:
         return _stamp(name, left.memory, said, known), _stamp(name, right.memory, said, known)
 
@@ -92,7 +92,7 @@ def _by_field(life: str, left: Version, right: Version, said: Said, known: Lives
     return Met(made.file, life, known)
 
 
-def _of_life(side: Version, life: str) -> Version:
+def _of_life(side: FileVersion, life: str) -> FileVersion:
     memory = replace(side.memory, life=life)
     return side._replace(file=document.edited(side.file, side.memory, memory), memory=memory)
 
@@ -106,7 +106,7 @@ def _stamp(name: str, memory: Memory, said: Said, known: Lives) -> Stamp:
 # A redaction of a life with which the other side went on
 
 
-def carried(known: Lives, old: Memory, new: Version, said: Said) -> Met:
+def carried(known: Lives, old: Memory, new: FileVersion, said: Said) -> Met:
     """Return `new` with what `old` said that the redaction between them did not know, masked."""
     after = new.memory
     redactions = known.missing(old.life, after.life)
@@ -212,7 +212,7 @@ def _rebuilt(memory: Memory, said: Mapping[str, Value], updated: datetime) -> Me
     return remade(base, content, kept)
 
 
-def _written(side: Version, memory: Memory, known: Lives, masked: Iterable[str]) -> Met:
+def _written(side: FileVersion, memory: Memory, known: Lives, masked: Iterable[str]) -> Met:
     """Return the file of a memory, with what lost if it keeps within the limits."""
     file = document.edited(side.file, side.memory, memory)
     if len(file) > MAX_FILE_BYTES:

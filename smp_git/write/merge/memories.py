@@ -58,7 +58,7 @@ class Stamp(NamedTuple):
     replica: str
 
 
-class Version(NamedTuple):
+class FileVersion(NamedTuple):
     """One version of a memory's file, taken apart."""
 
     file: bytes
@@ -66,7 +66,7 @@ class Version(NamedTuple):
     fields: Mapping[str, Value]
 
 
-class Joined(NamedTuple):
+class JoinedMemory(NamedTuple):
     """A memory's file with what both sides said, and what lost."""
 
     file: bytes
@@ -78,7 +78,7 @@ Stamps = Callable[[str], tuple[Stamp, Stamp]]
 _Entry = dict[str, Value]
 
 
-def version(file: bytes | None, path: str) -> Version | None:
+def version(file: bytes | None, path: str) -> FileVersion | None:
     """Return a memory's file taken apart, or None if there is none or it cannot be read."""
     if file is None:
         return None
@@ -86,10 +86,10 @@ def version(file: bytes | None, path: str) -> Version | None:
         memory = document.decode(file, path)
     except InvalidFileError:
         return None
-    return Version(file, memory, document.fields_of(memory))
+    return FileVersion(file, memory, document.fields_of(memory))
 
 
-def disputed(base: Version | None, left: Version, right: Version) -> list[str]:
+def disputed(base: FileVersion | None, left: FileVersion, right: FileVersion) -> list[str]:
     """Return the fields that both sides changed, each to another value, sorted."""
     before = base.fields if base else {}
     names = {*left.fields, *right.fields} - _RULED
@@ -102,7 +102,9 @@ def disputed(base: Version | None, left: Version, right: Version) -> list[str]:
     )
 
 
-def joined(base: Version | None, left: Version, right: Version, stamps: Stamps) -> Joined:
+def joined(
+    base: FileVersion | None, left: FileVersion, right: FileVersion, stamps: Stamps
+) -> JoinedMemory:
     """Return the memory with what each side changed since `base`.
 
     Of two values of one field the one with the greater stamp stands and the other is
@@ -135,26 +137,28 @@ def with_contested(memory: Memory, found: Sequence[_Entry]) -> Memory:
     return _with(memory, _settled(found, memory))
 
 
-def _ordered(base: Version | None, left: Version, right: Version) -> tuple[Version, Version]:
+def _ordered(
+    base: FileVersion | None, left: FileVersion, right: FileVersion
+) -> tuple[FileVersion, FileVersion]:
     """Return the side whose bytes are kept where they can be, and the other.
 
     What a person wrote by hand goes before what the program can write again.
     """
 
-    def rank(side: Version) -> tuple[bool, datetime, bytes]:
+    def rank(side: FileVersion) -> tuple[bool, datetime, bytes]:
         return _is_by_hand(base, side), stamp(side.memory), side.file
 
     return (left, right) if rank(left) >= rank(right) else (right, left)
 
 
-def _is_by_hand(base: Version | None, side: Version) -> bool:
+def _is_by_hand(base: FileVersion | None, side: FileVersion) -> bool:
     if base is None:
         return document.encode(side.memory) != side.file
     return document.edited(base.file, base.memory, side.memory) != side.file
 
 
 def _decided(
-    name: str, left: Version, right: Version, ours: Stamp, theirs: Stamp
+    name: str, left: FileVersion, right: FileVersion, ours: Stamp, theirs: Stamp
 ) -> tuple[Value, _Entry]:
     """Return the value that stands, and the entry of the one that lost."""
     rows = [(ours, left.fields.get(name)), (theirs, right.fields.get(name))]
@@ -174,7 +178,7 @@ def _canonical(value: Value) -> str:
 
 
 def _rebuilt(
-    base: Version | None, carrier: Version, other: Version, fields: Mapping[str, Value]
+    base: FileVersion | None, carrier: FileVersion, other: FileVersion, fields: Mapping[str, Value]
 ) -> Memory:
     """Return the memory of merged fields, with what has rules of its own but for `contested`."""
     mine, others, before = carrier.memory, other.memory, base.memory if base else None
@@ -222,7 +226,7 @@ def entries(memory: Memory) -> list[_Entry]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def _contested(base: Version | None, left: Version, right: Version) -> list[_Entry]:
+def _contested(base: FileVersion | None, left: FileVersion, right: FileVersion) -> list[_Entry]:
     """Return what is contested on either side, without what one of them has settled."""
     before, ours, theirs = (
         {_canonical(item): item for item in (entries(side.memory) if side else [])}
@@ -257,8 +261,8 @@ def _hollow(item: _Entry) -> _Entry:
 
 
 def _fitting(
-    carrier: Version, plain: Memory, held: Sequence[_Entry], lost: Sequence[_Entry]
-) -> Iterator[Joined]:
+    carrier: FileVersion, plain: Memory, held: Sequence[_Entry], lost: Sequence[_Entry]
+) -> Iterator[JoinedMemory]:
     """Yield the merged memory if it keeps within the limits, else without the losing values."""
     hollow = [_hollow(item) for item in lost]
     for found in ([*held, *lost], [*held, *hollow], [*map(_hollow, held), *hollow]):
@@ -272,17 +276,19 @@ def _with(memory: Memory, found: list[Value]) -> Memory:
     return replace(memory, fields=MappingProxyType({**rest, CONTESTED: found} if found else rest))
 
 
-def _written(carrier: Version, memory: Memory) -> Joined | None:
+def _written(carrier: FileVersion, memory: Memory) -> JoinedMemory | None:
     if says_same(memory, carrier.memory):
-        return Joined(carrier.file, carrier.memory)
+        return JoinedMemory(carrier.file, carrier.memory)
     file = document.edited(carrier.file, carrier.memory, memory)
     if len(file) > MAX_FILE_BYTES:
         return None
     found = version(file, memory.path)
-    return Joined(file, found.memory) if found and says_same(found.memory, memory) else None
+    return JoinedMemory(file, found.memory) if found and says_same(found.memory, memory) else None
 
 
-def _commented(made: Joined, base: Version | None, carrier: Version, other: Version) -> Joined:
+def _commented(
+    made: JoinedMemory, base: FileVersion | None, carrier: FileVersion, other: FileVersion
+) -> JoinedMemory:
     """Return a merged memory with the comments of both sides, or the word that some went."""
     sides = carrier.file, other.file
     before = base.file if base else None
@@ -304,7 +310,7 @@ def _reported(
         yield Conflict(memory.id, name, fields.get(name), (item["value"],))
 
 
-def _taken_whole(base: Version | None, left: Version, right: Version) -> Joined:
+def _taken_whole(base: FileVersion | None, left: FileVersion, right: FileVersion) -> JoinedMemory:
     """Return the newer side as it is: both together would exceed the limits."""
     older, newer = sorted((left, right), key=lambda side: (stamp(side.memory), side.file))
     names = sorted({*older.fields, *newer.fields} - _RULED)
@@ -322,4 +328,4 @@ def _taken_whole(base: Version | None, left: Version, right: Version) -> Joined:
         Conflict(newer.memory.id, name, newer.fields.get(name), (older.fields.get(name),))
         for name in lost
     )
-    return (made or Joined(newer.file, newer.memory))._replace(lost=report)
+    return (made or JoinedMemory(newer.file, newer.memory))._replace(lost=report)

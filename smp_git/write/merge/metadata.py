@@ -18,14 +18,14 @@ _ORDER: Final = ("user", "agents", "context", "tags", "preferences", "overrides"
 _Key = tuple[str, ...]
 
 
-class Joined(NamedTuple):
+class JoinedMetadata(NamedTuple):
     """The file with what both sides said, and what lost."""
 
     file: bytes
     lost: tuple[Conflict, ...]
 
 
-def joined(base: bytes | None, newer: bytes, older: bytes) -> Joined | None:
+def joined(base: bytes | None, newer: bytes, older: bytes) -> JoinedMetadata | None:
     """Return the metadata with what each side changed; None if a side cannot be read.
 
     Of two values of one key the newer side's stands.
@@ -49,7 +49,7 @@ def joined(base: bytes | None, newer: bytes, older: bytes) -> Joined | None:
     commented = _commented(file, base or b"", (newer, older))
     if commented is None:
         lost.append(Conflict(PATH, COMMENTS, None, ()))
-    return Joined(commented or file, tuple(lost))
+    return JoinedMetadata(commented or file, tuple(lost))
 
 
 def _commented(file: bytes, base: bytes, sides: tuple[bytes, bytes]) -> bytes | None:

@@ -17,7 +17,7 @@ from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.read.history import WHOLE, Origin, is_alike, origins, stamp
 from smp_git.write.merge import memories, metadata
-from smp_git.write.merge.memories import Conflict, Stamp, Version
+from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 
@@ -86,7 +86,7 @@ class _Three(NamedTuple):
     right: bytes | None
 
 
-class _Done:
+class _MergedFiles:
     """What a merge has found so far."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Merger:
         self.tombstones = tombstones
         self._bases: dict[tuple[frozenset[CommitId], frozenset[CommitId]], _View] = {}
 
-    def merged(self, left: _View, right: _View, depth: int) -> _Done:
+    def merged(self, left: _View, right: _View, depth: int) -> _MergedFiles:
         """Return what brings `right` into `left`."""
         key = frozenset(left.commits), frozenset(right.commits)
         if key not in self._bases:
@@ -156,8 +156,8 @@ class _Merge:
     def __init__(self, merger: _Merger, left: _View, right: _View, base: _View) -> None:
         self._merger = merger
         self._left, self._right, self._base = left, right, base
-        self.done = _Done()
-        self._hard: dict[str, tuple[Version | None, Version, Version]] = {}
+        self.done = _MergedFiles()
+        self._hard: dict[str, tuple[FileVersion | None, FileVersion, FileVersion]] = {}
         for path in self._differing():
             if not is_index(path):
                 self._look(path)
@@ -244,13 +244,15 @@ class _Merge:
             data = found.base if found.base is not None else self._newer(path, found)[0]
             self._settle(path, place, data, memories.version(data, path))
 
-    def _later(self, place: Id, left: Version | None, right: Version | None) -> Version | None:
+    def _later(
+        self, place: Id, left: FileVersion | None, right: FileVersion | None
+    ) -> FileVersion | None:
         """Return the only version there is, or that of the later life."""
         if left is None or right is None:
             return left or right
         known = self._merger.tombstones.lives(place.text)
 
-        def rank(side: Version) -> tuple[int, str]:
+        def rank(side: FileVersion) -> tuple[int, str]:
             return len(known.past(side.memory.life)), side.memory.life
 
         return max(left, right, key=rank)
@@ -258,7 +260,7 @@ class _Merge:
     def _report(self, name: str) -> None:
         self.done.conflicts.append(Conflict(name, FILE, None, ()))
 
-    def _settle(self, path: str, place: Id, data: bytes | None, made: Version | None) -> None:
+    def _settle(self, path: str, place: Id, data: bytes | None, made: FileVersion | None) -> None:
         before = self._merger.data(self._left, path)
         self._take(path, data, from_left=before)
         if path in self.done.files:
@@ -280,7 +282,7 @@ class _Merge:
         for path, (base, left, right) in self._hard.items():
 
             def stamps(
-                name: str, path: str = path, left: Version = left, right: Version = right
+                name: str, path: str = path, left: FileVersion = left, right: FileVersion = right
             ) -> tuple[Stamp, Stamp]:
                 key = path, name
                 return _stamp(ours.get(key), left), _stamp(theirs.get(key), right)
@@ -288,7 +290,7 @@ class _Merge:
             made = memories.joined(base, left, right, stamps)
             place = parse_path(path)
             assert place is not None  # noqa: S101 - only memories get here
-            self._settle(path, place, made.file, Version(made.file, made.memory, {}))
+            self._settle(path, place, made.file, FileVersion(made.file, made.memory, {}))
             self.done.conflicts += made.lost
 
     def _origins(
@@ -448,7 +450,7 @@ def _living(tombstones: Tombstones, place: Id, data: bytes | None) -> bytes | No
     return data
 
 
-def _stamp(origin: Origin | None, side: Version) -> Stamp:
+def _stamp(origin: Origin | None, side: FileVersion) -> Stamp:
     return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")
 
 

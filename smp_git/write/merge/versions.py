@@ -19,7 +19,7 @@ from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memo
 from smp_git.read.history import replica_of, stamp
 from smp_git.write.merge import memories
 from smp_git.write.merge.masking import NONE, Words, words_of, words_of_memory, words_of_value
-from smp_git.write.merge.memories import Version
+from smp_git.write.merge.memories import FileVersion
 
 # Where a stamp has no field of its own.
 ANY: Final = "*"
@@ -60,7 +60,7 @@ class Saying(NamedTuple):
     left: bool = False
 
 
-class First(NamedTuple):
+class FirstVersion(NamedTuple):
     """The first version that a line of history has of a life, and whether a redaction made it."""
 
     memory: Memory
@@ -70,7 +70,9 @@ class First(NamedTuple):
 class Said:
     """Everything that the versions of one memory said, oldest first."""
 
-    def __init__(self, sayings: Iterable[Saying], firsts: Iterable[First], unread: Words) -> None:
+    def __init__(
+        self, sayings: Iterable[Saying], firsts: Iterable[FirstVersion], unread: Words
+    ) -> None:
         self.sayings = tuple(sayings)
         self._firsts = tuple(firsts)
         # The words of versions that cannot be read.
@@ -86,7 +88,7 @@ class Said:
         same = [each for each in sides if each.life == made.life]
         text = stamp_text(stamp(made), "")
         sayings = _changed(made, same, text, typed=False, left=False)
-        firsts = () if same else (First(made, left=False),)
+        firsts = () if same else (FirstVersion(made, left=False),)
         return Said((*self.sayings, *sayings), (*self._firsts, *firsts), self.unread)
 
     def shown(self, life: str) -> Words | None:
@@ -191,19 +193,19 @@ def fields(memory: Memory) -> dict[str, Value]:
     return said
 
 
-class _Version(NamedTuple):
+class _KnownVersion(NamedTuple):
     memory: Memory | None
     data: bytes
 
 
-class History:
+class MemoryHistory:
     """Reads what versions said out of the commits that some tips reach."""
 
     def __init__(
         self, repository: Repository, tips: Iterable[CommitId], paths: Iterable[str]
     ) -> None:
         self._repository = repository
-        self._versions: dict[tuple[str, str], _Version] = {}
+        self._versions: dict[tuple[str, str], _KnownVersion] = {}
         self._changes: dict[str, list[FileChange]] = {}
         for change in command.file_changes(repository.git, tips, sorted(paths)):
             self._changes.setdefault(change.path, []).append(change)
@@ -211,7 +213,7 @@ class History:
     def said(self, path: str) -> Said:
         """Return everything that the versions of the memory at `path` said."""
         sayings: list[Saying] = []
-        firsts: list[First] = []
+        firsts: list[FirstVersion] = []
         unread = NONE
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
@@ -224,7 +226,7 @@ class History:
             same = [each for each in before if each is not None and each.life == after.memory.life]
             left = _is_redaction(commit)
             if not same:
-                firsts.append(First(after.memory, left))
+                firsts.append(FirstVersion(after.memory, left))
             sayings += _sayings(commit, after.memory, same, left=left)
         return Said(sayings, firsts, unread)
 
@@ -232,9 +234,9 @@ class History:
         """Return the object ids that the file at `path` ever had."""
         return {change.new for change in self._changes.get(path, ()) if change.new}
 
-    def latest(self, path: str) -> dict[str, Version]:
+    def latest(self, path: str) -> dict[str, FileVersion]:
         """Return the latest version of each life of the memory at `path`."""
-        found: dict[str, Version] = {}
+        found: dict[str, FileVersion] = {}
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
             version = memories.version(after.data, path) if after and after.memory else None
@@ -242,9 +244,9 @@ class History:
                 found[version.memory.life] = version
         return found
 
-    def living(self, path: str, known: Lives) -> Version | None:
+    def living(self, path: str, known: Lives) -> FileVersion | None:
         """Return the latest version of a life that stands, of the newest such life."""
-        found: _Version | None = None
+        found: _KnownVersion | None = None
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
             memory = after.memory if after else None
@@ -265,18 +267,20 @@ class History:
         for name, changes in found.items():
             yield self._repository.commit(CommitId(name)), changes
 
-    def _introduced(self, path: str, commit: Commit, changes: list[FileChange]) -> _Version | None:
+    def _introduced(
+        self, path: str, commit: Commit, changes: list[FileChange]
+    ) -> _KnownVersion | None:
         """Return the version that a commit made, None if a parent had it or it is gone."""
         new = changes[0].new
         if new is None or len(changes) < len(commit.parents):
             return None
         return self._version(path, new)
 
-    def _version(self, path: str, blob: str | None) -> _Version:
+    def _version(self, path: str, blob: str | None) -> _KnownVersion:
         found = self._versions.get((path, blob or ""))
         if found is None:
             data = self._repository.blob(ObjectId(blob or ""))
-            found = self._versions[path, blob or ""] = _Version(_decoded(data, path), data)
+            found = self._versions[path, blob or ""] = _KnownVersion(_decoded(data, path), data)
         return found
 
 
