@@ -91,10 +91,19 @@ def _options(options: list[Any]) -> Iterator[str]:
 
 
 def _names(option: Any) -> list[str]:
-    shown = option.metavar or (
-        None if option.is_flag else _PLACES.get(option.type.name, option.type.name.upper())
-    )
+    shown = option.metavar or (None if option.is_flag else _place(option))
     return [f"{name} {shown}" if shown else name for name in option.opts]
+
+
+def _place(option: Any) -> str:
+    """Return what stands for a value; typer 0.29 keeps a type of Python's, older ones click's."""
+    if hasattr(option, "type"):
+        kind: str = option.type.name
+    else:
+        said = option.type_descriptor.annotation
+        other = "path" if "Path" in str(said) else "str"
+        kind = {int: "int", float: "float"}.get(said, other)
+    return _PLACES.get(kind, kind.upper())
 
 
 def _told(param: Any) -> str:

@@ -35,7 +35,7 @@ _REFS: Final = "refs/"
 # From here on a pack costs less than its objects would as files of their own.
 _PACK_FROM: Final = 64
 _MOST_REFERENCES: Final = 10_000
-MAKE_WHOLE: Final = "a shallow clone is no remote: git fetch --unshallow there makes it whole"
+MAKE_WHOLE: Final = "a shallow clone cannot be a remote: run git fetch --unshallow there"
 # Read in this order, a pack is visible only once it is whole.
 _SUFFIXES: Final = (".pack", ".rev", ".idx")
 

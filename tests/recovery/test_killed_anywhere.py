@@ -22,7 +22,7 @@ DIES = """
 import os, sys
 from smp_git import Store
 from smp_git.remove.history import journal
-from smp_git.remove import audit, receipts, restore, trash
+from smp_git.remove import audit, restore, trash
 
 wanted, seen = int(sys.argv[2]), []
 
@@ -42,7 +42,7 @@ def around(home, name):
 
 journal.reached = reached
 for home, name in (
-    (receipts, "keep"), (audit, "note"), (trash.Trash, "keep"), (trash.Trash, "confirm"),
+    (audit, "keep_receipt"), (audit, "note"), (trash.Trash, "keep"), (trash.Trash, "confirm"),
     (trash.Trash, "drop"), (trash.Trash, "update"),
 ):
     around(home, name)

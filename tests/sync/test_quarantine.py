@@ -230,7 +230,7 @@ import os, resource, sys
 from pathlib import Path
 from smp_git.model.errors import SyncError
 from smp_git.git import references
-from smp_git.git.transport import Access, Limits
+from smp_git.git.transport import RemoteAccess as Access, Limits
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.quarantine import Quarantine
 own, place = Path(sys.argv[1]), sys.argv[2]
