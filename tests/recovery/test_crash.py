@@ -47,7 +47,7 @@ def place(tmp_path: Path, isolated_environment: Path) -> Path:
 
 
 def test_killed_before_erasing_starts_the_memory_lives_and_the_copy_goes(place: Path) -> None:
-    die(place, 'session.delete("DEC-0001")', "deletion", "erase")
+    die(place, 'session.delete("DEC-0001")', "delete", "erase")
     store = Store.open(place)
     with store.session("shop") as session:
         assert session.get("DEC-0001").content == f"{SENTINEL} the second"
@@ -58,7 +58,7 @@ def test_killed_before_erasing_starts_the_memory_lives_and_the_copy_goes(place: 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", ["keep", "create", "sealed"])
 def test_killed_while_sealing_it_is_as_if_nothing_had_begun(place: Path, name: str, after: bool) -> None:  # fmt: skip
-    module = {"keep": "trash.Trash", "create": "keys.Keys", "sealed": "seal"}[name]
+    module = {"keep": "trash.Trash", "create": "seal.Keys", "sealed": "seal"}[name]
     code = DIES.format(act='session.delete("DEC-0001")', module="trash", name="_x", after=after)
     head, _, method = module.partition(".")
     code = code.replace("import trash as module", f"import {head} as home")
@@ -78,7 +78,7 @@ def test_killed_while_sealing_it_is_as_if_nothing_had_begun(place: Path, name: s
 
 
 def test_killed_after_erasing_the_memory_can_be_restored(place: Path) -> None:
-    die(place, 'session.delete("DEC-0001")', "deletion", "erase", after=True)
+    die(place, 'session.delete("DEC-0001")', "delete", "erase", after=True)
     with Store.open(place).session("shop") as session:
         assert [memory.id for memory in session.memories()] == ["FIND-0001"]
         session.restore("DEC-0001", with_history=True)
@@ -102,7 +102,7 @@ def test_killed_while_restoring_with_history_all_versions_are_back_or_none(place
 
 
 def test_killed_after_a_redaction_erased_the_memory_goes_on_without_the_text(place: Path) -> None:
-    die(place, f'session.redact("{SENTINEL}")', "redaction", "erase", after=True)
+    die(place, f'session.redact("{SENTINEL}")', "redact", "erase", after=True)
     store = Store.open(place)
     with store.session("shop") as session:
         assert session.get("DEC-0001").content == "[REDACTED] the second"
@@ -112,7 +112,7 @@ def test_killed_after_a_redaction_erased_the_memory_goes_on_without_the_text(pla
 
 
 def test_killed_before_a_redaction_erases_nothing_is_changed(place: Path) -> None:
-    die(place, f'session.redact("{SENTINEL}")', "redaction", "erase")
+    die(place, f'session.redact("{SENTINEL}")', "redact", "erase")
     with Store.open(place).session("shop") as session:
         assert session.get("DEC-0001").content == f"{SENTINEL} the second"
 
