@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import Final, TypeAlias
 
 from smp_git.model.errors import InvalidError
@@ -216,12 +215,17 @@ class _Task:
         pieces = self._opaque.split(text)
         for pattern in _wanted(self._patterns, pieces):
             cut: list[str] = []
+            # Where a text repeats itself, so do its pieces.
+            clean: set[str] = set()
             for place, piece in enumerate(pieces):
-                start = None if place % 2 else _first_hit(piece, pattern)
+                start = None if place % 2 or piece in clean else _first_hit(piece, pattern)
                 if start is None:
                     cut.append(piece)
-                else:
-                    cut.extend(self._cut(piece, start, pattern))
+                    continue
+                found = self._cut(piece, start, pattern)
+                if len(found) == 1:
+                    clean.add(piece)
+                cut.extend(found)
             self.counts[pattern.name] += (len(cut) - len(pieces)) // 2
             pieces = cut
         return "".join(pieces)
@@ -262,9 +266,8 @@ class _Task:
                 yield 0, match
             return
         end = 0
-        for place in sorted(
-            chain.from_iterable(self._places(folded, each) for each in pattern.anchors)
-        ):
+        places = [place for each in pattern.anchors for place in self._places(folded, each)]
+        for place in sorted(places) if len(places) > 1 else places:
             found = pattern.regex.match(text, place) if place >= end else None
             if found:
                 yield 0, found
