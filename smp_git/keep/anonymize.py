@@ -10,9 +10,10 @@ from itertools import groupby
 from os import PathLike
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 from smp_git.format import document
+from smp_git.format.metadata import Metadata
 from smp_git.keep import opening, stores
 from smp_git.keep.stores import create_session, open_by_id
 from smp_git.model.errors import AlreadyExistsError
@@ -153,20 +154,7 @@ def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
     return receipt
 
 
-class Described(Protocol):
-    """What has a user, agents, a context and tags: the metadata of a session."""
-
-    @property
-    def user(self) -> str | None: ...  # noqa: D102
-    @property
-    def agents(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def context(self) -> Mapping[str, Value]: ...  # noqa: D102
-    @property
-    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
-
-
-def origin_of(told: Described) -> SessionOrigin:
+def origin_of(told: Metadata) -> SessionOrigin:
     """Return what the metadata of a session tells."""
     return SessionOrigin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
 
