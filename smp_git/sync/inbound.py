@@ -303,10 +303,12 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     if not known:
         return ()
     repository = reader.repository
+    # In this order: what is done was published before.
+    is_done = _is_done(site, known)
     refs = references.read(repository.git)
     own = {ref: tip for ref, tip in refs.items() if ref.startswith((HEADS, TAGS, REMOTES))}
     trusted = frozenset[str]()
-    if _is_done(site, known):
+    if is_done:
         seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
         trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,6 +151,63 @@ def test_deletions_while_others_of_the_session_sync(tmp_path: Path) -> None:
     told, sessions = _settled(children, machines)
     print(f"gave up {sum(t['given_up'] for t in told)} of 100 exchanges")
     _assert_kept(told, sessions, [])
+
+
+# Deletes a memory when asked to; waits for a while just before any reference moves.
+_HESITATES = """
+import sys, time
+from pathlib import Path
+from smp_git import Store
+from smp_git.remove.history.publish import Publisher
+folder = Path(sys.argv[1])
+publish = Publisher.publish
+def slowly(self):
+    (folder / "hesitates").touch()
+    time.sleep(1.5)
+    return publish(self)
+Publisher.publish = slowly
+with Store.open(folder / "one").session("shop") as session:
+    while not (folder / "asked").exists():
+        time.sleep(0.01)
+    session.delete("DEC-0001")
+"""
+
+# When it has fetched all objects, it asks for the deletion, and goes on when that is about to
+# publish.
+_ASKS = """#!/bin/sh
+{git} "$@"; status=$?
+case " $* " in *" fetch "*)
+    {git} "$1" repack -adq
+    touch {folder}/asked
+    while [ ! -e {folder}/hesitates ]; do sleep 0.01; done;;
+esac
+exit $status
+"""
+
+
+def test_sync_beside_a_deletion_that_is_about_to_publish(tmp_path: Path) -> None:
+    """A memory is not taken for gone while the references still lead to it."""
+    machines, _ = _two(tmp_path)
+    with machines[1].store.session("shop") as there:
+        there.add("finding", "No MFA", agent="veritas")
+        there.sync()
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(_ASKS.format(git=shutil.which("git"), folder=tmp_path))
+    script.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    slow = [sys.executable, "-c", _HESITATES, str(tmp_path)]
+    command = f"--root {tmp_path / 'one'} --session shop sync"
+    sync = [sys.executable, "-m", "smp_git", *command.split()]
+    with subprocess.Popen(slow, env=environment) as child:
+        environment["PATH"] = f"{script.parent}:{os.environ['PATH']}"
+        done = subprocess.run(sync, env=environment, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert child.wait() == 0
+    with machines[0].store.session("shop") as here:
+        assert [memory.content for memory in here.memories()] == ["No MFA"]
+        here.sync()
+        sound(here)
 
 
 Told = dict[str, Any]

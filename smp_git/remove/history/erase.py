@@ -554,8 +554,9 @@ def _published(
     journal.write(smp, publisher.entry(journal.PUBLISHING))
     _expel(plan.repository, publisher.tree_shown(), known)
     journal.reached("index cleaned")
-    writer.reader.local.keep_tombstones(known)
     publisher.publish()
+    # Not before: a sync that runs now takes what these name for gone from every reference.
+    writer.reader.local.keep_tombstones(known)
     writer.reader.local.raise_epoch()
     clock.lap("publish")
     journal.write(smp, entry.stepped(journal.REMOVING))
