@@ -19,7 +19,7 @@ from smp_git.remove.history.erase import Incoming
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.plan import RewritePlan, make_plan
 from smp_git.remove.history.rewrite import Rewriter
-from smp_git.remove.history.tombstones import effective
+from smp_git.remove.history.tombstones import effective, is_proof
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
 from smp_git.sync.apart import Apart, apart
@@ -190,6 +190,13 @@ def _own(site: Site) -> list[CommitId]:
     return commits_of(repository, references.read(repository.git).values())
 
 
+def _cleaned_here(site: Site) -> list[CommitId]:
+    """Return what a deletion here went through; a plain `git fetch` may run at any moment."""
+    repository = site.reader.repository
+    refs = references.read(repository.git).items()
+    return commits_of(repository, (tip for ref, tip in refs if is_proof(ref)))
+
+
 def _check_same_session(site: Site, remote: Remote, tips: Tips) -> None:
     if tips.uid != site.trash.uid:
         raise RefusedError(
@@ -241,7 +248,7 @@ def _cleaned(
     plan = None if meeting.records else plan
     trusted = frozenset[str]()
     if known and _is_done(site, known):
-        trusted = boundary(held.repository, there.values(), _own(site))
+        trusted = boundary(held.repository, there.values(), _cleaned_here(site))
     elif plan:
         trusted = inspected.sound
     arrived = cleaned(held.repository, there, known, trusted)._replace(named=named)

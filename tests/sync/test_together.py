@@ -191,23 +191,60 @@ def test_sync_beside_a_deletion_that_is_about_to_publish(tmp_path: Path) -> None
     with machines[1].store.session("shop") as there:
         there.add("finding", "No MFA", agent="veritas")
         there.sync()
-    script = tmp_path / "bin" / "git"
-    script.parent.mkdir()
-    script.write_text(_ASKS.format(git=shutil.which("git"), folder=tmp_path))
-    script.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     slow = [sys.executable, "-c", _HESITATES, str(tmp_path)]
-    command = f"--root {tmp_path / 'one'} --session shop sync"
-    sync = [sys.executable, "-m", "smp_git", *command.split()]
-    with subprocess.Popen(slow, env=environment) as child:
-        environment["PATH"] = f"{script.parent}:{os.environ['PATH']}"
-        done = subprocess.run(sync, env=environment, check=False, capture_output=True, text=True)
+    with subprocess.Popen(slow, env={**os.environ, "PYTHONPATH": str(ROOT)}) as child:
+        done = _sync_with(_ASKS.format(git=shutil.which("git"), folder=tmp_path), tmp_path)
         assert done.returncode == 0, done.stderr
         assert child.wait() == 0
     with machines[0].store.session("shop") as here:
         assert [memory.content for memory in here.memories()] == ["No MFA"]
         here.sync()
         sound(here)
+
+
+# A person's plain fetch into the session, while the product fetches.
+_FETCHES_TOO = """#!/bin/sh
+{git} "$@"; status=$?
+case " $* " in *" fetch "*) {git} -C {session} fetch -q origin;; esac
+exit $status
+"""
+
+
+def test_plain_fetch_beside_a_sync_does_not_vouch_for_what_it_brings(tmp_path: Path) -> None:
+    machines, hub = _two(tmp_path)
+    with machines[0].store.session("shop") as here:
+        gone = here.add("finding", "Sentinel text").id
+        here.sync()
+        git(tmp_path, "clone", "-q", str(hub), "person")
+        here.delete(gone)
+        here.sync()
+    person = tmp_path / "person"
+    author = ("-c", "user.name=p", "-c", "user.email=p@e")
+    git(person, *author, "commit", "-q", "--allow-empty", "-m", "by hand")
+    git(person, "push", "-q", "origin", "HEAD:refs/heads/feature")
+    script = _FETCHES_TOO.format(git=shutil.which("git"), session=tmp_path / "one/active/shop")
+    done = _sync_with(script, tmp_path)
+    assert done.returncode == 0, done.stderr
+    for place in (tmp_path / "one/active/shop", hub):
+        assert "by hand" in git(place, "log", "--all")
+        assert "Sentinel" not in git(place, "log", "-p", "--all")
+
+
+def _sync_with(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Sync the first machine, with another `git` on its path."""
+    place = folder / "bin" / "git"
+    place.parent.mkdir()
+    place.write_text(script)
+    place.chmod(0o755)
+    words = f"--root {folder / 'one'} --session shop sync".split()
+    path = f"{place.parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", "smp_git", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
 
 
 Told = dict[str, Any]
