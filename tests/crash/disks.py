@@ -6,8 +6,9 @@ import filecmp
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -32,12 +33,49 @@ def mounted(place: Path, *options: object) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
-def image(file: Path, *options: str) -> Path:
-    """Make a file that holds an empty ext4."""
-    with file.open("wb") as out:
-        out.truncate(64 << 20)
-    run("mkfs.ext4", "-q", "-F", *options, file)
-    return file
+class FileSystem(NamedTuple):
+    """A kind of file system: how it is made and mounted, and what mends it after a cut."""
+
+    name: str
+    size: int
+    make: tuple[str, ...]
+    quiet: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    repair: tuple[str, ...] = ()
+
+    def image(self, file: Path) -> Path:
+        """Make a file that holds an empty one."""
+        if shutil.which(self.make[0]) is None:
+            pytest.skip(f"there is no {self.make[0]} here")
+        with file.open("wb") as out:
+            out.truncate(self.size)
+        run(*self.make, file)
+        return file
+
+    def mounted(self, place: Path, file: Path) -> AbstractContextManager[Path]:
+        """Mount one so that it writes as little of itself as it may."""
+        return mounted(place, "-o", ",".join(("loop", *self.quiet)), file)
+
+    def after_a_cut(self, place: Path, copy: Path) -> AbstractContextManager[Path]:
+        """Mount a copy as a machine does that starts again."""
+        if self.repair:
+            subprocess.run([*self.repair, str(copy)], check=False, capture_output=True)
+        return mounted(place, "-o", ",".join(("loop", *self.again)), copy)
+
+
+_E2FSCK: Final = ("e2fsck", "-fy")
+FILE_SYSTEMS: Final = (
+    # The journal itself brings nothing out while the copy is made.
+    FileSystem("ext4", 64 << 20, ("mkfs.ext4", "-q", "-F"), ("commit=300",), (), _E2FSCK),
+    FileSystem(
+        "ext4-without-journal",
+        64 << 20,
+        ("mkfs.ext4", "-q", "-F", "-O", "^has_journal"),
+        repair=_E2FSCK,
+    ),
+    FileSystem("xfs", 300 << 20, ("mkfs.xfs", "-q", "-f"), again=("nouuid",)),
+    FileSystem("btrfs", 128 << 20, ("mkfs.btrfs", "-q", "-f", "--mixed"), ("commit=300",)),
+)
 
 
 def copied(medium: Path, copy: Path) -> None:

@@ -21,7 +21,7 @@ from smp_git.git import disk
 from smp_git.git.objects import BLOB, Object
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import DIED, VERBS, die_at, ended
-from tests.crash.disks import copied, image, mounted
+from tests.crash.disks import FILE_SYSTEMS, FileSystem, copied
 from tests.support import ROOT, git
 
 pytestmark = pytest.mark.slow
@@ -68,14 +68,13 @@ def _assert_kept(store: Path, acknowledged: list[str]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("journal", [True, False], ids=["journal", "journalless"])
+@pytest.mark.parametrize("system", FILE_SYSTEMS, ids=lambda system: system.name)
 def test_copy_of_the_medium_holds_all_that_was_acknowledged(
-    tmp_path: Path, journal: bool, seed: int
+    tmp_path: Path, system: FileSystem, seed: int
 ) -> None:
-    disk_file = image(tmp_path / "disk", *(() if journal else ("-O", "^has_journal")))
+    disk_file = system.image(tmp_path / "disk")
     place, copy = tmp_path / "mounted", tmp_path / "copy"
-    # The journal itself brings nothing out while the copy is made.
-    with mounted(place, "-o", "loop,commit=300" if journal else "loop", disk_file):
+    with system.mounted(place, disk_file):
         writer = subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(place / "store")],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
@@ -87,24 +86,24 @@ def test_copy_of_the_medium_holds_all_that_was_acknowledged(
         copied(disk_file, copy)
         writer.kill()
         lines += writer.communicate()[0].splitlines()
-    subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
-    with mounted(place, "-o", "loop", copy):
+    with system.after_a_cut(place, copy):
         _assert_kept(place / "store", [line.split()[0] for line in lines])
 
 
-@pytest.mark.parametrize("journal", [True, False], ids=["journal", "journalless"])
-def test_objects_forced_out_are_there_without_any_reference(tmp_path: Path, journal: bool) -> None:
-    disk_file = image(tmp_path / "disk", *(() if journal else ("-O", "^has_journal")))
+@pytest.mark.parametrize("system", FILE_SYSTEMS, ids=lambda system: system.name)
+def test_objects_forced_out_are_there_without_any_reference(
+    tmp_path: Path, system: FileSystem
+) -> None:
+    disk_file = system.image(tmp_path / "disk")
     place, copy = tmp_path / "mounted", tmp_path / "copy"
-    with mounted(place, "-o", "loop,commit=300" if journal else "loop", disk_file):
+    with system.mounted(place, disk_file):
         session = Store.init(place / "store").create_session("shop")
         objects = [Object(BLOB, f"number {number}\n".encode()) for number in range(20)]
         with session._handle.reader.repository.store(objects) as written:
             written.force()
         copied(disk_file, copy)
         session.close()
-    subprocess.run(["e2fsck", "-fy", str(copy)], check=False, capture_output=True)
-    with mounted(place, "-o", "loop", copy):
+    with system.after_a_cut(place, copy):
         for item in objects:
             assert (
                 git(place / "store/active/shop", "cat-file", "blob", item.id).encode() == item.data
