@@ -245,7 +245,8 @@ def _cleaned(
     unfit.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
     meeting = meet(held.repository, ours, there, known)
     known |= meeting.records
-    plan = None if meeting.records else plan
+    # What went here since the plan was made is not gone from what it takes for sound.
+    plan = plan if plan and plan.known.covers(known) else None
     trusted = frozenset[str]()
     if known and _is_done(site, known):
         trusted = boundary(held.repository, there.values(), _cleaned_here(site))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from smp_git import Session
-from tests.support import ROOT, git
+from tests.support import ROOT, git, python
 from tests.sync.support import Machine, sound, tree
 
 SYNCS = 100
@@ -228,6 +228,42 @@ def test_plain_fetch_beside_a_sync_does_not_vouch_for_what_it_brings(tmp_path: P
     for place in (tmp_path / "one/active/shop", hub):
         assert "by hand" in git(place, "log", "--all")
         assert "Sentinel" not in git(place, "log", "-p", "--all")
+
+
+# Syncs, and lets another process delete a memory between the plan and what follows it.
+_LATE = """
+import subprocess, sys
+from smp_git import Store
+from smp_git.sync import inbound
+apart = inbound.apart
+def later(*args):
+    inbound.apart = apart
+    # All that was fetched is there then, whatever the deletion takes away, and it says so.
+    subprocess.run(["git", "--git-dir", str(args[2].git), "repack", "-adq"], check=True)
+    words = [sys.executable, "-m", "smp_git", "--root", sys.argv[1], "-s", "shop", "delete", sys.argv[2], "--yes"]
+    subprocess.run(words, capture_output=True)
+    return apart(*args)
+inbound.apart = later
+with Store.open(sys.argv[1]).session("shop") as session:
+    session.sync()
+"""
+
+
+def test_deletion_between_the_plan_of_another_one_and_its_work(tmp_path: Path) -> None:
+    machines, hub = _two(tmp_path)
+    with machines[0].store.session("shop") as here, machines[1].store.session("shop") as there:
+        gone, late = (here.add("finding", f"Sentinel text {one}").id for one in "ab")
+        here.sync()
+        there.sync()
+        there.delete(gone)
+        there.add("learning", "Rotate keys")
+        there.sync()
+    python(_LATE, tmp_path / "one", late)
+    with machines[0].store.session("shop") as here:
+        here.sync()
+        assert {memory.content for memory in here.memories()} == {"Use PostgreSQL", "Rotate keys"}
+        sound(here)
+    assert "Sentinel" not in git(hub, "log", "-p", "--all")
 
 
 def _sync_with(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
