@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|start|all [--short] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|start|questions|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.bench import (
     lock,
     machine,
     merge,
+    questions,
     start,
     sync,
     write,
@@ -38,6 +39,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "forget": forget.run,
     "lock": lock.run,
     "start": start.run,
+    "questions": questions.run,
 }
 
 
@@ -46,8 +48,12 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("part", choices=[*PARTS, "all"])
     parser.add_argument("--short", action="store_true", help="a few seconds instead of minutes")
+    parser.add_argument("--held", action="store_true", help="the held-back half of the questions")
     parser.add_argument("--folder", type=Path, help="where to work; by default a temporary folder")
     asked = parser.parse_args(arguments)
+    if asked.held and asked.part != "questions":
+        parser.error("--held goes with questions")
+    more = {"held": True} if asked.held else {}
     # Removed only at the end: a file system passes over inodes that were just freed,
     # which would slow down whatever is measured next.
     folder = Path(tempfile.mkdtemp(prefix="smp-bench-", dir=asked.folder)).resolve()
@@ -56,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
         print(machine.line(folder.parent))
         for name in PARTS if asked.part == "all" else [asked.part]:
             (folder / name).mkdir()
-            for text in PARTS[name](folder / name, short=asked.short):
+            for text in PARTS[name](folder / name, short=asked.short, **more):
                 print(text, flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
