@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from hypothesis import strategies as st
 
-from smp_git.model import lives
-from smp_git.model.lives import FIRST, FLAGS, Edge, Lives, generation
+from smp_git.model import ids
+from smp_git.model.ids import FIRST, FLAGS, Edge, Lives, generation
 
 # Restorations, redactions, joins, and what format 1 numbered.
 NAMED = ("brightly", "quietest", "j0123456789ab", "jfedcba987654", "mountain", "seashore")
@@ -24,13 +24,13 @@ horizons = st.dictionaries(st.sampled_from(("*", "rationale", "decision", "tags"
 def edges(draw: st.DrawFn, life: str, parents: Iterable[str] = POOL) -> Edge:
     """How a life of the pool came about: by what its name says, from some of `parents`."""
     if generation(life):
-        cause = lives.GENERATION
+        cause = ids.GENERATION
     elif life.startswith(("j0", "jf")):
-        cause = lives.JOIN
+        cause = ids.JOIN
     else:
-        cause = draw(st.sampled_from((lives.RESTORE, lives.REDACT)))
+        cause = draw(st.sampled_from((ids.RESTORE, ids.REDACT)))
     found = draw(st.lists(st.sampled_from(tuple(parents)), max_size=3, unique=True))
-    return Edge(cause, found, draw(horizons) if cause == lives.REDACT else None)
+    return Edge(cause, found, draw(horizons) if cause == ids.REDACT else None)
 
 
 @st.composite
@@ -97,7 +97,7 @@ def is_dead(known: Lives, life: str) -> bool:
     behind = past(known, life)
     return bool(
         _is_flagged(known, life)
-        or any(lives.PURGED in known.flags.get(each, ()) for each in behind)
+        or any(ids.PURGED in known.flags.get(each, ()) for each in behind)
         or is_deleted(known, life)
         or {each for each in known.edges if _redacts(known.edges, each)} - behind
     )
@@ -109,13 +109,13 @@ def _is_flagged(known: Lives, life: str) -> bool:
 
 def is_deleted(known: Lives, life: str, seen: tuple[str, ...] = ()) -> bool:
     """Whether a life was deleted, or came by redaction or join from nothing that was not."""
-    if lives.DELETED in known.flags.get(life, ()) or 0 < generation(life) <= known.generation:
+    if ids.DELETED in known.flags.get(life, ()) or 0 < generation(life) <= known.generation:
         return True
     edge = known.edges.get(life)
-    if edge is None or life == FIRST or life in seen or edge.cause not in (lives.REDACT, lives.JOIN):  # fmt: skip
+    if edge is None or life == FIRST or life in seen or edge.cause not in (ids.REDACT, ids.JOIN):  # fmt: skip
         return False
     return bool(edge.parents) and all(is_deleted(known, each, (*seen, life)) for each in edge.parents)  # fmt: skip
 
 
 def _redacts(known: Mapping[str, Edge], life: str) -> bool:
-    return known[life].cause in (lives.REDACT, lives.GENERATION)
+    return known[life].cause in (ids.REDACT, ids.GENERATION)

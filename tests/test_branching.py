@@ -16,7 +16,7 @@ from smp_git.model.errors import (
     NotFoundError,
     RefusedError,
 )
-from smp_git.model.lives import is_life
+from smp_git.model.ids import is_life
 from smp_git.write.stage import Stage
 from tests.conftest import Clock
 from tests.support import git, python

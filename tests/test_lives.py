@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.model import lives
-from smp_git.model.lives import (
+from smp_git.model import ids
+from smp_git.model.ids import (
     DELETED,
     FIRST,
     FLAGS,
@@ -151,7 +151,7 @@ def test_a_join_of_two_redactions_stands() -> None:
 
 
 def test_two_generations_two_of_format_1_are_two_lives_and_neither_outlives_the_other() -> None:
-    one, other = (Edge(lives.GENERATION, (FIRST,)) for _ in range(2))
+    one, other = (Edge(ids.GENERATION, (FIRST,)) for _ in range(2))
     known = Lives({}, {"g2-01234567": one, "g2-89abcdef": other})
 
     assert known.is_dead("g2-01234567")
@@ -327,10 +327,10 @@ def test_what_is_a_name_of_a_life(name: str) -> None:
 
 @given(st.integers(1, 9_999_999), st.none() | st.binary(max_size=20))
 def test_what_format_1_numbered_keeps_its_number(number: int, first: bytes | None) -> None:
-    life = lives.of_generation(number, first)
+    life = ids.of_generation(number, first)
 
-    assert lives.generation(life) == number
+    assert ids.generation(life) == number
     assert (life == FIRST) == (number == 1)
     assert life == FIRST or is_life(life)
     if number > 1:
-        assert life != lives.of_generation(number, b"another version")
+        assert life != ids.of_generation(number, b"another version")

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from smp_git.format import dialect, yamlfile
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import InvalidError, InvalidFileError, shown
-from smp_git.model.ids import Id, parse_id, parse_path
-from smp_git.model.lives import FIRST
+from smp_git.model.ids import FIRST, Id, parse_id, parse_path
 from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
@@ -74,21 +73,21 @@ def _front(file: bytes) -> bytes | None:
 def _named(found: re.Match[bytes]) -> str | None:
     if found[1] is not None:
         name = found[1].decode()
-        return name if lives.is_life(name) else None
-    return lives.of_generation(int(found[2])) if found[2] is not None else FIRST
+        return name if ids.is_life(name) else None
+    return ids.of_generation(int(found[2])) if found[2] is not None else FIRST
 
 
 def life_in(mapping: Mapping[str, Value]) -> str:
     """Return the life that the keys of a memory's file say; raise InvalidError."""
     if KEY in mapping:
         name = mapping[KEY]
-        if OLD_KEY in mapping or not lives.is_life(name):
+        if OLD_KEY in mapping or not ids.is_life(name):
             raise InvalidError(f"{KEY} is the name that smp gave this life, not {shown(name)}")
         return str(name)
     number = mapping.get(OLD_KEY, 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise InvalidError(f"{OLD_KEY} must be a whole number from 1, not {shown(number)}")
-    return lives.of_generation(number)
+    return ids.of_generation(number)
 
 
 _T = TypeVar("_T")

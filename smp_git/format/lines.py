@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
-from smp_git.model.ids import sort_key
-from smp_git.model.lives import generation, of_generation
+from smp_git.model.ids import generation, of_generation, sort_key
 from smp_git.model.memory import Memory, MemoryId, Value, confidence_rank
 from smp_git.model.times import format_time
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import InvalidError, InvalidFileError
-from smp_git.model.ids import PAGE_SIZE, Id, parse_id
-from smp_git.model.lives import FIRST, Edge, Lives
+from smp_git.model.ids import FIRST, PAGE_SIZE, Edge, Id, Lives, parse_id
 from smp_git.model.memory import KIND_ORDER, MemoryId
 
 PATH: Final = "tombstones.yaml"
@@ -86,27 +85,27 @@ class Tombstones:
         """Return what is known of the lives of an id."""
         found = self._single.get(memory_id)
         if found is not None or not self._ranges:
-            return found or lives.NOTHING
+            return found or ids.NOTHING
         place = parse_id(memory_id)
         for each in self._ranges:
             if _is_in(place, each):
                 return each.lives
-        return lives.NOTHING
+        return ids.NOTHING
 
     def names(self, memory_id: str) -> bool:
         """Whether anything is known of an id."""
-        return bool(self.items) and self.lives(memory_id) is not lives.NOTHING
+        return bool(self.items) and self.lives(memory_id) is not ids.NOTHING
 
     def names_text(self, text: bytes) -> bool:
         """Whether anything is known of what may be an id."""
-        return self.lives_of_text(text) is not lives.NOTHING
+        return self.lives_of_text(text) is not ids.NOTHING
 
     def lives_of_text(self, text: bytes) -> Lives:
         """Return what is known of what may be an id."""
         try:
             return self.lives(text.decode("ascii"))
         except (UnicodeDecodeError, InvalidError):
-            return lives.NOTHING
+            return ids.NOTHING
 
     def is_dead(self, memory_id: str, life: str | None) -> bool:
         """Whether a version of this life of a memory may not stand."""
@@ -293,7 +292,7 @@ def _parsed(item: dict[str, object]) -> Tombstone:
     if not _same_series(begin, end) or not 0 <= end.number - begin.number < _LONGEST_RANGE:
         raise InvalidError("not a range of ids")
     known = _of_format_1(item) if "rule" in item else _lives(item)
-    if known == lives.NOTHING or (begin != end and not known.is_plain):
+    if known == ids.NOTHING or (begin != end and not known.is_plain):
         raise InvalidError("not a record")
     return Tombstone(begin, end, known)
 
@@ -303,7 +302,7 @@ def _of_format_1(item: dict[str, object]) -> Lives:
     purged, rule = item["purged"], item["rule"]
     if item.keys() != _OLD_KEYS or rule != 1 or type(purged) is not bool:
         raise InvalidError("not a tombstone of format 1")
-    flags = (lives.DELETED, lives.PURGED) if purged else (lives.DELETED,)
+    flags = (ids.DELETED, ids.PURGED) if purged else (ids.DELETED,)
     number = _number(item["generation"])
     return Lives({FIRST: flags}, {}, number if number > 1 else 0)
 
@@ -321,7 +320,7 @@ def _lives(item: dict[str, object]) -> Lives:
     flags = {FIRST: _flags(item.get("first", []))}
     edges: dict[str, Edge] = {}
     for life, said in named.items():
-        if not lives.is_life(life) or not said.keys() <= _EDGE_KEYS:
+        if not ids.is_life(life) or not said.keys() <= _EDGE_KEYS:
             raise InvalidError("not a life")
         flags[life] = _flags(said.get("flags", []))
         if "by" in said:
@@ -330,17 +329,17 @@ def _lives(item: dict[str, object]) -> Lives:
 
 
 def _flags(value: object) -> list[str]:
-    if not isinstance(value, list) or not all(each in lives.FLAGS for each in value):
+    if not isinstance(value, list) or not all(each in ids.FLAGS for each in value):
         raise InvalidError("not flags")
     return value
 
 
 def _edge(said: dict[str, object]) -> Edge:
     cause, parents, horizon = said["by"], said["from"], said.get("horizon", {})
-    if cause not in lives.CAUSES or not isinstance(parents, list) or not isinstance(horizon, dict):
+    if cause not in ids.CAUSES or not isinstance(parents, list) or not isinstance(horizon, dict):
         raise InvalidError("not how a life came about")
     names = [FIRST if each == "first" else each for each in parents]
-    if not all(each == FIRST or lives.is_life(each) for each in names):
+    if not all(each == FIRST or ids.is_life(each) for each in names):
         raise InvalidError("not lives")
     if not all(isinstance(each, str) for pair in horizon.items() for each in pair):
         raise InvalidError("not a horizon")

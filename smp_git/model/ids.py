@@ -1,9 +1,17 @@
-"""Ids and paths, each a pure function of the other."""
+"""Ids, paths and lives of memories: which memory is meant, and which of its lives are dead.
+
+Pure: what is known of one memory's lives only grows and is united. A life that has no
+name is the first. Rules and reasons: docs/design/0015-lives.md.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from functools import lru_cache
+import secrets
+import string
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from smp_git.model.errors import InvalidError, shown
@@ -128,3 +136,252 @@ def is_index(path: str) -> bool:
 def sort_key(memory_id: str) -> tuple[int, int, str]:
     """Return the place of an id in every list."""
     return parse_id(memory_id).sort_key
+
+
+FIRST: Final = ""
+
+DELETED: Final = "deleted"
+PURGED: Final = "purged"
+REDACTED: Final = "redacted"
+FLAGS: Final = (DELETED, PURGED, REDACTED)
+
+RESTORE: Final = "restore"
+REDACT: Final = "redact"
+JOIN: Final = "join"
+# A generation above 1 of format 1: nobody knows whether it was restored or redacted.
+GENERATION: Final = "generation"
+CAUSES: Final = (RESTORE, REDACT, JOIN, GENERATION)
+# What may have taken a text out: a life without one of these in its past may still hold it.
+_REDACTING: Final = (REDACT, GENERATION)
+
+_NAME: Final = re.compile(r"[a-z]{8}|j[0-9a-f]{12}|g[1-9][0-9]{0,6}(?:-[0-9a-f]{8})?")
+_NUMBER: Final = re.compile(r"g([1-9][0-9]{0,6})(?:-[0-9a-f]{8})?")
+
+# The youngest stamp of each field that a redaction knew: (time, replica tag) as one text.
+Horizon = Mapping[str, str]
+
+
+def is_life(name: object) -> bool:
+    """Whether `name` can be the name of a life; the first one has none."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def new_life() -> str:
+    """Return the name of a life that begins now: eight random letters."""
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
+
+
+def joined_life(memory_id: str, parents: Iterable[str]) -> str:
+    """Return the name of the life in which others are joined: a digest of their set."""
+    text = "+".join((memory_id, *sorted(parents))).encode()
+    return "j" + hashlib.sha256(text).hexdigest()[:12]
+
+
+def of_generation(number: int, first_version: bytes | None = None) -> str:
+    """Return the life that format 1 called generation `number`."""
+    if number <= 1:
+        return FIRST
+    if first_version is None:
+        return f"g{number}"
+    return f"g{number}-{hashlib.sha256(first_version).hexdigest()[:8]}"
+
+
+def generation(life: str) -> int:
+    """Return the number that format 1 gave a life; 0 if it is a life of format 2."""
+    if life == FIRST:
+        return 1
+    match = _NUMBER.fullmatch(life)
+    return int(match[1]) if match else 0
+
+
+class Edge:
+    """How a life came about, and from which lives; `horizon` is a redaction's."""
+
+    __slots__ = ("_key", "cause", "horizon", "parents")
+
+    def __init__(self, cause: str, parents: Iterable[str], horizon: Horizon | None = None) -> None:
+        self.cause = cause
+        self.parents = tuple(sorted(set(parents)))
+        self.horizon: Horizon = dict(sorted((horizon or {}).items()))
+        self._key = cause, self.parents, tuple(self.horizon.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edge) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def united(self, other: Edge) -> Edge:
+        """Return what two records say of one life: a redaction over a restoration over a join."""
+        if self == other:
+            return self
+        order = (REDACT, GENERATION, RESTORE, JOIN)
+        horizon = {
+            name: max(self.horizon.get(name, ""), other.horizon.get(name, ""))
+            for name in (*self.horizon, *other.horizon)
+        }
+        cause = min(self.cause, other.cause, key=order.index)
+        return Edge(cause, (*self.parents, *other.parents), horizon)
+
+
+class Lives:
+    """Everything that is known of the lives of one memory; equal knowledge is equal."""
+
+    def __init__(
+        self,
+        flags: Mapping[str, Iterable[str]] | None = None,
+        edges: Mapping[str, Edge] | None = None,
+        generation: int = 0,
+    ) -> None:
+        self.flags: Mapping[str, frozenset[str]] = {
+            life: frozenset(found) for life, found in sorted((flags or {}).items()) if found
+        }
+        self.edges: Mapping[str, Edge] = dict(sorted((edges or {}).items()))
+        # Up to which generation of format 1 everything was deleted.
+        self.generation = generation
+        self._dead: dict[str | None, bool] = {}
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return tuple(self.flags.items()), tuple(self.edges.items()), self.generation
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Lives) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __or__(self, other: Lives) -> Lives:
+        if self == other:
+            return self
+        flags = {
+            life: self.flags.get(life, frozenset()) | other.flags.get(life, frozenset())
+            for life in (*self.flags, *other.flags)
+        }
+        edges = dict(self.edges)
+        for life, edge in other.edges.items():
+            edges[life] = edges[life].united(edge) if life in edges else edge
+        return Lives(flags, edges, max(self.generation, other.generation))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only the first life is known: then neighbours may share a line."""
+        return not self.edges and not set(self.flags) - {FIRST}
+
+    # What is known
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The lives that are known, the first one always."""
+        return frozenset((FIRST, *self.flags, *self.edges))
+
+    def explains(self, life: str) -> bool:
+        """Whether it is known where a life came from."""
+        return life == FIRST or life in self.edges
+
+    def past(self, life: str) -> frozenset[str]:
+        """Return a life and everything that it came from."""
+        found: set[str] = set()
+        waiting = [life]
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += self._parents(each)
+        return frozenset(found)
+
+    def _parents(self, life: str) -> tuple[str, ...]:
+        if life == FIRST:
+            return ()
+        number = generation(life)
+        before = [each for each in self.known if 1 < generation(each) < number]
+        edge = self.edges.get(life)
+        return (*(edge.parents if edge else ()), *before, FIRST)
+
+    def newest(self, lives: Iterable[str]) -> tuple[str, ...]:
+        """Return the newest lives behind some, sorted; a join is no more than what it joins."""
+        plain: set[str] = set()
+        waiting = list(lives)
+        while waiting:
+            life = waiting.pop()
+            edge = self.edges.get(life)
+            if edge is not None and edge.cause == JOIN:
+                waiting += edge.parents
+            else:
+                plain.add(life)
+        above = {life for each in plain for life in self.past(each) - {each}}
+        return tuple(sorted(plain - above))
+
+    @cached_property
+    def redactions(self) -> frozenset[str]:
+        """The lives that a redaction began, or may have."""
+        return frozenset(life for life, edge in self.edges.items() if edge.cause in _REDACTING)
+
+    def missing(self, life: str, other: str) -> frozenset[str]:
+        """Return the redactions in the past of `other` that are not in that of `life`."""
+        return (self.redactions & self.past(other)) - self.past(life)
+
+    # What is dead
+
+    def is_dead(self, life: str | None) -> bool:
+        """Whether no version of a life may stand.
+
+        A version whose life cannot be told (None) counts as one of the first.
+        """
+        found = self._dead.get(life)
+        if found is None:
+            found = self._dead[life] = bool(self.ended_by(life or FIRST))
+        return found
+
+    def ended_by(self, life: str) -> frozenset[str]:
+        """Return the flags of a life, those that it takes from its past included."""
+        found = set(self._ended(life, frozenset()))
+        if self.redactions - self.past(life):
+            found.add(REDACTED)
+        return frozenset(found)
+
+    def _ended(self, life: str, above: frozenset[str]) -> frozenset[str]:
+        found = set(self.flags.get(life, ()))
+        if 0 < generation(life) <= self.generation:
+            found.add(DELETED)
+        if life == FIRST or life in above:
+            return frozenset(found)
+        edge = self.edges.get(life)
+        before = [self._ended(each, above | {life}) for each in self._parents(life)]
+        if any(PURGED in each for each in before):
+            found.add(PURGED)
+        if edge is not None and edge.cause in (REDACT, JOIN):
+            origin = [self._ended(each, above | {life}) for each in edge.parents]
+            # A redaction is no wish to keep; a restoration is.
+            if origin and all(DELETED in each for each in origin):
+                found.add(DELETED)
+        return frozenset(found)
+
+    @property
+    def is_purged(self) -> bool:
+        """Whether no life may ever come back."""
+        return PURGED in self.flags.get(FIRST, ())
+
+    @cached_property
+    def is_gone(self) -> bool:
+        """Whether no known life may stand."""
+        return all(map(self.is_dead, self.known))
+
+    # What changes
+
+    def flagged(self, lives: Iterable[str], *flags: str) -> Lives:
+        """Return this with flags on the given lives and all that are known."""
+        names = self.known | frozenset(lives)
+        return self | Lives(dict.fromkeys(names, flags))
+
+    def begun(self, life: str, edge: Edge) -> Lives:
+        """Return this with a life that begins."""
+        return self | Lives({}, {life: edge})
+
+
+NOTHING: Final = Lives()
+
+
+def deleted(lives: Iterable[str] = (), *, purged: bool = False, before: Lives = NOTHING) -> Lives:
+    """Return what a deletion records: every known life ends."""
+    return before.flagged(lives, DELETED, *((PURGED,) if purged else ()))

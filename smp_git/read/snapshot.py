@@ -27,8 +27,7 @@ from smp_git.model.errors import (
     NotFoundError,
     SessionNotFoundError,
 )
-from smp_git.model.ids import Id, is_page, parse_id, short_id, sort_key
-from smp_git.model.lives import FIRST
+from smp_git.model.ids import FIRST, Id, is_page, parse_id, short_id, sort_key
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
 from smp_git.read import pages as index
 from smp_git.read.pages import Page

@@ -12,8 +12,7 @@ from smp_git.format import messages
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import Commit
 from smp_git.model.errors import LockedError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import FIRST, RESTORE
+from smp_git.model.ids import FIRST, RESTORE, parse_id
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import OURS
 from smp_git.remove import audit, purge

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from smp_git.model.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
+from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, parse_id
 from smp_git.model.memory import MemoryId, aware
 from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.delete import check_droppable, check_known, copies_of, drop_copies

@@ -9,8 +9,7 @@ from typing import Final, Self
 
 from smp_git.format import dialect, yamlfile
 from smp_git.model.errors import DamagedError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import FIRST, of_generation
+from smp_git.model.ids import FIRST, of_generation, parse_id
 from smp_git.model.memory import MemoryId, Value
 from smp_git.model.times import format_time, parse_time
 

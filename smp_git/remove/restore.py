@@ -11,7 +11,6 @@ from smp_git.format import document, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import RESTORE_BATCH
 from smp_git.format.records import Tombstones
-from smp_git.model import lives
 from smp_git.model.errors import (
     AlreadyExistsError,
     DamagedError,
@@ -19,8 +18,7 @@ from smp_git.model.errors import (
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import Edge, Lives
+from smp_git.model.ids import FIRST, PURGED, REDACTED, RESTORE, Edge, Lives, new_life, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
@@ -74,7 +72,7 @@ class _Return:
     @property
     def origin(self) -> str:
         """The life that the restored version had."""
-        return _current(self).life or lives.FIRST
+        return _current(self).life or FIRST
 
 
 def restore(
@@ -125,7 +123,7 @@ def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return
             found.append(replace(item, lives_on=site.reader.snapshot().blob(name) is not None))
             continue
         _check_restorable(name, known.lives(name), item.origin)
-        found.append(replace(item, life=lives.new_life()))
+        found.append(replace(item, life=new_life()))
     return found
 
 
@@ -177,9 +175,9 @@ def _record_of(
 def _check_restorable(name: MemoryId, known: Lives, life: str) -> None:
     """Raise RefusedError if a copy may hold what a redaction took out."""
     ended = known.ended_by(life)
-    if lives.PURGED in ended:
+    if PURGED in ended:
         raise RefusedError(f"{name} was purged, which is final")
-    if lives.REDACTED in ended:
+    if REDACTED in ended:
         raise RefusedError(
             f"{name} was redacted after this copy was made, so the copy is not restored",
             hint="restore it where it was redacted, or add it again",
@@ -247,7 +245,7 @@ def _of(known: Tombstones, found: Tombstones) -> Tombstones:
 def _records(returns: Sequence[_Return]) -> Tombstones:
     """Return how the lives that begin came about."""
     found: Mapping[MemoryId, Lives] = {
-        item.id: Lives({}, {item.life: Edge(lives.RESTORE, (item.origin,))})
+        item.id: Lives({}, {item.life: Edge(RESTORE, (item.origin,))})
         for item in returns
         if item.life
     }

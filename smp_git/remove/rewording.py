@@ -14,10 +14,8 @@ from smp_git.format.records import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS
-from smp_git.model import lives
 from smp_git.model.errors import InvalidFileError, RefusedError
-from smp_git.model.ids import parse_id, parse_path
-from smp_git.model.lives import DELETED, REDACT, REDACTED, Edge, Lives
+from smp_git.model.ids import DELETED, REDACT, REDACTED, Edge, Lives, new_life, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import stamp
 from smp_git.remove import purge
@@ -44,7 +42,7 @@ class Rewording:
         self._replacement = replacement
         self._now = now
         # One name on every branch.
-        self._lives = {name: lives.new_life() for name in ids}
+        self._lives = {name: new_life() for name in ids}
         self._made: dict[tuple[str, bytes], bytes] = {}
         self.sealed: list[Kept] = []
         self.removed: set[str] = set()

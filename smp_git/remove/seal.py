@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.model.errors import DamagedError, RefusedError
-from smp_git.model.lives import of_generation
+from smp_git.model.ids import of_generation
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time, parse_time
 

@@ -10,8 +10,7 @@ from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import Lives
+from smp_git.model.ids import Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.write.merge import memories
 from smp_git.write.merge.meeting import Met, is_ended, met

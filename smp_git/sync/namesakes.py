@@ -18,8 +18,7 @@ from smp_git.git import command
 from smp_git.git.objects import ObjectId
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.ids import Id, parse_id, parse_path
-from smp_git.model.lives import DELETED, FIRST, Lives
+from smp_git.model.ids import DELETED, FIRST, Id, Lives, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.remove.history.moves import Move, moved_id

@@ -21,8 +21,7 @@ from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.ids import Id, parse_path
-from smp_git.model.lives import FIRST
+from smp_git.model.ids import FIRST, Id, parse_path
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.remove.history.moves import Move, moved_id
 

@@ -20,8 +20,16 @@ from smp_git.model.errors import (
     RefusedError,
     StorageError,
 )
-from smp_git.model.ids import is_index, kind_of_folder, parse_id, parse_path
-from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives
+from smp_git.model.ids import (
+    FIRST,
+    PURGED,
+    REDACTED,
+    Lives,
+    is_index,
+    kind_of_folder,
+    parse_id,
+    parse_path,
+)
 from smp_git.model.memory import MAX_FILE_BYTES, Value, is_same
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.replica import Local

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import raw_commit
-from smp_git.model.lives import FIRST, Edge, Lives, generation
+from smp_git.model.ids import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history import pages
 from smp_git.remove.history.pages import TreeEntry

@@ -13,7 +13,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.format.records import Tombstone, Tombstones
 from smp_git.git import incoming
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.remove.history.erase import DeadVersion, erase
@@ -180,7 +180,7 @@ def test_ranges_of_a_million_cost_no_million_steps(session: Session, clock: Cloc
     folder = filled(session)
     with Session(folder, clock) as opened:
         first, last = parse_id("turn-0001"), parse_id("turn-1000000")
-        elsewhere = Tombstones([Tombstone(first, last, lives.deleted(purged=True))])
+        elsewhere = Tombstones([Tombstone(first, last, ids.deleted(purged=True))])
         opened._handle.reader.local.keep_tombstones(elsewhere)
 
         receipt = deleted(opened, clock, "DEC-0002")

@@ -11,7 +11,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.format.records import Tombstones, tombstone
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.prove import verify
@@ -229,7 +229,7 @@ def test_purge_of_the_deleted_raises_its_record(session: Session, clock: Clock) 
 
     assert session.log()[0].subject == "purge decision DEC-0001"
     assert session._handle.reader.snapshot().tombstones == Tombstones(
-        [tombstone("DEC-0001", lives.deleted(purged=True))]
+        [tombstone("DEC-0001", ids.deleted(purged=True))]
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.git.objects import raw_commit
-from smp_git.model.lives import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
+from smp_git.model.ids import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
 from smp_git.remove.history.rewrite import History
 from tests import some_lives
 from tests.erasure.histories import (

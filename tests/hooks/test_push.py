@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smp_git import Store
-from smp_git.model.lives import is_life
+from smp_git.model.ids import is_life
 from tests.hooks.conftest import Person
 from tests.support import git
 

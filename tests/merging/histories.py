@@ -12,8 +12,7 @@ from smp_git import Session
 from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import COMMIT, Object, Signature, write_commit
-from smp_git.model.ids import is_index, parse_id
-from smp_git.model.lives import FIRST
+from smp_git.model.ids import FIRST, is_index, parse_id
 from smp_git.model.memory import CommitId, Memory, Value, check_fields, title_of
 from smp_git.read.snapshot import Reader
 from smp_git.write.merge.trees import Merged, merge

@@ -16,8 +16,17 @@ from smp_git import Store
 from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git.ancestry import independent, is_ancestor, merge_bases
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import DELETED, FIRST, PURGED, REDACT, REDACTED, RESTORE, Edge, Lives
+from smp_git.model.ids import (
+    DELETED,
+    FIRST,
+    PURGED,
+    REDACT,
+    REDACTED,
+    RESTORE,
+    Edge,
+    Lives,
+    parse_id,
+)
 from smp_git.model.memory import CommitId, Memory, MemoryId, is_same
 from tests.merging.histories import History, changed, memory
 from tests.support import git

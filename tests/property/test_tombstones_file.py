@@ -10,10 +10,20 @@ from hypothesis import strategies as st
 
 from smp_git.format import records
 from smp_git.format.records import Tombstone, Tombstones, ids_of, read, tombstone, write
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import DELETED, FIRST, JOIN, NOTHING, PURGED, REDACT, RESTORE, Edge, Lives
+from smp_git.model.ids import (
+    DELETED,
+    FIRST,
+    JOIN,
+    NOTHING,
+    PURGED,
+    REDACT,
+    RESTORE,
+    Edge,
+    Lives,
+    parse_id,
+)
 from tests.some_lives import POOL, anything, flags
 
 PLAIN = Lives({FIRST: (DELETED,)})
@@ -162,8 +172,8 @@ def test_a_tombstone_of_format_1_is_read_as_lives(generation: int, purged: bool,
     assert known.is_gone("DEC-0001")
     for number in range(1, 6):
         dead = purged or number <= generation
-        assert known.is_dead("DEC-0001", lives.of_generation(number)) == dead
-        assert known.is_dead("DEC-0001", lives.of_generation(number, b"any")) == dead
+        assert known.is_dead("DEC-0001", ids.of_generation(number)) == dead
+        assert known.is_dead("DEC-0001", ids.of_generation(number, b"any")) == dead
     assert read(write(known)) == known
 
 
@@ -279,7 +289,7 @@ def test_a_line_that_was_damaged_is_refused_or_is_another_record(known: Tombston
 
 @given(st.lists(st.sampled_from(POOL), min_size=1, max_size=3, unique=True))
 def test_a_join_names_what_it_joins(parents: list[str]) -> None:
-    name = lives.joined_life("DEC-0001", parents)
+    name = ids.joined_life("DEC-0001", parents)
     known = Tombstones([tombstone("DEC-0001", Lives({}, {name: Edge(JOIN, parents)}))])
 
     assert read(write(known)).lives("DEC-0001").edges[name].parents == tuple(sorted(parents))

@@ -16,7 +16,7 @@ from smp_git.model.errors import (
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.model.lives import is_life
+from smp_git.model.ids import is_life
 from tests.conftest import Clock
 from tests.recovery.conftest import SENTINEL
 from tests.recovery.support import everything

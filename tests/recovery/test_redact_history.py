@@ -8,7 +8,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidError, RefusedError
-from smp_git.model.lives import is_life
+from smp_git.model.ids import is_life
 from smp_git.remove.requests import site_of
 from tests.recovery.support import everything
 from tests.recovery.test_recovery import keys_of

@@ -23,7 +23,7 @@ from smp_git.model.errors import (
     SyncError,
     UntrustedError,
 )
-from smp_git.model.lives import is_life
+from smp_git.model.ids import is_life
 from tests import independent_scan
 from tests.support import ROOT, git
 from tests.sync.support import Machine, head, hook, plain_files, sound, tree

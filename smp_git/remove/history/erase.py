@@ -18,8 +18,7 @@ from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import FIRST, PURGED, REDACTED, Lives, deleted
+from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, deleted, parse_id
 from smp_git.model.memory import CommitId, MemoryId, agent_name
 from smp_git.remove.history import journal, prove, publish, sweep
 from smp_git.remove.history import plan as guards

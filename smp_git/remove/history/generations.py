@@ -18,10 +18,9 @@ from smp_git.format.records import Tombstones
 from smp_git.git import command
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.git.repository import Repository
-from smp_git.model import lives
+from smp_git.model import ids
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import GENERATION, Edge, Lives
+from smp_git.model.ids import GENERATION, Edge, Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId, Value
 
 _CANONICAL: Final = re.compile(rb"^generation: [1-9][0-9]{0,6}\n", re.MULTILINE)
@@ -68,7 +67,7 @@ class Renames:
 
     def records(self) -> Tombstones:
         """Return how the lives came about, as far as format 1 tells."""
-        edge = Edge(GENERATION, (lives.FIRST,))
+        edge = Edge(GENERATION, (ids.FIRST,))
         return Tombstones.of(
             {name: Lives({}, dict.fromkeys(found, edge)) for name, found in self.lives.items()}
         )
@@ -85,11 +84,11 @@ def renames(repository: Repository, tips: Iterable[str], known: Tombstones) -> R
         if change.new is None or change.new in named:
             continue
         data = repository.blob(ObjectId(change.new))
-        number = lives.generation(life_of(data, change.path) or lives.FIRST)
-        if number < 2 or life_of(data, change.path) != lives.of_generation(number):  # noqa: PLR2004 - the first has no number
+        number = ids.generation(life_of(data, change.path) or ids.FIRST)
+        if number < 2 or life_of(data, change.path) != ids.of_generation(number):  # noqa: PLR2004 - the first has no number
             continue
         before = named.get(change.old or "", "")
-        life = before if lives.generation(before) == number else lives.of_generation(number, data)
+        life = before if ids.generation(before) == number else ids.of_generation(number, data)
         named[change.new] = life
         found.add(change.new, _renamed(data, change.path, life), names[change.path], life)
     return found

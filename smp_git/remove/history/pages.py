@@ -15,8 +15,7 @@ from smp_git.format import messages
 from smp_git.format.document import life_of
 from smp_git.format.messages import BEGAN
 from smp_git.format.records import Tombstones
-from smp_git.model.ids import INDEX, parse_id
-from smp_git.model.lives import FIRST, NOTHING, Lives, of_generation
+from smp_git.model.ids import FIRST, INDEX, NOTHING, Lives, of_generation, parse_id
 
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()

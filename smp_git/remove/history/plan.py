@@ -16,8 +16,7 @@ from smp_git.git.objects import BLOB, COMMIT, ObjectId, object_id, read_commit
 from smp_git.git.references import HEADS, SEEN
 from smp_git.git.repository import Repository, in_progress
 from smp_git.model.errors import DamagedError, LockedError, RefusedError
-from smp_git.model.ids import parse_id, parse_path
-from smp_git.model.lives import FIRST, PURGED, Lives
+from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history.ahead import Ahead

@@ -14,8 +14,8 @@ from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE, Raw, raw_commit
 from smp_git.git.references import ACCESS
+from smp_git.model.ids import NOTHING as NO_LIVES
 from smp_git.model.ids import PAGE_SIZE, parse_path
-from smp_git.model.lives import NOTHING as NO_LIVES
 from smp_git.model.memory import KINDS
 from smp_git.remove.history import moves as moving
 from smp_git.remove.history import pages

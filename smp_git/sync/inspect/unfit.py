@@ -15,8 +15,7 @@ from smp_git.git.repository import Repository
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import DamagedError, UnfoundedError, UntrustedError, shown
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import REDACT, generation
+from smp_git.model.ids import REDACT, generation, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.tips import Tips

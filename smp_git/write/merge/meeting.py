@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from smp_git.format import document
-from smp_git.model import lives
-from smp_git.model.ids import parse_id
-from smp_git.model.lives import DELETED, PURGED, REDACTED, Edge, Lives, joined_life
+from smp_git.model import ids
+from smp_git.model.ids import DELETED, PURGED, REDACTED, Edge, Lives, joined_life, parse_id
 from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
 from smp_git.read.history import stamp
 from smp_git.write.merge import memories
@@ -81,7 +80,7 @@ def _joined_lives(known: Lives, left: Memory, right: Memory) -> tuple[str, Lives
     if len(newest) == 1:
         return newest[0], known
     name = joined_life(left.id, newest)
-    return name, known.begun(name, Edge(lives.JOIN, newest))
+    return name, known.begun(name, Edge(ids.JOIN, newest))
 
 
 def _by_field(life: str, left: FileVersion, right: FileVersion, said: Said, known: Lives) -> Met:

@@ -14,7 +14,7 @@ from smp_git.git.command import FileChange
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.lives import Lives
+from smp_git.model.ids import Lives
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, CommitId, Memory, Value, is_same
 from smp_git.read.history import replica_of, stamp
 from smp_git.write.merge import memories
