@@ -261,7 +261,7 @@ def test_one_module_knows_what_git_is_in_the_middle_of() -> None:
 
 
 def test_one_module_hides_the_logins_of_addresses() -> None:
-    assert _say(r"//\)?(\|\^\))?\[\^/@") == {"smp_git.git.remotes"}
+    assert _say(r"//\)?(\|\^\))?\[\^/@") == {"smp_git.git.addresses"}
 
 
 def test_git_objects_are_parsed_in_known_places() -> None:

@@ -1,13 +1,21 @@
-"""The local files of a session's repository: its settings, attributes and hooks."""
+"""Files in a session's `.git` that are not objects: settings, attributes, hooks, scratch folders."""
 
 from __future__ import annotations
 
+import secrets
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import pygit2
+
+from smp_git.git import disk
+from smp_git.git.locks import locked
+from smp_git.model.errors import LockedError
 
 # Nothing here depends on the user's own configuration, and nothing of it reaches in:
 # no conversion of line ends, no background gc, no rename detection.
@@ -154,3 +162,49 @@ def hook_files(where: str = SESSION) -> list[Path]:
     top = packaged if packaged.is_dir() else packaged.parent.parent / "hooks"
     folder = top / where
     return sorted(path for path in folder.iterdir() if path.is_file() and not path.suffix)
+
+
+PLACE: Final = Path("syncing") / "incoming"
+_LOCK: Final = "lock"
+_PATIENCE_SECONDS: Final = 30.0
+
+
+@contextmanager
+def scratch_folder(git: Path) -> Iterator[Path]:
+    """Yield a new folder of a session that is removed at the end, or by the next who looks."""
+    place = git / PLACE
+    sweep_scratch(git)
+    disk.make_folders(place)
+    made = place / secrets.token_hex(8)
+    with ExitStack() as use:
+        with _alone(place):
+            made.mkdir(mode=0o700)
+            use.enter_context(_alone(made))
+        use.callback(disk.remove_folder, made)
+        yield made
+
+
+def sweep_scratch(git: Path) -> int:
+    """Remove the folders whose owners are gone; return how many."""
+    place = git / PLACE
+    if not place.is_dir():
+        return 0
+    count = 0
+    with _alone(place):
+        for each in place.iterdir():
+            if each.is_dir() and not _is_in_use(each):
+                disk.remove_folder(each)
+                count += 1
+    return count
+
+
+def _alone(place: Path) -> AbstractContextManager[None]:
+    return locked(place / _LOCK, time.monotonic() + _PATIENCE_SECONDS, "syncing")
+
+
+def _is_in_use(made: Path) -> bool:
+    try:
+        with locked(made / _LOCK, time.monotonic(), "sweeping"):
+            return False
+    except LockedError:
+        return True

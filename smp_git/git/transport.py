@@ -13,10 +13,10 @@ from shlex import quote
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from smp_git.git import child, command, references, remotes
-from smp_git.git.child import Done, Leash
+from smp_git.git import addresses, command, references
+from smp_git.git.addresses import Address, parse
+from smp_git.git.command import Done, Leash
 from smp_git.git.references import TRAVELLING
-from smp_git.git.remotes import Address, parse
 from smp_git.model.errors import (
     InvalidError,
     RemoteNotFoundError,
@@ -289,7 +289,7 @@ def _outcome(flag: str, summary: str, said: str, secret: str | None) -> Outcome:
         for line in said.splitlines()
         if line.startswith("remote:")
     ]
-    full = remotes.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
+    full = addresses.cleaned(": ".join([reason, *filter(None, [" ".join(told)])]), secret)
     if _HELD.search(reason):
         return Outcome(Fate.HELD, full)
     if _MOVED.search(reason) or (who == "rejected" and reason == "non-fast-forward"):
@@ -347,7 +347,7 @@ def _run(
     own += _token_settings(place, access)
     options = [part for each in own for part in ("-c", each)]
     arguments = command.arguments(git, *options, *rest)
-    return child.run(arguments, _environment(place, access), leash, access.progress, size)
+    return command.run(arguments, _environment(place, access), leash, access.progress, size)
 
 
 def _error(done: Done, place: Address, access: RemoteAccess) -> Exception:
@@ -363,7 +363,7 @@ def _error(done: Done, place: Address, access: RemoteAccess) -> Exception:
             else f"{place}: it took longer than {seconds:g} seconds",
             hint="try again, or raise sync_timeout_seconds",
         )
-    return remotes.meant(done.complaint, str(place), access.token)
+    return addresses.meant(done.complaint, str(place), access.token)
 
 
 def _environment(place: Address, access: RemoteAccess) -> dict[str, str]:

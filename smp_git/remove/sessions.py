@@ -15,9 +15,9 @@ from typing import Final
 
 from smp_git.format import metadata
 from smp_git.git import disk
+from smp_git.git.addresses import without_login
 from smp_git.git.disk import reporting
 from smp_git.git.locks import locked
-from smp_git.git.remotes import without_login
 from smp_git.model.errors import (
     AlreadyExistsError,
     LockedError,

@@ -9,8 +9,8 @@ from smp_git.format import records as tombstones
 from smp_git.format.records import Tombstones
 from smp_git.git import references, storage
 from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, raw_commit, read_tree
-from smp_git.git.packs import Packed
 from smp_git.git.repository import Repository
+from smp_git.git.storage import Packed
 from smp_git.model.errors import ConflictError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId

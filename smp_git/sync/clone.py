@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smp_git.format.records import Tombstones
 from smp_git.git import disk, layout, staging
-from smp_git.git.remotes import parse
+from smp_git.git.addresses import parse
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way

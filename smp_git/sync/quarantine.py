@@ -11,13 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from smp_git.git import command, disk, incoming, packs, references, storage
+from smp_git.git import command, disk, layout, references, storage
+from smp_git.git.addresses import unfit
 from smp_git.git.objects import Object
-from smp_git.git.packs import Packed
 from smp_git.git.references import TRAVELLING
-from smp_git.git.remotes import unfit
 from smp_git.git.repository import Repository
-from smp_git.git.storage import Written
+from smp_git.git.storage import Packed, Written
 from smp_git.git.transport import Limits, RemoteAccess, fetch
 from smp_git.model.errors import StorageError, UntrustedError
 
@@ -54,7 +53,7 @@ class Quarantine:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening, disk.reporting("incoming objects"):
-            self.path = opening.enter_context(incoming.folder(self._session))
+            self.path = opening.enter_context(layout.scratch_folder(self._session))
             self.git = self.path / ".git"
             _build(self.git, self._session)
             self._open = opening.pop_all()
@@ -88,7 +87,7 @@ class Quarantine:
             for name, value in references.read(self.git).items()
             if name.startswith(_THEIRS)
         }
-        if not self.refs and any(packs.stored(self.git / "objects")):
+        if not self.refs and any(storage.stored_names(self.git / "objects")):
             # Git takes no branch of a shallow clone, though it fetches what that has.
             raise UntrustedError(f"{address}: what it sent is not whole", hint=MAKE_WHOLE)
         if len(self.refs) > _MOST_REFERENCES:
@@ -109,7 +108,7 @@ class Quarantine:
         The caller holds the session's lock. What is adopted is forced out, names and all.
         """
         objects = self._session / "objects"
-        own = set(packs.stored(self.git / "objects"))
+        own = set(storage.stored_names(self.git / "objects"))
         wanted = own if names is None else own & set(names)
         with disk.reporting("incoming objects"), Written(objects) as written:
             rest = self._moved_packs(wanted, written) if len(wanted) >= _PACK_FROM else wanted
@@ -123,8 +122,8 @@ class Quarantine:
     def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
         """Move the packs of which everything is wanted; return what is in none of them."""
         target = self._session / "objects" / "pack"
-        for index in packs.indexes(self.git / "objects"):
-            names = set(packs.names(index))
+        for index in storage.indexes(self.git / "objects"):
+            names = set(storage.names(index))
             if names <= wanted:
                 wanted = wanted - names
                 for suffix in _SUFFIXES:
@@ -164,13 +163,13 @@ class Quarantine:
             if len(items) < _PACK_FROM:
                 storage.store(folder, [Object(item.type, item.data) for item in items], written)
             else:
-                storage.store_pack(folder, packs.pack(items), written)
+                storage.store_pack(folder, storage.pack(items), written)
             written.force()
 
 
 def sweep(session: Path) -> int:
     """Remove what processes that are gone left in quarantine; return how many there were."""
-    return incoming.sweep(session)
+    return layout.sweep_scratch(session)
 
 
 def _build(git: Path, session: Path) -> None:

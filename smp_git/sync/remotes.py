@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.git import remotes as configured
-from smp_git.git.remotes import Address, parse, unusable
+from smp_git.git import addresses as configured
+from smp_git.git.addresses import Address, parse, unusable
 from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
 from smp_git.model.memory import CommitId, MemoryId

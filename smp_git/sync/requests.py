@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
-from smp_git.git import remotes as addresses
+from smp_git.git import addresses
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import RefusedError

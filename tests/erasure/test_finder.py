@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.git.packs import common, common_end
+from smp_git.git.storage import common, common_end
 from smp_git.remove.history.finder import SHORTEST, TextFinder
 
 _words = st.sampled_from([b"a", b"b", b"ab", b"\n", b"the cost of ", b"was 120 in trial 1. ", b"12345678"])  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.format.records import Tombstone, Tombstones
-from smp_git.git import incoming
+from smp_git.git import layout
 from smp_git.model import ids
 from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
@@ -191,7 +191,7 @@ def test_ranges_of_a_million_cost_no_million_steps(session: Session, clock: Cloc
 
 def test_what_a_killed_sync_left_goes(session: Session, clock: Clock) -> None:
     folder = filled(session)
-    left = folder / ".git" / incoming.PLACE / "0123456789abcdef"
+    left = folder / ".git" / layout.PLACE / "0123456789abcdef"
     subprocess.run(["git", "clone", "-q", "--mirror", str(folder), str(left / ".git")], check=True)
     with Session(folder, clock) as opened:
         receipt = deleted(opened, clock, "DEC-0002")
@@ -202,7 +202,7 @@ def test_what_a_killed_sync_left_goes(session: Session, clock: Clock) -> None:
 
 def test_what_a_sync_under_way_holds_is_looked_through(session: Session, clock: Clock) -> None:
     folder = filled(session)
-    with incoming.folder(folder / ".git") as place:
+    with layout.scratch_folder(folder / ".git") as place:
         subprocess.run(["git", "clone", "-q", "--mirror", "--no-local", str(folder), str(place / ".git")], check=True)  # fmt: skip
         with Session(folder, clock) as opened:
             receipt = deleted(opened, clock, "DEC-0002")
@@ -215,7 +215,7 @@ def test_what_a_sync_under_way_holds_is_looked_through(session: Session, clock: 
 def test_sync_that_ends_while_it_is_looked_through_is_no_fault(session: Session, clock: Clock) -> None:  # fmt: skip
     """Its folder goes file by file: the objects first, the folder of the repository last."""
     filled(session)
-    with incoming.folder(session.path / ".git") as place:
+    with layout.scratch_folder(session.path / ".git") as place:
         (place / ".git").mkdir()
 
         assert deleted(session, clock, "DEC-0002").proof.clean
@@ -226,7 +226,7 @@ def test_what_a_sync_under_way_holds_is_looked_through_once(session: Session, cl
     folder = filled(session)
     with Session(folder, clock) as opened:
         before = opened.verify()
-    with incoming.folder(folder / ".git") as place:
+    with layout.scratch_folder(folder / ".git") as place:
         subprocess.run(["git", "clone", "-q", "--mirror", "--no-local", str(folder), str(place / ".git")], check=True)  # fmt: skip
         with Session(folder, clock) as opened:
             found = opened.verify()

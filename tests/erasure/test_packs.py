@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smp_git import Session
-from smp_git.git import packs
-from smp_git.git.packs import Packed
+from smp_git.git import storage
+from smp_git.git.storage import Packed
 from tests.conftest import Clock
 from tests.erasure.histories import Objects
 from tests.erasure.test_sentinel import deleted
@@ -29,7 +29,7 @@ def test_versions_of_a_text_come_out_as_they_went_in(
     items = [Packed(name, b"blob", text, like) for name, text, like in zip(names, texts, [None, *names], strict=False)]  # fmt: skip
 
     git = _repository(tmp_path_factory.mktemp("r"))
-    _put(git, packs.pack(items))
+    _put(git, storage.pack(items))
 
     assert _objects(git) == objects.kept
 
@@ -37,7 +37,7 @@ def test_versions_of_a_text_come_out_as_they_went_in(
 def test_index_is_the_one_that_git_makes(tmp_path: Path) -> None:
     objects = Objects()
     texts = [f"line {number}\n".encode() * 40 for number in range(300)]
-    made = packs.pack(Packed(objects.add(b"blob", text), b"blob", text) for text in texts)
+    made = storage.pack(Packed(objects.add(b"blob", text), b"blob", text) for text in texts)
     (tmp_path / "x.pack").write_bytes(made.pack)
 
     _git(tmp_path, "index-pack", str(tmp_path / "x.pack"))
@@ -51,13 +51,13 @@ def test_names_are_read_of_every_index_that_git_writes(tmp_path: Path, version: 
     for number in range(300):
         objects.add(b"blob", f"text {number}".encode())
     git = _repository(tmp_path)
-    _put(git, packs.pack(Packed(name, *each) for name, each in objects.kept.items()))
-    (index,) = packs.indexes(git / "objects")
+    _put(git, storage.pack(Packed(name, *each) for name, each in objects.kept.items()))
+    (index,) = storage.indexes(git / "objects")
     index.chmod(0o600)
 
     _git(git, "index-pack", f"--index-version={version}", str(index.with_suffix(".pack")))
 
-    assert packs.names(index) == sorted(objects.kept)
+    assert storage.names(index) == sorted(objects.kept)
 
 
 def test_what_lives_is_stored_as_differences_after_a_deletion(
@@ -83,7 +83,7 @@ def _repository(folder: Path) -> Path:
     return folder
 
 
-def _put(git: Path, pack: packs.Pack) -> None:
+def _put(git: Path, pack: storage.Pack) -> None:
     folder = git / "objects" / "pack"
     (folder / f"{pack.name}.pack").write_bytes(pack.pack)
     (folder / f"{pack.name}.idx").write_bytes(pack.idx)

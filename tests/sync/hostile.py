@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from smp_git.git import references, remotes
-from smp_git.git.objects import deflate, framed, object_id
-from smp_git.git.raw import Objects
+from smp_git.git import addresses, references
+from smp_git.git.objects import RawObjects, deflate, framed, object_id
 from smp_git.sync.inspect.structure import Bounds as _Bounds
 from smp_git.sync.inspect.structure import Structure, TreeRow
 
@@ -35,15 +34,15 @@ class Forge:
     root: dict[bytes, TreeRow] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        remotes.create_bare(self.place)
-        source = Objects(self.session / ".git")
+        addresses.create_bare(self.place)
+        source = RawObjects(self.session / ".git")
         self.head = references.read(self.session / ".git")["refs/heads/main"]
         self._copy(source, bytes.fromhex(self.head))
         self.branch(self.head)
         tree = source.read(bytes.fromhex(self.head))[1][5:45].decode()
         self.root = {row[1]: TreeRow(*row) for row in self.rows(tree)}
 
-    def _copy(self, source: Objects, name: bytes) -> None:
+    def _copy(self, source: RawObjects, name: bytes) -> None:
         kind, data = source.read(name)
         self.put(kind, data)
         if kind == b"commit":
@@ -55,7 +54,7 @@ class Forge:
                 self._copy(source, row[2])
 
     def rows(self, tree: str) -> list[tuple[bytes, bytes, bytes]]:
-        return Structure(Objects(self.place), _Bounds()).rows(bytes.fromhex(tree), "")
+        return Structure(RawObjects(self.place), _Bounds()).rows(bytes.fromhex(tree), "")
 
     def put(self, kind: bytes, data: bytes) -> str:
         """Store an object, whatever is in it."""
@@ -341,7 +340,7 @@ def _(forge: Forge) -> None:
 
 def _metadata(title: str, old: str, new: str) -> None:
     def made(forge: Forge) -> None:
-        text = Objects(forge.place).read(forge.root[b"metadata.yaml"].id)[1].decode()
+        text = RawObjects(forge.place).read(forge.root[b"metadata.yaml"].id)[1].decode()
         assert old in text
         forge.file(b"metadata.yaml", text.replace(old, new, 1))
 
@@ -358,7 +357,7 @@ _metadata("metadata-alias-bomb", "tags: []", f"l0: &l0 [a]\n{_LEVELS}")
 
 @case("another-session-on-a-branch")
 def _(forge: Forge) -> None:
-    text = Objects(forge.place).read(forge.root[b"metadata.yaml"].id)[1].decode()
+    text = RawObjects(forge.place).read(forge.root[b"metadata.yaml"].id)[1].decode()
     at = text.index("uid: ") + 6
     other = forge.blob(text[:at] + ("b" if text[at] == "a" else "a") + text[at + 1 :])
     forge.branch(forge.commit(forge.top((FILE, b"metadata.yaml", other))), "refs/heads/other")

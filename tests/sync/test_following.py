@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.git import packs
+from smp_git.git import storage
 from smp_git.model.errors import UntrustedError
 from smp_git.model.memory import MemoryId
 from tests import independent_scan
@@ -55,7 +55,9 @@ def test_what_came_in_stands_once_after_a_deletion(tmp_path: Path) -> None:
     two.sync()
 
     there = [
-        name for index in packs.indexes(two.path / ".git/objects") for name in packs.names(index)
+        name
+        for index in storage.indexes(two.path / ".git/objects")
+        for name in storage.names(index)
     ]
     assert len(there) == len(set(there)) > _MANY
     assert "prune-packable: 0\n" in git(two.path, "count-objects", "-v")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.git import command, packs, references
-from smp_git.git.raw import Objects
+from smp_git.git import command, references, storage
+from smp_git.git.objects import RawObjects
 from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import DamagedError, SyncError, UntrustedError
 from smp_git.model.memory import CommitId
@@ -51,7 +51,7 @@ def _given(forge: Forge, held: Quarantine) -> dict[str, str]:
 def _packed(forge: Forge, held: Quarantine) -> dict[str, str]:
     """Do the same as one pack, where Git can pack it."""
     refs = _given(forge, held)
-    loose = dict(packs.loose(held.git / "objects"))
+    loose = dict(storage.loose(held.git / "objects"))
     with suppress(DamagedError):
         command.pack_objects(held.git, loose)
         for path in loose.values():
@@ -153,7 +153,7 @@ def test_what_was_taken_as_past_does_not_come_back(name: str, forge: Forge, sess
 
 
 def _tree(forge: Forge, commit: str) -> str:
-    return Objects(forge.place).read(bytes.fromhex(commit))[1][5:45].decode()
+    return RawObjects(forge.place).read(bytes.fromhex(commit))[1][5:45].decode()
 
 
 def _parts(forge: Forge) -> tuple[str, str, str]:
@@ -211,7 +211,7 @@ def test_what_is_here_may_be_sent_again(forge: Forge, session: Session) -> None:
             _given(forge, held)
             wanted = [new, *again, *git(forge.place, "rev-list", "--objects", "--no-object-names", new, f"^{tip}").split()]  # fmt: skip
             command.pack_objects(held.git, map(bytes.fromhex, set(wanted)))
-            for path in dict(packs.loose(held.git / "objects")).values():
+            for path in dict(storage.loose(held.git / "objects")).values():
                 path.unlink()
             found = inspect(held.repository, references.read(forge.place), [CommitId(tip)])
 

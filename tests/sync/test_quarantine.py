@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.git import command, incoming, layout
-from smp_git.git.packs import Packed, stored
+from smp_git.git import command, layout
+from smp_git.git.storage import Packed, stored_names
 from smp_git.git.transport import Limits, RemoteAccess
 from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
@@ -52,7 +52,7 @@ def _more(forge: Forge, count: int) -> list[str]:
 
 def _new(held: Quarantine, own: Path) -> set[bytes]:
     """Return the ids of what came in and is not in the session."""
-    return set(stored(held.git / "objects")) - set(stored(own / "objects"))
+    return set(stored_names(held.git / "objects")) - set(stored_names(own / "objects"))
 
 
 def _files(own: Path) -> set[str]:
@@ -188,10 +188,10 @@ def test_what_a_killed_process_left_is_swept_by_the_next(forge: Forge, own: Path
     dead = multiprocessing.get_context("fork").Process(target=_die_while_fetching, args=(own, forge.place))  # fmt: skip
     dead.start()
     dead.join()
-    folders = [path for path in (own / incoming.PLACE).iterdir() if path.is_dir()]
+    folders = [path for path in (own / layout.PLACE).iterdir() if path.is_dir()]
 
     with Quarantine(own) as held:
-        standing = [path for path in (own / incoming.PLACE).iterdir() if path.is_dir()]
+        standing = [path for path in (own / layout.PLACE).iterdir() if path.is_dir()]
         assert standing == [held.path]
 
     assert dead.exitcode == -signal.SIGKILL
@@ -205,7 +205,7 @@ def test_deletion_removes_what_a_killed_process_left(forge: Forge, own: Path, se
 
     session.delete("FIND-0001")
 
-    assert [path for path in (own / incoming.PLACE).iterdir() if path.is_dir()] == []
+    assert [path for path in (own / layout.PLACE).iterdir() if path.is_dir()] == []
 
 
 def test_what_is_in_use_is_not_swept(forge: Forge, own: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.git import remotes as configured
-from smp_git.git.remotes import parse
+from smp_git.git.addresses import create_bare, parse
 from smp_git.git.transport import RemoteAccess, advertised
 from smp_git.model.errors import (
     AlreadyExistsError,
@@ -194,7 +193,7 @@ def test_repository_is_made_only_where_nothing_is(tmp_path: Path) -> None:
 
     for place in (tmp_path, tmp_path / "file"):
         with pytest.raises(AlreadyExistsError):
-            configured.create_bare(place)
+            create_bare(place)
     with pytest.raises(InvalidError, match="another machine"):
         remotes.create(parse("git@host:x", BASE))
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from smp_git.git import child, remotes
-from smp_git.git.child import Leash
+from smp_git.git import addresses, command
+from smp_git.git.command import Leash
 from smp_git.git.transport import Fate, Limits, RemoteAccess, Update, advertised, fetch, push
 from smp_git.model.errors import (
     InvalidError,
@@ -54,7 +54,7 @@ def here(tmp_path: Path) -> Path:
 def there(tmp_path: Path) -> Path:
     """An empty repository to push to."""
     place = tmp_path / "there.git"
-    remotes.create_bare(place)
+    addresses.create_bare(place)
     return place
 
 
@@ -333,7 +333,7 @@ def test_repository_of_another_hash_is_named(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_words_of_git_have_a_meaning(said: str, error: type[SyncError]) -> None:
-    found = remotes.meant(said, "https://h/x")
+    found = addresses.meant(said, "https://h/x")
 
     assert type(found) is error
     assert found.message.startswith("https://h/x: ")
@@ -343,7 +343,7 @@ def test_words_of_git_have_a_meaning(said: str, error: type[SyncError]) -> None:
 def test_secrets_in_words_of_git_are_not_repeated() -> None:
     said = "fatal: unable to access 'https://ada:hunter2@h/x': token tok-123 \x1b[31mrefused"
 
-    found = remotes.meant(said, "h", "tok-123").message
+    found = addresses.meant(said, "h", "tok-123").message
 
     assert "hunter2" not in found
     assert "tok-123" not in found
@@ -632,7 +632,7 @@ def test_server_of_plain_files_is_limited_as_well(here: Path, there: Path, tmp_p
 def test_process_that_closes_its_mouth_is_ended() -> None:
     leash = Leash(silence_seconds=0.5, total_seconds=20, reply_bytes=100)
 
-    done = child.run(["sh", "-c", "exec >&- 2>&-; sleep 60"], {}, leash)
+    done = command.run(["sh", "-c", "exec >&- 2>&-; sleep 60"], {}, leash)
 
     assert done.cut == "silent"
     assert done.status < 0
@@ -643,7 +643,7 @@ def test_process_that_leaves_somebody_behind_is_done() -> None:
     leash = Leash(silence_seconds=20, total_seconds=20, reply_bytes=100)
     mark = "17.7117"
 
-    done = child.run(["sh", "-c", f"echo done; sleep {mark} & exit 3"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+    done = command.run(["sh", "-c", f"echo done; sleep {mark} & exit 3"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
 
     assert (done.status, done.reply, done.cut) == (3, b"done\n", "")
     assert _commands(f"sleep {mark}")
@@ -653,7 +653,7 @@ def test_children_end_with_what_was_cut_off() -> None:
     leash = Leash(silence_seconds=0.5, total_seconds=20, reply_bytes=100)
     mark = "61.7173"
 
-    child.run(["sh", "-c", f"trap '' TERM; sleep {mark} & wait"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+    command.run(["sh", "-c", f"trap '' TERM; sleep {mark} & wait"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
 
     _until(lambda: not _commands(f"sleep {mark}"))
 
@@ -661,6 +661,6 @@ def test_children_end_with_what_was_cut_off() -> None:
 def test_limits_hold_for_what_is_started() -> None:
     leash = Leash(silence_seconds=20, total_seconds=20, reply_bytes=1000, file_bytes=1 << 20, memory_bytes=64 << 20, cpu_seconds=7)  # fmt: skip
 
-    done = child.run(["sh", "-c", "sh -c 'ulimit -f; ulimit -d; ulimit -t; ulimit -c'"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
+    done = command.run(["sh", "-c", "sh -c 'ulimit -f; ulimit -d; ulimit -t; ulimit -c'"], {"PATH": os.environ["PATH"]}, leash)  # fmt: skip
 
     assert done.reply.split() == [b"2049", b"65536", b"7", b"0"]

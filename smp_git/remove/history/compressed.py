@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from smp_git.git import command, packs
+from smp_git.git import command, storage
 from smp_git.git.objects import BLOB
 from smp_git.model.errors import SmpError
 from smp_git.remove.history import files
@@ -298,7 +298,9 @@ def _pack(file: IO[bytes], scratch: Path, budget: Budget, _: int) -> Iterator[In
                 out.write(part)
         _index(git, pack)
         pack.unlink()
-        names = [name for index in packs.indexes(git / "objects") for name in packs.names(index)]
+        names = [
+            name for index in storage.indexes(git / "objects") for name in storage.names(index)
+        ]
         for _name, kind, data in files.some(git, names):
             budget.take(len(data))
             yield Inner(kind, data)

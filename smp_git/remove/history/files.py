@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from smp_git.git import command, incoming, packs
+from smp_git.git import command, layout, storage
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
 
@@ -163,7 +163,7 @@ class FilePiece(NamedTuple):
 def objects(repository: Repository) -> Iterator[FilePiece]:
     """Yield every object of a session, loose, packed or fetched by a sync that is under way."""
     yield from _by_command(repository.git, "--batch-all-objects", "--unordered")
-    for place in sorted((repository.git / incoming.PLACE).glob("*/.git")):
+    for place in sorted((repository.git / layout.PLACE).glob("*/.git")):
         yield from _coming_in(place, repository.git)
 
 
@@ -181,9 +181,9 @@ def _coming_in(git: Path, session: Path) -> Iterator[FilePiece]:
     They may go meanwhile.
     """
     try:
-        names = set(packs.stored(git / "objects"))
+        names = set(storage.stored_names(git / "objects"))
         if names:
-            yield from some(git, names.difference(packs.stored(session / "objects")))
+            yield from some(git, names.difference(storage.stored_names(session / "objects")))
     except (FileNotFoundError, SmpError):
         # Who fetched it removes it.
         if git.is_dir() and (git / "objects").is_dir():

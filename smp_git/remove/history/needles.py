@@ -18,7 +18,7 @@ from smp_git.format import document
 from smp_git.format.dialect import escape
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, object_id
-from smp_git.git.packs import common, common_end
+from smp_git.git.storage import common, common_end
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import MemoryId
 

@@ -15,10 +15,9 @@ from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import disk, references, staging, storage
 from smp_git.git.objects import BLOB, ObjectId, object_id, raw_commit
-from smp_git.git.packs import Packed
 from smp_git.git.references import HEAD, StashEntry
 from smp_git.git.repository import MAIN, MovedError
-from smp_git.git.storage import Written
+from smp_git.git.storage import Packed, Written
 from smp_git.model.errors import ConflictError, InvalidFileError, RefusedError
 from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId

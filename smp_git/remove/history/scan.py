@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from smp_git.format.metadata import PATH as METADATA
-from smp_git.git import incoming, references
+from smp_git.git import layout, references
 from smp_git.git.objects import BLOB, COMMIT, TREE, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
@@ -34,7 +34,7 @@ _ITEM_LINES: Final = re.compile(rb"^-[^\n]*id[^\n]*", re.MULTILINE)
 _FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values()).encode()
 _STAGED: Final = re.compile(rb"((?:%s)/[^\0]{1,96}\.(?:yaml|md))\0" % _FOLDERS)
 # Objects of the session, and those that a sync under way has fetched.
-_OBJECTS: Final = rf"\.git/(?:{incoming.PLACE.as_posix()}/[^/]+/\.git/)?objects"
+_OBJECTS: Final = rf"\.git/(?:{layout.PLACE.as_posix()}/[^/]+/\.git/)?objects"
 _LOOSE: Final = re.compile(rf"{_OBJECTS}/[0-9a-f]{{2}}/[0-9a-f]{{38}}")
 _PACKED: Final = re.compile(rf"({_OBJECTS}/pack/[^/]+)\.(?:pack|idx)")
 _NOTE: Final = re.compile("[0-9a-f/]{40,80}")

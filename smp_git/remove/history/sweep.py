@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
-from smp_git.git import command, disk, incoming, locks, packs, staging, storage
+from smp_git.git import command, disk, layout, locks, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
@@ -67,7 +67,7 @@ def dead(
     unless it holds the deleted, which `holds` tells of the bytes of a file or message.
     """
     git = repository.git
-    there = set(packs.stored(git / "objects"))
+    there = set(storage.stored_names(git / "objects"))
     staged = staging.named(git)
     edited = map(bytes.fromhex, Local(git).left_alone().values())
     alive = command.reachable(git, {*tips, *(staged.trees & there)}) | staged.blobs | {*edited}
@@ -81,11 +81,13 @@ def _fresh(git: Path, names: set[bytes]) -> set[bytes]:
     """Return those objects that were written, or asked for by a writer, since the deletion began."""
     since = locks.kept_out_since(git)
     found = {
-        name for name, path in packs.loose(git / "objects") if name in names and _age(path) >= since
+        name
+        for name, path in storage.loose(git / "objects")
+        if name in names and _age(path) >= since
     }
-    for index in packs.indexes(git / "objects"):
+    for index in storage.indexes(git / "objects"):
         if max(_age(index), _age(index.with_suffix(".pack"))) >= since:
-            found.update(names.intersection(packs.names(index)))
+            found.update(names.intersection(storage.names(index)))
     return found
 
 
@@ -161,8 +163,8 @@ def _packed(objects: Path, gone: set[bytes]) -> list[Path]:
     """Return the packs that hold a dead object."""
     return [
         index.with_suffix(".pack")
-        for index in packs.indexes(objects)
-        if not gone.isdisjoint(packs.names(index))
+        for index in storage.indexes(objects)
+        if not gone.isdisjoint(storage.names(index))
     ]
 
 
@@ -188,7 +190,7 @@ def _repack(repository: Repository, old: list[Path], gone: set[bytes]) -> int:
 
 
 def _names(pack: Path) -> list[bytes]:
-    return packs.names(pack.with_suffix(".idx"))
+    return storage.names(pack.with_suffix(".idx"))
 
 
 def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
@@ -209,7 +211,7 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
 
 def tidy(git: Path, known: Tombstones) -> None:
     """Remove what `.git` keeps of the time before: logs, messages, caches, scratch files."""
-    incoming.sweep(git)
+    layout.sweep_scratch(git)
     storage.drop_marks(git / "objects")
     for name in (*_STALE, *_STALE_FOLDERS):
         _drop(git / name)

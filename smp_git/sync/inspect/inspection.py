@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
-from smp_git.git.objects import BLOB, COMMIT
-from smp_git.git.raw import Objects
+from smp_git.git.objects import BLOB, COMMIT, RawObjects
 from smp_git.git.references import ACCESS, TAGS, TRAVELLING
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, UntrustedError, shown
@@ -153,7 +152,7 @@ class Inspection:
         bounds: Bounds = Bounds(),
     ) -> None:
         self._repository = repository
-        self._objects = Objects(repository.git)
+        self._objects = RawObjects(repository.git)
         self._refs = refs
         self._known = list(known)
         self._bounds = bounds

@@ -15,9 +15,8 @@ from typing import Final, NamedTuple
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git import layout
-from smp_git.git.objects import BLOB, TREE, object_id
-from smp_git.git.packs import common, common_end
-from smp_git.git.raw import Objects
+from smp_git.git.objects import BLOB, TREE, RawObjects, object_id
+from smp_git.git.storage import common, common_end
 from smp_git.model.errors import DamagedError, UntrustedError, shown
 from smp_git.model.ids import INDEX, is_page, parse_path
 from smp_git.model.memory import KINDS, MAX_FILE_BYTES
@@ -96,7 +95,7 @@ class Structure:
     once committed and took out again must not end every sync.
     """
 
-    def __init__(self, objects: Objects, bounds: Bounds, *, history: bool = False) -> None:
+    def __init__(self, objects: RawObjects, bounds: Bounds, *, history: bool = False) -> None:
         self._objects = objects
         self._bounds = bounds
         self._history = history

@@ -11,7 +11,7 @@ from smp_git.format import lines, metadata, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT, RULE, Tombstones
 from smp_git.format.records import PATH as TOMBSTONES
-from smp_git.git.raw import Objects
+from smp_git.git.objects import RawObjects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
 from smp_git.model.ids import INDEX, Id, parse_path
@@ -33,7 +33,7 @@ _NEWER: Final = "install a newer smp-git here"
 class Tips:
     """Looks at the tips of branches; what trusted trees hold is not decoded again."""
 
-    def __init__(self, objects: Objects, structure: Structure, bounds: Bounds) -> None:
+    def __init__(self, objects: RawObjects, structure: Structure, bounds: Bounds) -> None:
         self._objects = objects
         self._structure = structure
         self._bounds = bounds
