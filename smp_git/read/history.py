@@ -1,25 +1,26 @@
-"""What changed, when and by whom: log, diff by memory and field, blame."""
+"""History: revisions and times as snapshots, log, diff by memory and field, blame."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from smp_git.format import document, messages
 from smp_git.format.messages import Touch
 from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
+from smp_git.model import times
+from smp_git.model.errors import InvalidFileError, InvalidRevisionError, MemoryNotFoundError
 from smp_git.model.ids import parse_id, parse_path
-from smp_git.model.memory import CommitId, Memory, MemoryId, Value, is_same
+from smp_git.model.memory import CommitId, Memory, MemoryId, Value, aware, is_same
 from smp_git.model.times import format_time
 from smp_git.read.replica import is_products
-from smp_git.read.snapshot import Snapshot
+from smp_git.read.snapshot import Reader, Snapshot
 
 # Stands for the bytes of a file as a whole.
 WHOLE: Final = ""
@@ -357,3 +358,42 @@ def at_time(snapshot: Snapshot, moment: datetime) -> CommitId | None:
 
     found = newest_first(snapshot.repository, snapshot.id, follow)
     return next((commit.id for commit in found if commit.time <= moment), None)
+
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_T = TypeVar("_T")
+
+
+def moment_of(at: datetime | str, now: datetime) -> datetime:
+    """Return the time that is meant; raise InvalidRevisionError."""
+    if isinstance(at, datetime):
+        return aware(at)
+    try:
+        return times.parse_time(str(at), now)
+    except ValueError as error:
+        raise InvalidRevisionError(str(error)) from None
+
+
+def at_revision(reader: Reader, revision: str | datetime, now: datetime) -> Snapshot:
+    """Return the session as it was at a commit, tag, branch or time."""
+    text = revision if isinstance(revision, str) else None
+    if text is not None and not (times.is_relative(text) or _DATE.match(text)):
+        return reader.at(reader.repository.resolve(text, reader.ref))
+    newest = reader.snapshot()
+    found = at_time(newest, moment_of(revision, now))
+    if found is None:
+        first = list(log(newest))[-1]
+        raise InvalidRevisionError(
+            f"session {reader.path.name} did not exist at {revision}",
+            hint=f"it was created at {times.format_time(first.at)}",
+        )
+    return reader.at(found)
+
+
+def read_at(
+    reader: Reader, at: str | datetime | None, now: datetime, answer: Callable[[Snapshot], _T]
+) -> _T:
+    """Return an answer on the present session, or on an earlier one."""
+    if at is None:
+        return reader.read(answer)
+    return reader.read(lambda _: answer(at_revision(reader, at, now)))

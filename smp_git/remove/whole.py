@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smp_git.model.errors import RefusedError, SessionNotFoundError
 from smp_git.model.memory import agent_name, check_text
-from smp_git.read.revisions import moment
+from smp_git.read.history import moment_of
 from smp_git.remove import audit, sessions
 from smp_git.remove.audit import Audited
 from smp_git.remove.record import Record
@@ -102,7 +102,7 @@ def audit_log(
         action=action,
         id=memory_id,
         by=by,
-        since=moment(since, now) if since is not None else None,
-        until=moment(until, now) if until is not None else None,
+        since=moment_of(since, now) if since is not None else None,
+        until=moment_of(until, now) if until is not None else None,
     )
     return audit.read(home.path, wanted)

@@ -15,7 +15,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.memory import agent_name
 from smp_git.model.secrets.rules import Rules
 from smp_git.model.settings import Settings
-from smp_git.read import revisions
+from smp_git.read import history
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.git_index import IndexKeeper
@@ -101,15 +101,15 @@ class Handle:
 
     def moment(self, at: datetime | str) -> datetime:
         """Return the time that is meant; raise InvalidRevisionError."""
-        return revisions.moment(at, self.clock())
+        return history.moment_of(at, self.clock())
 
     def at(self, revision: str | datetime) -> Snapshot:
         """Return the session as it was at a revision."""
-        return revisions.find(self.reader, revision, self.clock())
+        return history.at_revision(self.reader, revision, self.clock())
 
     def read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
         """Return an answer on the present session, or on an earlier one."""
-        return revisions.read(self.reader, at, self.clock(), answer)
+        return history.read_at(self.reader, at, self.clock(), answer)
 
     def refuse_aside(self, why: str) -> None:
         """Raise RefusedError on a branch other than main, whose files are in the folder."""
