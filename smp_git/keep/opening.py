@@ -22,9 +22,9 @@ from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import counts, git_index, recovery, replay
+from smp_git.write import git_index, recovery
 from smp_git.write.git_index import IndexKeeper
-from smp_git.write.handle import Handle, Home
+from smp_git.write.handle import Handle, Home, fold_counts
 from smp_git.write.writer import Writer
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def open_session(
     home: Home | None = None,
 ) -> Handle:
     """Open the session in a folder; what a dead process left unfinished is finished first."""
-    replay.before_reading(path)
+    recovery.before_reading(path)
     reader = Reader(path, durable=settings.durable)
     told = reader.snapshot().metadata
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
@@ -107,7 +107,7 @@ def close(handle: Handle) -> None:
     # Another handle may have moved the session away: then there is nothing to refresh.
     if handle.reader.local.folder.is_dir():
         handle.keeper.stop()
-        counts.fold(handle.accesses, handle.writer)
+        fold_counts(handle.accesses, handle.writer)
     while handle.mains:
         handle.mains.pop().reader.close()
     handle.reader.close()

@@ -19,7 +19,6 @@ from smp_git.git import disk, layout, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, EMPTY_TREE, Object
 from smp_git.git.repository import MAIN, Repository
-from smp_git.git.trees import with_files
 from smp_git.keep import opening
 from smp_git.model.errors import (
     AlreadyExistsError,
@@ -33,6 +32,7 @@ from smp_git.model.settings import CONFIG
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.write import commit
+from smp_git.write.commit import with_files
 from smp_git.write.handle import GLOBAL, Handle, Home
 
 PLACE: Final = Path(".bmad/sessions")

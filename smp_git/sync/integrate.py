@@ -17,9 +17,9 @@ from smp_git.read.snapshot import Reader
 from smp_git.sync.inspect.inspection import Inspected
 from smp_git.sync.state import ACCESS, HEADS, Seen, branch_of, rescue, shown, tracking
 from smp_git.write import commit
+from smp_git.write.commit import assemble
 from smp_git.write.merge.join import join
 from smp_git.write.merge.trees import Conflict
-from smp_git.write.tree import assemble
 from smp_git.write.writer import Writer
 
 _WAY_OUT: Final = "nothing is missing here; smp sync --accept brings the remote up to date again"

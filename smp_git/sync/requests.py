@@ -18,8 +18,7 @@ from smp_git.sync.exchange import Exchange
 from smp_git.sync.outbound import RemoteState
 from smp_git.sync.remotes import Remote
 from smp_git.write import branches
-from smp_git.write.counts import fold
-from smp_git.write.handle import Handle
+from smp_git.write.handle import Handle, fold_counts
 from smp_git.write.merge.join import MergeResult, join
 
 Progress = Callable[[str], None]
@@ -69,7 +68,7 @@ def exchange_with(
     home = handle.at_home()
     remote = remotes.chosen(known(handle), name)
     access = remotes.access(home.settings, home.surroundings(), progress, ask=ask)
-    fold(handle.accesses, handle.writer, everything=True)
+    fold_counts(handle.accesses, handle.writer, everything=True)
     # What came in may hide which commits a person made past the hooks.
     handle.keeper.note_write()
     handle.keeper.flush()

@@ -28,12 +28,10 @@ from smp_git.model.secrets.rules import Report
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write.commit import signed
-from smp_git.write.recovery import repair
-from smp_git.write.replay import replay
+from smp_git.write.commit import Assembly, assemble, check_out, signed
+from smp_git.write.commit import TreeChange as AssembledChange
+from smp_git.write.recovery import repair, replay
 from smp_git.write.stage import Stage
-from smp_git.write.tree import Assembly, assemble, check_out
-from smp_git.write.tree import TreeChange as AssembledChange
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20

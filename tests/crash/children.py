@@ -13,7 +13,7 @@ from smp_git.git import disk, layout, locks, staging, storage
 from smp_git.git.repository import Repository
 from smp_git.keep import stores
 from smp_git.read.replica import Local
-from smp_git.write import tree, writer
+from smp_git.write import commit, writer
 from smp_git.write.git_index import IndexKeeper
 from tests.concurrency.writers import assert_clean
 
@@ -32,8 +32,8 @@ VERBS: dict[str, tuple[Any, str]] = {
     "move": (Repository, "_move"),
     "force_name": (disk, "force_name"),
     "check_out": (writer, "check_out"),
-    "check_out_file": (tree, "_write"),
-    "remove_file": (tree, "_remove"),
+    "check_out_file": (commit, "_write"),
+    "remove_file": (commit, "_remove"),
     "overwrite_file": (disk, "overwrite_file"),
     "replace_file": (disk, "replace_file"),
     "clear_pending": (Local, "clear_pending"),

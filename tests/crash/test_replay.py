@@ -13,7 +13,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.git import disk
 from smp_git.read.replica import Identity, Local
-from smp_git.write.replay import _records, before_reading
+from smp_git.write.recovery import _records, before_reading
 from tests import golden
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import DIED, die_at, ended

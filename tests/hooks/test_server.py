@@ -10,7 +10,7 @@ import pytest
 
 from smp_git import Store
 from smp_git.git.transport import EMPTY_TREE
-from smp_git.write.counts import fold
+from smp_git.write.handle import fold_counts
 from tests.hooks.conftest import Person, run_smp
 from tests.support import git, git_input
 
@@ -183,7 +183,7 @@ def test_malformed_content(pushed: Person, hub: Person, mode: str, path: str, da
 def test_access_counts_are_taken(pushed: Person, hub: Person, store: Store) -> None:
     with store.session("shop") as session:
         session.get("FIND-1")
-        fold(session._handle.accesses, session._handle.writer, everything=True)
+        fold_counts(session._handle.accesses, session._handle.writer, everything=True)
     names = pushed.git("for-each-ref", "--format=%(refname)", "refs/smp").split()
     assert names
     pushed.git("push", "-q", "origin", *(f"+{name}:{name}" for name in names))

@@ -15,8 +15,8 @@ from smp_git.git.objects import COMMIT, Object, Signature, write_commit
 from smp_git.model.ids import FIRST, is_index, parse_id
 from smp_git.model.memory import CommitId, Memory, Value, check_fields, title_of
 from smp_git.read.snapshot import Reader
+from smp_git.write.commit import assemble
 from smp_git.write.merge.trees import Merged, merge
-from smp_git.write.tree import assemble
 
 EPOCH = datetime(2026, 1, 11, 14, 30, tzinfo=UTC)
 NONE = Tombstones()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from smp_git import Session, Store
-from smp_git.write import counts
+from smp_git.write import handle
 from tests.conftest import Clock
 from tests.query.support import cloned, scored
 from tests.support import git
@@ -128,7 +128,7 @@ def test_uses_reach_the_disk_in_batches_and_the_next_process(fast_store: Store) 
 
 
 def test_a_long_journal_becomes_the_reference_of_this_replica(fast_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(counts, "_FOLD_BYTES", 1)
+    monkeypatch.setattr(handle, "_FOLD_BYTES", 1)
     with fast_store.create_session("shop") as shop:
         name = shop.add("finding", "slow", severity="low").id
         length = len(shop.log())
@@ -148,7 +148,7 @@ def test_a_long_journal_becomes_the_reference_of_this_replica(fast_store: Store,
 
 
 def test_uses_of_all_replicas_count_together(shop: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(counts, "_FOLD_BYTES", 1)
+    monkeypatch.setattr(handle, "_FOLD_BYTES", 1)
     name = shop.add("finding", "slow", severity="low").id
     copy = cloned(shop, Clock())
     copy.get(name)

@@ -24,7 +24,7 @@ from smp_git.read.history import WHOLE, Origin, origins, stamp
 from smp_git.read.pages import row_of
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import recovery
-from smp_git.write.merge import memories, metadata
+from smp_git.write.merge import memories
 from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
 from smp_git.write.stage import Stage
 
@@ -198,7 +198,7 @@ class Driver:
         mine, others = (found.get(WHOLE) for found in self._origins(METADATA, [WHOLE]))
         is_ours = mine is not None and others is not None and mine.commit.time > others.commit.time
         newer, older = (ours, theirs) if is_ours else (theirs, ours)
-        made = metadata.joined(base or None, newer, older)
+        made = memories.joined_metadata(base or None, newer, older)
         self.contested += made.lost if made else ()
         return made.file if made else None
 

@@ -22,8 +22,8 @@ from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import tombstones
 from smp_git.sync.inspect.structure import check_path
 from smp_git.write import git_index, hand_edits
+from smp_git.write.commit import TreeChange, check_out
 from smp_git.write.hand_edits import Handmade
-from smp_git.write.tree import TreeChange, check_out
 
 _EXECUTABLE: Final = "100755"
 # What a session is made with and keeps.

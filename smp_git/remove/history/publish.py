@@ -29,7 +29,7 @@ from smp_git.remove.history.pages import subject
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.rewrite import MadeObject
 from smp_git.write import commit
-from smp_git.write.tree import TreeChange, assemble, check_out
+from smp_git.write.commit import TreeChange, assemble, check_out
 from smp_git.write.writer import Writer
 
 # What each branch gets in the place of what goes: files by path.

@@ -18,9 +18,9 @@ from smp_git.model.memory import CommitId, agent_name
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
+from smp_git.write.commit import Assembly, TreeChange, assemble
 from smp_git.write.merge.memories import Conflict
 from smp_git.write.merge.trees import has_buried, merge
-from smp_git.write.tree import Assembly, TreeChange, assemble
 from smp_git.write.writer import Writer
 
 # How often a person's own commit may come between before it is given up.

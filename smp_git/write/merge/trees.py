@@ -16,7 +16,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.read.history import WHOLE, Origin, is_alike, origins, stamp
-from smp_git.write.merge import memories, metadata
+from smp_git.write.merge import memories
 from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
@@ -344,7 +344,7 @@ class _Merge:
             self._take(path, min(left, right), from_left=left)
             return
         if path == METADATA:
-            made = metadata.joined(found.base, newer or b"", older or b"")
+            made = memories.joined_metadata(found.base, newer or b"", older or b"")
         if made is None:
             self._report(path)
             self._take(path, newer, from_left=left)
