@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from smp_git.remove.requests import AuditParts, Criteria
     from smp_git.remove.restore import Restored
     from smp_git.remove.trash import Damaged, Deleted
+    from smp_git.sync.exchange import Progress
     from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote, SyncResult
-    from smp_git.sync.requests import Progress
     from smp_git.write.merge.join import MergeResult
 
 When = str | datetime | None
@@ -506,7 +506,7 @@ class Session:
         same field, the newer value is kept, and the other is kept beside it as
         contested.
         """
-        from smp_git.sync.requests import merge_branch
+        from smp_git.sync.exchange import merge_branch
 
         return merge_branch(self._handle, name, agent)
 
@@ -722,29 +722,29 @@ class Session:
     @property
     def remotes(self) -> Mapping[str, Remote]:
         """The remotes of the session by name, including the one from the store's pattern."""
-        from smp_git.sync import requests
+        from smp_git.sync import exchange
 
-        return requests.known(self._handle)
+        return exchange.known_remotes(self._handle)
 
     def add_remote(
         self, name: str, address: str | PathLike[str], *, create: bool = False
     ) -> Remote:
         """Add a remote; with `create`, make an empty repository at a path that has none."""
-        from smp_git.sync import requests
+        from smp_git.sync import exchange
 
-        return requests.add(self._handle, name, address, create=create)
+        return exchange.add_remote(self._handle, name, address, create=create)
 
     def remove_remote(self, name: str) -> None:
         """Remove a remote, and what was known about it."""
-        from smp_git.sync import requests
+        from smp_git.sync import exchange
 
-        requests.remove(self._handle, name)
+        exchange.remove_remote(self._handle, name)
 
     def remote_states(self) -> tuple[RemoteState, ...]:
         """Return how this replica compares with each remote, without contacting it."""
-        from smp_git.sync import requests
+        from smp_git.sync import exchange
 
-        return requests.states(self._handle)
+        return exchange.remote_states(self._handle)
 
     def sync(
         self,
@@ -762,7 +762,7 @@ class Session:
         RefusedError for a remote that cannot be merged; in either case, what is here is
         kept.
         """
-        from smp_git.sync.requests import exchange_with
+        from smp_git.sync.exchange import exchange_with
 
         with_it = exchange_with(
             self._handle, remote, agent, accept=accept, ask=ask, progress=progress
@@ -779,7 +779,7 @@ class Session:
         progress: Progress | None = None,
     ) -> SyncResult:
         """Fetch from a remote without merging."""
-        from smp_git.sync.requests import exchange_with
+        from smp_git.sync.exchange import exchange_with
 
         with_it = exchange_with(
             self._handle, remote, agent, accept=accept, ask=ask, progress=progress
@@ -795,7 +795,7 @@ class Session:
         progress: Progress | None = None,
     ) -> SyncResult:
         """Push to a remote; raise ConflictError if it has commits that are not here."""
-        from smp_git.sync.requests import exchange_with
+        from smp_git.sync.exchange import exchange_with
 
         return exchange_with(self._handle, remote, agent, ask=ask, progress=progress).push()
 

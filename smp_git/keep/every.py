@@ -13,8 +13,8 @@ from smp_git.keep.stores import open_by_id, session_ids
 from smp_git.model.errors import SmpError
 from smp_git.remove import requests, whole
 from smp_git.remove.purge import Purged, moment_before
+from smp_git.sync.exchange import exchange_with, known_remotes
 from smp_git.sync.remotes import SyncResult
-from smp_git.sync.requests import exchange_with, known
 from smp_git.write.handle import GLOBAL, Handle, Home
 
 
@@ -103,7 +103,7 @@ def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) ->
     for name in (*session_ids(home.path), *shared):
         try:
             with opened(home, name) as handle:
-                found = known(handle)
+                found = known_remotes(handle)
                 if found if remote is None else remote in found:
                     exchange = exchange_with(handle, remote, agent, ask=ask, progress=None)
                     results[name] = exchange.sync()

@@ -210,6 +210,6 @@ def _size(snapshot: Snapshot) -> int:
 def _remotes(handle: Handle) -> tuple[RemoteState, ...]:
     if handle.home is None:
         return ()
-    from smp_git.sync.requests import states  # noqa: PLC0415 - what syncs is loaded by what syncs
+    from smp_git.sync.exchange import remote_states  # noqa: PLC0415 - what syncs is loaded by what syncs
 
-    return states(handle)
+    return remote_states(handle)

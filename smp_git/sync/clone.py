@@ -19,13 +19,12 @@ from smp_git.model.errors import AlreadyExistsError, RemoteNotFoundError
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.read.snapshot import Reader
-from smp_git.sync import remotes, state
-from smp_git.sync.bring import Arrived, cleaned, needed
-from smp_git.sync.inspect import unfit
+from smp_git.sync import remotes
+from smp_git.sync.heads import Arrived, cleaned, needed
+from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.integrate import mended
-from smp_git.sync.remotes import ORIGIN, Remote
-from smp_git.sync.state import ACCESS, HEADS, shown, tracking
+from smp_git.sync.remotes import ACCESS, HEADS, ORIGIN, Remote, shown_ref, tracking
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -57,8 +56,10 @@ def clone(
             local.note_boot()
             if remote.is_own:
                 remotes.add(aside, remote.name, remote.address)
-            state.keep(
-                local.folder, remote.name, state.Seen(address=remote.address.text, refs=named_there)
+            remotes.keep_seen(
+                local.folder,
+                remote.name,
+                remotes.Seen(address=remote.address.text, refs=named_there),
             )
             # Everything at once: one by one, ten thousand files would take a minute.
             os.sync()
@@ -71,7 +72,7 @@ def clone(
 def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
     """Bring everything in; return what the remote named, and the id of its session."""
     git, address = aside / ".git", remote.address.text
-    with unfit.fetched(git, address, way, limits) as (held, left_out):
+    with inspection.fetched(git, address, way, limits) as (held, left_out):
         there = dict(held.refs)
         if MAIN not in there:
             raise RemoteNotFoundError(
@@ -104,7 +105,7 @@ def _placed(
     moves: dict[str, CommitId] = {}
     for ref, tip in arrived.clean.items():
         names = [] if ref.startswith(ACCESS) else [tracking(remote, ref)]
-        names += [shown(remote, ref)] if ref.startswith(HEADS) else []
+        names += [shown_ref(remote, ref)] if ref.startswith(HEADS) else []
         moves |= dict.fromkeys(names, CommitId(tip))
         moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()))
     repository.point(moves)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from smp_git.git import references, transport
+from smp_git.git import addresses, references, transport
 from smp_git.git.ancestry import newest_first
 from smp_git.git.locks import locked
 from smp_git.git.repository import MAIN, is_shallow
@@ -29,10 +30,15 @@ from smp_git.read.history import replica_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import journal
+from smp_git.remove.history.tombstones import effective
+from smp_git.remove.requests import site_of
 from smp_git.remove.site import Site
-from smp_git.sync import inbound, outbound, state
-from smp_git.sync.remotes import Remote, SyncResult
-from smp_git.sync.state import HEADS, TAGS, Turns, shown, tracking
+from smp_git.sync import inbound, outbound, remotes, twins
+from smp_git.sync.outbound import RemoteState
+from smp_git.sync.remotes import HEADS, TAGS, Remote, SyncResult, Turns, shown_ref, tracking
+from smp_git.write import branches
+from smp_git.write.handle import Handle, fold_counts
+from smp_git.write.merge.join import MergeResult, join
 
 # For how long another sync of this session is waited for, and rounds are lost.
 _PATIENCE_SECONDS: Final = 60.0
@@ -52,7 +58,7 @@ class Exchange:
         self._by = by
         self._accept = accept
         self._smp = site.reader.local.folder
-        self._seen = state.Seen(address=remote.address.text)
+        self._seen = remotes.Seen(address=remote.address.text)
         self._turns = Turns(site.reader, remote, way)
         # What was noted in this exchange.
         self._noted: Mapping[str, str] | None = None
@@ -137,7 +143,7 @@ class Exchange:
         self._site.writer.ready()
         with alone(self._site.reader, "syncing"):
             self._check_whole()
-            self._seen = state.read(self._smp, self._remote.name, self._remote.address.text)
+            self._seen = remotes.read_seen(self._smp, self._remote.name, self._remote.address.text)
             self._turns.waiting = dict(self._seen.waiting)
             try:
                 yield
@@ -275,7 +281,7 @@ class Exchange:
                 hint="it holds the old ones until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
             )
         self._seen = replace(self._seen, withheld=reason or "it refuses forced pushes")
-        state.keep(self._smp, self._remote.name, self._seen)
+        remotes.keep_seen(self._smp, self._remote.name, self._seen)
         raise RemoteRefusedError(
             f"deletion not published: remote {self._remote.name} refuses to replace history{said}",
             hint="it holds what was deleted until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
@@ -301,10 +307,10 @@ class Exchange:
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()
-        self._seen = state.Seen(
+        self._seen = remotes.Seen(
             address=self._remote.address.text, refs=dict(refs), at=now, waiting=self._turns.waiting
         )
-        state.keep(self._smp, self._remote.name, self._seen)
+        remotes.keep_seen(self._smp, self._remote.name, self._seen)
         self._noted = refs
 
 
@@ -334,8 +340,88 @@ def _main(refs: Mapping[str, str]) -> CommitId | None:
 def forget(reader: Reader, remote: str) -> None:
     """Drop everything that is known of a remote; the caller holds the lock."""
     git = reader.repository.git
-    places = tracking(remote, HEADS), tracking(remote, TAGS), shown(remote, HEADS)
+    places = tracking(remote, HEADS), tracking(remote, TAGS), shown_ref(remote, HEADS)
     for name in references.read(git):
         if name.startswith(places):
             references.drop(git, name)
-    state.keep(reader.local.folder, remote, None)
+    remotes.keep_seen(reader.local.folder, remote, None)
+
+
+Progress = Callable[[str], None]
+
+
+def known_remotes(handle: Handle) -> Mapping[str, Remote]:
+    """Return the remotes of the session by name, the one of the store's pattern included."""
+    home = handle.at_home()
+    return remotes.remotes(handle.reader.path, home.settings.remote, home.path)
+
+
+def add_remote(handle: Handle, name: str, address: str | PathLike[str], *, create: bool) -> Remote:
+    """Add a remote; with `create` an empty repository is made at a path that has none."""
+    handle.rules.name(name, "the name of a remote")
+    handle.rules.address(str(address))
+    parsed = addresses.parse(str(address), Path().absolute())
+    if create:
+        remotes.create(parsed)
+    with handle.writer.holding("adding a remote"):
+        return remotes.add(handle.reader.path, name, parsed)
+
+
+def remove_remote(handle: Handle, name: str) -> None:
+    """Forget a remote, and what was known of it."""
+    doing = "removing a remote"
+    # A sync that is under way would note what it saw of it.
+    with alone(handle.reader, doing), handle.writer.holding(doing):
+        remotes.remove(handle.reader.path, name)
+        forget(handle.reader, name)
+
+
+def remote_states(handle: Handle) -> tuple[RemoteState, ...]:
+    """Return how this replica stands to each remote, without asking it."""
+    return tuple(outbound.standing(handle.reader, each) for each in known_remotes(handle).values())
+
+
+def exchange_with(
+    handle: Handle,
+    name: str | None,
+    agent: str | None,
+    *,
+    accept: bool = False,
+    ask: bool,
+    progress: Progress | None,
+) -> Exchange:
+    """Return the exchange with a remote; without a name `origin`, or the only one."""
+    home = handle.at_home()
+    remote = remotes.chosen(known_remotes(handle), name)
+    access = remotes.access(home.settings, home.surroundings(), progress, ask=ask)
+    fold_counts(handle.accesses, handle.writer, everything=True)
+    # What came in may hide which commits a person made past the hooks.
+    handle.keeper.note_write()
+    handle.keeper.flush()
+    limits = remotes.limits(home.settings)
+    return Exchange(site_of(handle), remote, access, limits, handle.actor(agent), accept=accept)
+
+
+def merge_branch(handle: Handle, name: str, agent: str | None) -> MergeResult:
+    """Bring another branch into the one that a handle works on."""
+    by = handle.actor(agent)
+    handle.writer.ready()
+    with handle.writer.holding(f"merging branch {name}"):
+        branches.find(handle, name)
+        theirs = handle.reader.repository.head(HEADS + name)
+        assert theirs is not None  # noqa: S101 - just found
+        _refuse_twins(handle, name, theirs)
+        return join(handle.writer, handle.reader.ref, theirs, by=by, source=f"branch {name}")
+
+
+def _refuse_twins(handle: Handle, name: str, theirs: CommitId) -> None:
+    """Raise RefusedError if another branch has another memory under an id that is here."""
+    reader = handle.reader
+    ours = {MAIN: reader.snapshot().id}
+    found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
+    if found:
+        twin = (*found.ours, *found.theirs)[0].old
+        raise RefusedError(
+            f"{twin} on branch {name} is another memory than {twin} here",
+            hint="smp sync with the remote that it came from gives one of them another id",
+        )

@@ -1,17 +1,27 @@
-"""Heads of two replicas whose lives died or met: what each branch gets before the merge."""
+"""Heads of a remote made clean, and what each branch gets where lives died or met."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from smp_git.format.document import life_of
-from smp_git.format.records import Tombstones
+from smp_git.format.records import PATH, Tombstones, write
+from smp_git.git import references, storage
+from smp_git.git.objects import COMMIT, FOLDER_MODE, TREE, Child, raw_commit, read_tree
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, Repository
+from smp_git.git.storage import Packed
+from smp_git.model.errors import ConflictError
 from smp_git.model.ids import Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.read.snapshot import PageCache, Reader, Snapshot
+from smp_git.remove.history.generations import renames
+from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.rewrite import TAG, History, MadeObject, Rewriter, RewrittenCommit
+from smp_git.sync.quarantine import Quarantine
+from smp_git.write import commit
 from smp_git.write.merge import memories
 from smp_git.write.merge.meeting import Met, is_ended, met
 from smp_git.write.merge.memories import FileVersion
@@ -230,3 +240,205 @@ class _One:
         if self._masked:
             fields = ", ".join(sorted(self._masked))
             yield f"{self._name}: a redaction met other changes; look at {fields}, where words or a value may have gone"
+
+
+class Arrived(NamedTuple):
+    """The references of a remote as it names them, and as they are here once cleaned."""
+
+    named: Mapping[str, str]
+    clean: Mapping[str, str]
+    known: Tombstones
+    rewriter: Rewriter | None
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the remote holds anything that was deleted."""
+        return self.named != self.clean
+
+
+def cleaned(
+    repository: Repository, named: Mapping[str, str], known: Tombstones, trusted: frozenset[str]
+) -> Arrived:
+    """Return what `named` references come to without what is `known` to be deleted.
+
+    What the `trusted` commits reach holds nothing deleted.
+    """
+    if not known or not named:
+        return Arrived(named, named, known, None)
+    rewriter = Rewriter(repository.raw, known)
+    for tip in trusted:
+        _trust(rewriter, tip)
+    tips = {ref: bytes.fromhex(tip) for ref, tip in named.items()}
+    result = rewriter.rewritten(History(tips)).refs
+    return Arrived(named, {ref: tip.hex() for ref, tip in result.items()}, known, rewriter)
+
+
+def commits_of(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
+    """Return the commits among some objects; annotated tags are left out."""
+    return [CommitId(t) for t in set(tips) if repository.raw(bytes.fromhex(t))[0] == COMMIT]
+
+
+def boundary(
+    repository: Repository, tips: Iterable[str], known: Iterable[CommitId]
+) -> frozenset[str]:
+    """Return the commits on which what `tips` have more than `known` ones stands."""
+    commits = commits_of(repository, tips)
+    new = repository.beyond(commits, known)
+    below = {parent for name in new for parent in repository.commit(name).parents}
+    return frozenset((below | set(commits)) - set(new))
+
+
+def _trust(rewriter: Rewriter, tip: str) -> None:
+    name = bytes.fromhex(tip)
+    tree = raw_commit(rewriter.read(name)[1]).tree
+    rewriter.steps[name] = RewrittenCommit(name, name, tree, tree, (), dropped=False, touches=False)
+
+
+def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
+    """Yield every object of a rewritten history that the session does not have."""
+    rewriter = arrived.rewriter
+    assert rewriter is not None  # noqa: S101 - only what was rewritten is taken so
+    waiting = [bytes.fromhex(tip) for tip in arrived.clean.values()]
+    # A commit that nothing names may be left by a sync that was killed before its trees came.
+    whole = set(session.beyond(commits_of(session, references.read(session.git).values()), ()))
+    seen: set[bytes] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        is_here = session.has(name.hex())
+        kind, data = rewriter.read(name)
+        if kind == COMMIT:
+            if name.hex() in whole:
+                continue
+            commit = raw_commit(data)
+            waiting += [commit.tree, *commit.parents]
+        elif kind == TREE:
+            children = read_tree(data).values()
+            waiting += [bytes.fromhex(each.id) for each in children if each.mode == FOLDER_MODE]
+            yield from _files(rewriter, session, seen, children)
+        elif kind == TAG:
+            waiting.append(bytes.fromhex(data[7:47].decode()))
+        if not is_here:
+            made = rewriter.made.get(name)
+            yield Packed(name, kind, data, made.like if made else None)
+
+
+def _files(
+    rewriter: Rewriter, session: Repository, seen: set[bytes], children: Iterable[Child]
+) -> Iterator[Packed]:
+    for each in children:
+        name = bytes.fromhex(each.id)
+        if each.mode == FOLDER_MODE or name in seen:
+            continue
+        seen.add(name)
+        if not session.has(each.id):
+            yield Packed(name, *rewriter.read(name))
+
+
+class MovedHeadsError(ConflictError):
+    """The branches here moved while what came in was looked at; nothing was changed."""
+
+
+def heads_of(reader: Reader) -> dict[str, str]:
+    """Return where the branches of a session are."""
+    found = references.read(reader.repository.git).items()
+    return {ref: tip for ref, tip in found if ref.startswith(HEADS)}
+
+
+class Bringing:
+    """Gives a rewrite what each branch here gets, as the branches are under the lock."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        there: Mapping[str, str],
+        known: Tombstones,
+        ours: Mapping[str, str],
+        meeting: Meeting,
+    ) -> None:
+        self._repository = repository
+        self._there = there
+        self._known = known
+        self._ours = dict(ours)
+        self._meeting = meeting
+        self.removed = set(meeting.removed)
+
+    def records(self, plan: RewritePlan) -> Tombstones:
+        """Return what is known of lives that were joined; raise MovedHeadsError if that changed."""
+        before = self._meeting
+        self._look_again(plan)
+        if (before.records, before.theirs) != (self._meeting.records, self._meeting.theirs):
+            raise MovedHeadsError(
+                "the session changed while it was being synced", hint="sync again"
+            )
+        return self._meeting.records
+
+    def files(self, plan: RewritePlan) -> Files:
+        """Return the files that each branch gets."""
+        self._look_again(plan)
+        return self._meeting.ours
+
+    def _look_again(self, plan: RewritePlan) -> None:
+        ours = {ref: tip.hex() for ref, tip in plan.history.refs.items() if ref.startswith(HEADS)}
+        if ours != self._ours:
+            self._ours = ours
+            self._meeting = meet(self._repository, ours, self._there, self._known)
+            self.removed = set(self._meeting.removed)
+
+
+def of_this_format(held: Quarantine, there: Mapping[str, str], known: Tombstones) -> dict[str, str]:
+    """Return what came with its generations written as lives."""
+    found = renames(held.repository, there.values(), known)
+    if not found:
+        return dict(there)
+    rewriter = Rewriter(held.repository.raw, known, found)
+    refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
+    keep_made(held.repository, rewriter.made)
+    return {ref: tip.hex() for ref, tip in refs.items()}
+
+
+def keep_made(repository: Repository, made: Mapping[bytes, MadeObject]) -> None:
+    """Put new objects beside what came in."""
+    packed = [Packed(n, m.type, m.data, m.like) for n, m in made.items()]
+    if packed:
+        storage.write_pack(repository.git / "objects", packed)
+
+
+def topped(reader: Reader, held: Quarantine, arrived: Arrived, meeting: Meeting) -> Arrived:
+    """Return what came with commits on top that bring files, the same on every replica."""
+    if arrived.rewriter is not None:
+        keep_made(held.repository, arrived.rewriter.made)
+    clean = dict(arrived.clean)
+
+    def add(ref: str, files: Mapping[str, bytes | None]) -> None:
+        made = commit.carrying(at(ref), files)
+        with held.repository.store(made.objects):
+            clean[ref] = made.id
+
+    def at(ref: str) -> Snapshot:
+        return Snapshot(PageCache(held.repository, reader.local), CommitId(clean[ref]))
+
+    for ref, brought in meeting.theirs.items():
+        said = commit.carried_records(at(ref).said, brought, arrived.known)
+        add(ref, {**brought, PATH: write(said)})
+        if gone := brought.keys() & meeting.removed:
+            add(ref, dict.fromkeys(sorted(gone)))
+    return arrived._replace(clean=clean)
+
+
+def returned(
+    before: Tombstones, known: Tombstones, there: Mapping[str, str], repository: Repository
+) -> Iterator[str]:
+    """Say which memories that were deleted here live again, restored elsewhere."""
+    tip = there.get(MAIN)
+    if tip is None:
+        return
+    tree = repository.commit(CommitId(tip)).tree
+    for each in known.items:
+        name = each.first.text
+        if each.lives.is_plain or each.lives.is_gone or not before.is_gone(name):
+            continue
+        if repository.find(tree, parse_id(name).path) is not None:
+            yield f"{name} was deleted here and restored elsewhere; it is restored here too"

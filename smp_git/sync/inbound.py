@@ -22,8 +22,7 @@ from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.history.tombstones import effective, is_proof
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
-from smp_git.sync.apart import Apart, apart
-from smp_git.sync.bring import (
+from smp_git.sync.heads import (
     Arrived,
     Bringing,
     MovedHeadsError,
@@ -31,21 +30,25 @@ from smp_git.sync.bring import (
     cleaned,
     commits_of,
     heads_of,
+    meet,
     needed,
     of_this_format,
     returned,
     topped,
 )
-from smp_git.sync.heads import meet
-from smp_git.sync.inspect import unfit
-from smp_git.sync.inspect.inspection import Inspected, Inspection
+from smp_git.sync.inspect.inspection import (
+    Inspected,
+    Inspection,
+    check_lives,
+    check_redactions,
+    fetched,
+    said,
+)
 from smp_git.sync.inspect.tips import Tips
 from smp_git.sync.integrate import integrate
-from smp_git.sync.namesakes import part
 from smp_git.sync.quarantine import Quarantine
-from smp_git.sync.remotes import Remote
-from smp_git.sync.state import HEADS, REMOTES, SEEN, TAGS, Seen, tracking
-from smp_git.sync.twins import heads
+from smp_git.sync.remotes import HEADS, REMOTES, SEEN, TAGS, Remote, Seen, tracking
+from smp_git.sync.twins import Apart, apart, heads, part
 from smp_git.write.merge.trees import Conflict
 
 # How often a deletion here may come between before what came is given up.
@@ -88,7 +91,7 @@ def take_in(
     """
     git, address = site.reader.repository.git, remote.address.text
 
-    with unfit.fetched(git, address, way, limits) as (held, left_out):
+    with fetched(git, address, way, limits) as (held, left_out):
         named: Mapping[str, str] = dict(held.refs)
         lineage.check_not_emptied(site.reader, remote.name, named, seen, accept=accept)
         if not named:
@@ -101,12 +104,12 @@ def take_in(
         known = tips.tombstones | effective(site.reader)
         with _planned(site, tips.tombstones, known) as plan:
             inspected = inspection.look_through(plan.becoming() if plan else ())
-            unfit.check_lives(tips, known)
+            check_lives(tips, known)
             there = of_this_format(held, named, known) if tips.is_old else named
             came = _brought_in(
                 site, remote, held, there, inspected, plan, by=by, merge=merge, accept=accept
             )
-    odd_ones = [unfit.said(ref, f"of {remote.name}") for ref in left_out]
+    odd_ones = [said(ref, f"of {remote.name}") for ref in left_out]
     return came._replace(named={**named, **left_out}, notes=(*odd_ones, *came.notes))
 
 
@@ -242,7 +245,7 @@ def _cleaned(
     before = effective(site.reader)
     known = before | told
     ours = heads_of(site.reader)
-    unfit.check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
+    check_redactions(held.repository, {**ours, **_named_apart(there)}, before, told)
     meeting = meet(held.repository, ours, there, known)
     known |= meeting.records
     # What went here since the plan was made is not gone from what it takes for sound.

@@ -15,7 +15,7 @@ from smp_git.model.memory import COMMENTS, CommitId
 from smp_git.read.pages import rebuilt
 from smp_git.read.snapshot import Reader
 from smp_git.sync.inspect.inspection import Inspected
-from smp_git.sync.state import ACCESS, HEADS, Seen, branch_of, rescue, shown, tracking
+from smp_git.sync.remotes import ACCESS, HEADS, Seen, branch_of, rescue, shown_ref, tracking
 from smp_git.write import commit
 from smp_git.write.commit import assemble
 from smp_git.write.merge.join import join
@@ -169,7 +169,7 @@ def _noted(
         if ref not in left:
             moves[tracking(remote, ref)] = theirs, ref
         if ref.startswith(HEADS):
-            moves[shown(remote, ref)] = theirs, ref
+            moves[shown_ref(remote, ref)] = theirs, ref
         elif repository.head(ref) is None:
             moves[ref] = theirs, ref
     return moves
@@ -221,7 +221,7 @@ def _gone(
         ref = HEADS + name.removeprefix(prefix)
         if not name.startswith(prefix) or ref in clean or ref == MAIN:
             continue
-        references.drop(repository.git, shown(remote, ref))
+        references.drop(repository.git, shown_ref(remote, ref))
         if ref in before and not merge:
             continue
         if before.get(ref) == known and ref != repository.checked_out():

@@ -21,12 +21,11 @@ from smp_git.model.times import format_time
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.remove.site import Site
-from smp_git.sync import state
-from smp_git.sync.bring import heads_of
-from smp_git.sync.inspect import unfit
+from smp_git.sync import remotes
+from smp_git.sync.heads import heads_of
+from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import inspect
-from smp_git.sync.remotes import Remote
-from smp_git.sync.state import ACCESS, HEADS, MAIN, TAGS, shown, tracking, travels
+from smp_git.sync.remotes import ACCESS, HEADS, MAIN, TAGS, Remote, shown_ref, tracking, travels
 from smp_git.write import commit
 
 # How often a person's own commit may come between before it is given up.
@@ -50,12 +49,12 @@ class Parcel(NamedTuple):
 def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
     """Return what brings the remote, which now names `there`, to what is here."""
     everything = references.read(reader.repository.git)
-    left_out = unfit.odd(
+    left_out = inspection.odd(
         reader.repository, {ref: tip for ref, tip in everything.items() if travels(ref)}
     )
     refs = {ref: tip for ref, tip in everything.items() if ref not in left_out}
     updates: list[Update] = []
-    notes: list[str] = [unfit.said(ref, "here") for ref in sorted(left_out)]
+    notes: list[str] = [inspection.said(ref, "here") for ref in sorted(left_out)]
     unmerged = False
     for ref, tip in sorted(refs.items()):
         if not travels(ref) or there.get(ref) == tip:
@@ -174,7 +173,7 @@ def _whole(reader: Reader, base: Snapshot) -> Tombstones:
     A redaction stays out while no branch has what it left: no replica would take it in.
     """
     known = base.tombstones
-    odd = set(unfit.unfounded(reader.repository, heads_of(reader), base.said, known))
+    odd = set(inspection.unfounded(reader.repository, heads_of(reader), base.said, known))
     return base.said | Tombstones(each for each in known.items if each.first.text not in odd)
 
 
@@ -186,7 +185,7 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
         if each.ref.startswith(ACCESS):
             continue
         names = [tracking(remote, each.ref)]
-        names += [shown(remote, each.ref)] if each.ref.startswith(HEADS) else []
+        names += [shown_ref(remote, each.ref)] if each.ref.startswith(HEADS) else []
         for name in names:
             if each.new is None:
                 references.drop(repository.git, name)
@@ -233,7 +232,7 @@ class RemoteState:
 
 def standing(reader: Reader, remote: Remote) -> RemoteState:
     """Return how a session stands to a remote."""
-    seen = state.read(reader.local.folder, remote.name, remote.address.text)
+    seen = remotes.read_seen(reader.local.folder, remote.name, remote.address.text)
     counts = _ahead_and_behind(reader, remote.name)
     return RemoteState(
         name=remote.name,
@@ -248,7 +247,7 @@ def standing(reader: Reader, remote: Remote) -> RemoteState:
 def _ahead_and_behind(reader: Reader, remote: str) -> tuple[int, int] | None:
     """Return how many commits of main a remote lacked, and had more, when last seen."""
     repository = reader.repository
-    own, there = repository.head(MAIN), references.read(repository.git).get(shown(remote, MAIN))
+    own, there = repository.head(MAIN), references.read(repository.git).get(shown_ref(remote, MAIN))
     if own is None or there is None:
         return None
     theirs = CommitId(there)

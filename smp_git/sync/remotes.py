@@ -1,19 +1,36 @@
-"""The remotes of a session, and what a sync with one came to."""
+"""Remotes of a session, what this replica last saw of each, and whose turn it is.
+
+Whoever has nothing to merge pushes in a fraction of the time that a merge takes, so beside
+a replica that writes all the time another would never get through. After two lost rounds
+it puts a mark at the remote, `refs/smp/waiting/TAG`; the others see the mark, and let it
+go first. A mark names the empty tree: it holds nothing, and keeps nothing alive.
+"""
 
 from __future__ import annotations
 
+import json
+import random
 import re
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.git import addresses as configured
+from smp_git.git import disk, transport
 from smp_git.git.addresses import Address, parse, unusable
-from smp_git.git.transport import Limits, RemoteAccess
-from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, shown
+from smp_git.git.references import ACCESS, HEADS, REMOTES, SEEN, TAGS, TRAVELLING, WAITING
+from smp_git.git.repository import MAIN
+from smp_git.git.transport import Limits, RemoteAccess, Update
+from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, SmpError, shown
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.settings import Settings
+from smp_git.model.times import format_time
+from smp_git.read.replica import REMOTE_STATES, new_tag
+from smp_git.read.snapshot import Reader
 from smp_git.write.merge.trees import Conflict
 
 ORIGIN: Final = "origin"
@@ -172,3 +189,215 @@ class SyncResult:
             "rounds": self.rounds,
             "notes": list(self.notes),
         }
+
+
+__all__ = [
+    "ACCESS",
+    "HEADS",
+    "MAIN",
+    "REMOTES",
+    "RESCUE",
+    "SEEN",
+    "TAGS",
+    "branch_of",
+    "is_fit",
+    "rescue",
+    "shown",
+    "tracking",
+    "travels",
+]
+
+_LONGEST: Final = 200
+_ID = re.compile(r"[0-9a-f]{40}")
+_REPLICA = re.compile(r"[a-z][a-z0-9]{3}")
+RESCUE: Final = "refs/smp/rescue/"
+
+
+def travels(ref: str) -> bool:
+    """Whether a reference is part of what is synced."""
+    return ref.startswith(TRAVELLING)
+
+
+def is_fit(ref: str) -> bool:
+    """Whether a reference has a name that every replica can give it too."""
+    parts = ref.split("/")
+    name = "/".join(parts[2:])
+    is_plain = len(ref) <= _LONGEST and ref.isprintable()
+    if not is_plain or any(part.startswith("-") for part in parts):
+        return False
+    if ref.startswith(ACCESS):
+        return _REPLICA.fullmatch(ref.removeprefix(ACCESS)) is not None
+    return ref.startswith((HEADS, TAGS)) and name not in ("", "HEAD") and not _ID.fullmatch(name)
+
+
+def tracking(remote: str, ref: str) -> str:
+    """Return the reference that remembers what a remote's reference named, once cleaned."""
+    return f"{SEEN}{remote}/{ref.removeprefix('refs/')}"
+
+
+def shown_ref(remote: str, ref: str) -> str:
+    """Return the reference by which plain Git remembers a remote's branch."""
+    return f"{REMOTES}{remote}/{ref.removeprefix(HEADS)}"
+
+
+def branch_of(ref: str) -> str:
+    """Return the name of a branch as a person says it."""
+    return ref.removeprefix(HEADS)
+
+
+def rescue(remote: str, ref: str) -> str:
+    """Return the reference that keeps local work aside when a remote is refused."""
+    return f"{RESCUE}{remote}/{branch_of(ref)}"
+
+
+# A mark is put up with the second round that was lost.
+_LOST: Final = 2
+# How long others are let go first; whoever still waits then is gone, or too slow for turns.
+COURTESY_SECONDS: Final = 20.0
+# Between two looks at whether they have gone: at a path, and far away.
+_LOOK_SECONDS: Final = {True: 0.05, False: 0.5}
+# The pause after a lost round grows from the first to the second.
+_PAUSE_SECONDS: Final = 0.02
+_LONGEST_PAUSE: Final = 0.5
+
+
+class Turns:
+    """One replica's turns at one remote, for one exchange.
+
+    `waiting` are the marks of others, by tag, and when each was first seen.
+    """
+
+    def __init__(self, reader: Reader, remote: Remote, way: RemoteAccess) -> None:
+        self._git, self._remote, self._way = reader.repository.git, remote, way
+        identity = reader.local.identity(reader.path)
+        self._own = WAITING + (identity.tag if identity else new_tag())
+        self._is_up = False
+        self._lost = 0
+        self.waiting: dict[str, float] = {}
+
+    def ask(self) -> dict[str, str]:
+        """Return the references of the remote that travel, and take note of the marks."""
+        prefixes = (*TRAVELLING, WAITING)
+        found = transport.advertised(self._remote.address.text, self._way, prefixes=prefixes)
+        self._see({ref for ref in found if ref.startswith(WAITING)})
+        return {ref: tip for ref, tip in found.items() if not ref.startswith(WAITING)}
+
+    def _see(self, marks: set[str]) -> None:
+        # One of our own is left by a sync that was killed.
+        self._is_up = self._own in marks
+        now = time.time()
+        self.waiting = {ref: self.waiting.get(ref, now) for ref in sorted(marks - {self._own})}
+
+    def give_way(self) -> bool:
+        """Let those go first who wait, for a while; return whether anybody did wait."""
+        is_near = self._remote.address.kind == "path"
+        if self._is_up or not (is_near or self.waiting):
+            return False
+        end = time.monotonic() + COURTESY_SECONDS
+        waited = False
+        self.ask()
+        while (found := self._fresh()) and time.monotonic() < end:
+            waited = True
+            time.sleep(_LOOK_SECONDS[is_near] * random.uniform(0.5, 1))  # noqa: S311
+            self.ask()
+        self._drop([ref for ref in self.waiting if ref not in found])
+        return waited
+
+    def _fresh(self) -> list[str]:
+        """Return the marks that have not stood for so long that nobody can be behind them."""
+        now = time.time()
+        return [ref for ref, at in self.waiting.items() if 0 <= now - at < COURTESY_SECONDS]
+
+    def lose(self) -> None:
+        """Pause after a lost round, for longer each time, and put up a mark in time."""
+        self._lost += 1
+        if self._lost >= _LOST and not self._is_up:
+            self._is_up = self._push(Update(self._own, transport.EMPTY_TREE, None, force=True))
+        # At random, so that two replicas do not keep in step.
+        time.sleep(random.uniform(0, min(_PAUSE_SECONDS * self._lost, _LONGEST_PAUSE)))  # noqa: S311
+
+    def leave(self) -> None:
+        """Take our mark away."""
+        if self._is_up:
+            self._drop([self._own])
+            self._is_up = False
+
+    def _drop(self, refs: list[str]) -> None:
+        for ref in refs:
+            self._push(Update(ref, None, transport.EMPTY_TREE, force=True))
+            self.waiting.pop(ref, None)
+
+    def _push(self, update: Update) -> bool:
+        """Move a mark; a remote that has no room for marks goes without."""
+        with suppress(SmpError):
+            told = transport.push(self._git, self._remote.address.text, [update], self._way)
+            return all(
+                each.fate in (transport.Fate.DONE, transport.Fate.CURRENT) for each in told.values()
+            )
+        return False
+
+
+def read_marks(found: object) -> dict[str, float]:
+    """Return noted marks as they were kept."""
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(ref): float(at) for ref, at in found.items() if isinstance(at, (int, float))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A remote as it was when this replica last spoke with it.
+
+    `refs` are the ids that the remote itself named, which a forced push may replace.
+    `withheld` says why it still holds what was deleted here, if it does; `waiting` which
+    replicas waited there for their turn, and since when that is known.
+    """
+
+    address: str
+    refs: Mapping[str, str] = field(default_factory=dict)
+    at: datetime | None = None
+    withheld: str | None = None
+    waiting: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_seen(smp: Path, remote: str, address: str) -> Seen:
+    """Return what is known of a remote; nothing, if its address is another now."""
+    kept = _all_seen(smp).get(remote)
+    if not isinstance(kept, dict) or kept.get("address") != address:
+        return Seen(address=address)
+    refs, at, withheld = kept.get("refs"), kept.get("at"), kept.get("withheld")
+    return Seen(
+        address=address,
+        refs={str(k): str(v) for k, v in refs.items()} if isinstance(refs, dict) else {},
+        at=datetime.fromisoformat(at).astimezone(UTC) if isinstance(at, str) else None,
+        withheld=withheld if isinstance(withheld, str) else None,
+        waiting=read_marks(kept.get("waiting")),
+    )
+
+
+def keep_seen(smp: Path, remote: str, seen: Seen | None) -> None:
+    """Remember what was seen of a remote; None forgets it.
+
+    An older state is as good after a power cut: what changed since is fetched again.
+    """
+    everything = _all_seen(smp)
+    if seen is None:
+        everything.pop(remote, None)
+    else:
+        everything[remote] = {
+            "address": seen.address,
+            "refs": dict(seen.refs),
+            "at": format_time(seen.at) if seen.at else None,
+            "withheld": seen.withheld,
+            "waiting": dict(seen.waiting),
+        }
+    data = json.dumps(everything).encode()
+    disk.replace_file(smp / REMOTE_STATES, data, smp / f"{REMOTE_STATES}.tmp")
+
+
+def _all_seen(smp: Path) -> dict[str, object]:
+    try:
+        found = json.loads((smp / REMOTE_STATES).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

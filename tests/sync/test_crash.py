@@ -16,7 +16,7 @@ import pytest
 from smp_git.git import transport
 from smp_git.git.repository import Repository
 from smp_git.remove import finish
-from smp_git.sync import inbound, integrate, outbound, state
+from smp_git.sync import inbound, integrate, outbound, remotes
 from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write.writer import Writer
@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "publish": (Writer, "publish"),
     "reference": (Repository, "publish"),
     "leave": (Quarantine, "__exit__"),
-    "note": (state, "keep"),
+    "note": (remotes, "keep"),
     "push": (transport, "push"),
     "track": (outbound, "track"),
 }

@@ -17,7 +17,7 @@ import pytest
 
 from smp_git.git.transport import EMPTY_TREE
 from smp_git.model.errors import ConflictError
-from smp_git.sync import exchange, state
+from smp_git.sync import exchange, remotes
 from tests.support import ROOT, git
 from tests.sync.support import Machine, hook, sound, tree
 
@@ -74,7 +74,7 @@ def test_a_replica_that_must_merge_gets_through_beside_one_that_writes_all_the_t
 def test_who_waits_is_let_go_first_and_a_mark_that_nobody_takes_away_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "COURTESY_SECONDS", 1.5)
+    monkeypatch.setattr(remotes, "COURTESY_SECONDS", 1.5)
     hub = tmp_path / "hub.git"
     session = Machine(tmp_path, "one").begin(hub)
     git(hub, "hash-object", "-t", "tree", "-w", os.devnull)

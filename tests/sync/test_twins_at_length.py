@@ -16,7 +16,7 @@ from smp_git.model.memory import MemoryId
 from smp_git.read.replica import Local
 from smp_git.remove.history import erase, journal, publish, sweep
 from smp_git.remove.history.publish import Publisher
-from smp_git.sync import apart, inbound
+from smp_git.sync import inbound, twins
 from tests.crash.children import DIED, die_at, ended
 from tests.support import git
 from tests.sync.images import copied, kept, opened, put_back, settled
@@ -29,8 +29,8 @@ pytestmark = [
 
 # Every step of a move that leaves something on the disk, in the order in which they come.
 VERBS: dict[str, tuple[Any, str]] = {
-    "find": (apart, "part"),
-    "move": (apart, "move"),
+    "find": (twins, "part"),
+    "move": (twins, "move"),
     "plan": (erase, "make_plan"),
     "prepare": (Publisher, "prepare"),
     "pack": (storage, "write_pack"),

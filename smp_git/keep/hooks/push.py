@@ -24,8 +24,8 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.remove.history import tombstones
 from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, RewrittenCommit
-from smp_git.sync.apart import apart_there
 from smp_git.sync.inspect.inspection import inspect
+from smp_git.sync.twins import apart_there
 
 _NONE: Final = "0" * 40
 _SHOWN: Final = 5
