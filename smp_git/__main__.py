@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line."""
     try:
-        from smp_git.cli.start import run
+        from smp_git.cli.main import run
 
         run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from smp_git.cli.program import app
+from smp_git.cli.commands import app
 from tests.support import ROOT
 
 PAGE = ROOT / "docs/reference/cli.md"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from typer.testing import CliRunner
 
-from smp_git.cli.program import app
+from smp_git.cli.commands import app
 from tests.support import ROOT
 
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ FOLDERS = ("model", "format", "git", "read", "write", "ask", "remove", "sync", "
 DOORS = {"session", "store", "errors", "__main__", "__init__"}
 _FEW_LINES = 40
 # Loaded by itself: a command that loads all others, and the environment's own entry points.
-_SMALL = {"smp_git.__main__", "smp_git.cli.program"}
+_SMALL = {"smp_git.__main__", "smp_git.cli.commands"}
 
 MODULES = modules()
 

@@ -1,4 +1,4 @@
-"""The program `smp`: one boundary for errors, the same options for every command."""
+"""The program `smp`: its options, errors, and the store and session that a command is about."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
-from smp_git.cli.terminal import report, say
-from smp_git.model.errors import InvalidError, SmpError
+from smp_git.cli.terminal import note, report, say
+from smp_git.model.errors import (
+    InvalidError,
+    NotFoundError,
+    NotStoreError,
+    SessionNotFoundError,
+    SmpError,
+)
+from smp_git.session import Session
+from smp_git.store import Store
 
 
 def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
@@ -231,3 +239,106 @@ def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], 
     shown = text if isinstance(text, str) else text()
     if shown:
         say(shown)
+
+
+def store_of(ctx: typer.Context) -> Store:
+    """Open the store: `--root`, `SMP_ROOT`, or the nearest from the folder up."""
+    root = setting(ctx, "root", "SMP_ROOT")
+    here = folder(ctx)
+    if root:
+        return Store.open(here / root)
+    for place in (here, *here.parents):
+        try:
+            return Store.open(place)
+        except NotStoreError:
+            continue
+    raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
+
+
+def session_of(ctx: typer.Context) -> Session:
+    """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
+    store = store_of(ctx)
+    session = _opened(store.session(_name_of(ctx, store)))
+    given = setting(ctx, "branch", "SMP_BRANCH")
+    branch = given or _chosen_branch(store, session.id)
+    if not branch:
+        return session
+    try:
+        session.switch(branch)
+    except NotFoundError as error:
+        session.close()
+        hint = error.hint if given else "it was chosen in this terminal; smp switch main goes back"
+        raise NotFoundError(error.message, hint=hint) from None
+    return session
+
+
+def main_of(ctx: typer.Context) -> Session:
+    """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
+    store = store_of(ctx)
+    return _opened(store.session(_name_of(ctx, store)))
+
+
+def _opened(session: Session) -> Session:
+    """Tell what plain Git took off a session, once."""
+    for each in session.news():
+        note(each)
+    return session
+
+
+def _name_of(ctx: typer.Context, store: Store) -> str:
+    named = setting(ctx, "session", "SMP_SESSION") or current(store)
+    if named:
+        return named
+    known = store.sessions()
+    if len(known) == 1:
+        return known[0]
+    if not known:
+        raise NotFoundError(f"the store at {store.path} has no session", hint="smp new makes one")
+    raise NotFoundError(
+        f"{len(known)} sessions, and none is current in this terminal",
+        hint="name one with -s ID, or choose one with smp use ID",
+    )
+
+
+def make_current(store: Store, session_id: str, branch: str = "") -> None:
+    """Let commands of this terminal mean this session, and a branch of it."""
+    place = store.path / ".current"
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
+
+
+def current(store: Store) -> str | None:
+    """Return the session that this terminal's commands mean, or None."""
+    name = _chosen(store)[0]
+    try:
+        return store.find_session(name) if name else None
+    except SessionNotFoundError:
+        return None
+
+
+def _chosen_branch(store: Store, session_id: str) -> str | None:
+    """Return the branch of a session that this terminal's commands mean, or None."""
+    session, branch = _chosen(store)
+    return branch or None if session == session_id else None
+
+
+def _chosen(store: Store) -> tuple[str, str]:
+    """Return the session and the branch that were chosen in this terminal, empty if none were."""
+    try:
+        lines = (store.path / ".current" / _terminal()).read_text().split("\n")
+    except OSError:
+        return "", ""
+    return lines[0], lines[1] if lines[1:] else ""
+
+
+def _terminal() -> str:
+    """Return what tells this terminal from others: its session of processes and when it began."""
+    if not hasattr(os, "getsid"):
+        return os.environ.get("WT_SESSION", "console")
+    leader = os.getsid(0)
+    try:
+        # The 22nd field is the start time, so that a number used again is another terminal.
+        started = Path(f"/proc/{leader}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        started = "0"
+    return f"{sys.platform}-{leader}-{started}"

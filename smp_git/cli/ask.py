@@ -13,9 +13,8 @@ import typer
 
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
-from smp_git.cli.app import command, common_in, emit, program, text_from
-from smp_git.cli.place import session_of, store_of
-from smp_git.cli.read import At
+from smp_git.cli.app import command, common_in, emit, program, session_of, store_of, text_from
+from smp_git.cli.history import At
 from smp_git.cli.terminal import note, say
 from smp_git.cli.write import Id
 from smp_git.format import yamlfile

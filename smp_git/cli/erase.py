@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, setting, text_from
-from smp_git.cli.place import session_of, store_of
+from smp_git.cli.app import asker, command, emit, session_of, setting, store_of, text_from
 from smp_git.cli.terminal import note
 from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.model.memory import MemoryId

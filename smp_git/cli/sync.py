@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import asker, command, emit
-from smp_git.cli.place import make_current, session_of, store_of
+from smp_git.cli.app import asker, command, emit, make_current, session_of, store_of
 from smp_git.cli.terminal import note, say
 from smp_git.model.errors import InvalidError, SmpError
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, fields_from, links_from, text_from
-from smp_git.cli.place import session_of
+from smp_git.cli.app import asker, command, emit, fields_from, links_from, session_of, text_from
 from smp_git.cli.terminal import note
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.program import app
+from smp_git.cli.commands import app
 
 RUNNER = CliRunner()
 

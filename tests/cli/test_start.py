@@ -10,12 +10,12 @@ import pytest
 
 from smp_git import Store
 from smp_git.cli.app import homes
-from smp_git.cli.start import ROOMS, named
+from smp_git.cli.main import ROOMS, named
 from tests.support import python
 
 
 def test_rooms_are_where_the_commands_live() -> None:
-    import_module("smp_git.cli.program")
+    import_module("smp_git.cli.commands")
 
     assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
         name: homes()[name] for name in ROOMS
@@ -56,7 +56,7 @@ def test_a_write_loads_no_search() -> None:
 
 def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
     code = (
-        "import sys; from smp_git.cli.start import run\n"
+        "import sys; from smp_git.cli.main import run\n"
         "try: run(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         "print(*sys.modules)"
@@ -66,8 +66,8 @@ def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
     loaded = python(code, *asked).stdout.split("\n")
 
     assert loaded[0].startswith('{"memories": []')
-    assert "smp_git.cli.read" in loaded[1].split()
-    assert "smp_git.cli.program" not in loaded[1].split()
+    assert "smp_git.cli.history" in loaded[1].split()
+    assert "smp_git.cli.commands" not in loaded[1].split()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_interrupt_while_modules_load_is_no_traceback() -> None:
 @pytest.mark.parametrize("hook", ["pre-commit", "post-commit"])
 def test_a_hook_of_git_loads_no_typer(tmp_path: Path, hook: str) -> None:
     code = (
-        "import os, sys; from smp_git.cli.start import run\n"
+        "import os, sys; from smp_git.cli.main import run\n"
         "os.chdir(sys.argv[1])\n"
         "try: run(['hook', sys.argv[2]])\n"
         "except SystemExit as end: assert not end.code\n"
@@ -114,7 +114,7 @@ def test_a_hook_of_git_loads_no_typer(tmp_path: Path, hook: str) -> None:
         path = session.path
     loaded = python(code, path, hook).stdout.split()
 
-    assert "smp_git.cli.hook" in loaded
+    assert "smp_git.cli.git_hooks" in loaded
     assert not {"typer", "ruamel.yaml", "rich", "smp_git.cli.app"} & set(loaded)
 
 
@@ -122,7 +122,7 @@ def test_a_hook_that_does_not_exist_says_so_with_and_without_typer() -> None:
     calls = (["hook", "pre-lunch"], ["--json", "hook", "pre-lunch"])
     direct, through_typer = (
         python(
-            "import sys; from smp_git.cli.start import run; run(sys.argv[1:])", *call, check=False
+            "import sys; from smp_git.cli.main import run; run(sys.argv[1:])", *call, check=False
         )
         for call in calls
     )

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from smp_git import Session
 from smp_git.ask import conditions
 from smp_git.ask.request import PARTS, from_specification
-from smp_git.cli.program import app
+from smp_git.cli.commands import app
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
 from smp_git.model.regexes import Limit

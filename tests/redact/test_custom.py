@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from smp_git import Session, Store
-from smp_git.cli.program import app
+from smp_git.cli.commands import app
 from smp_git.model.errors import InvalidError
 from smp_git.model.secrets import compile_user_pattern, redact
 from tests.redact.hostile import UNITS, repeated, seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smp_git.cli import ask, branch, demo, erase, hooks, read, sessions, sync, write
+from smp_git.cli import ask, demo, erase, history, sessions, sync, write
 from smp_git.cli.app import program
 
 app = program()
@@ -10,11 +10,9 @@ app = program()
 __all__ = [
     "app",
     "ask",
-    "branch",
     "demo",
     "erase",
-    "hooks",
-    "read",
+    "history",
     "sessions",
     "sync",
     "write",

@@ -1,4 +1,4 @@
-"""The program with as few commands loaded as a call needs."""
+"""Start of the program, with as few commands loaded as a call needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Final
 # The module of each command that is called often; all others load the whole program.
 ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
-    **dict.fromkeys(("show", "list", "log", "diff", "blame", "path"), "read"),
+    **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain"), "ask"),
-    **dict.fromkeys(("branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "branch"),
-    **dict.fromkeys(("hook", "hooks"), "hooks"),
-    **dict.fromkeys(("new", "use", "info", "sessions"), "sessions"),
+    **dict.fromkeys(("new", "use", "info", "sessions", "hook", "hooks"), "sessions"),
 }  # fmt: skip
 
 
@@ -25,14 +23,14 @@ _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
 def run(arguments: Sequence[str]) -> None:
     """Run the command line with these arguments."""
     if is_hook(arguments):
-        from smp_git.cli.hook import run_hook  # noqa: PLC0415 - a hook starts fast
+        from smp_git.cli.git_hooks import run_hook  # noqa: PLC0415 - a hook starts fast
 
         sys.exit(run_hook(arguments[1:]))
     from smp_git.cli.app import program  # noqa: PLC0415 - not for a hook
 
     name = named(arguments)
     room = ROOMS.get(name) if name else None
-    import_module(f"smp_git.cli.{room or 'program'}")
+    import_module(f"smp_git.cli.{room or 'commands'}")
     # Each command that is there is taken apart, with all its options, at every call.
     program(name if room else None)(list(arguments))
 

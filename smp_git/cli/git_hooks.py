@@ -1,4 +1,4 @@
-"""What the Git hooks of a session call."""
+"""The hooks that Git runs in a session; no typer is loaded here."""
 
 from __future__ import annotations
 
