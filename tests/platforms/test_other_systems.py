@@ -115,14 +115,14 @@ def test_this_system_waits_for_a_lock_in_the_kernel(tmp_path: Path) -> None:
 
 _WITHOUT_FOLDERS_AND_GROUPS = """
 import os, subprocess, sys
-from smp_git.git import child, disk
+from smp_git.git import command, disk
 process = subprocess.Popen(["sleep", "60"], start_new_session=True)
 groups = []
 os.killpg = lambda group, number: groups.append(group)
 os.name = "nt"
 disk.force_folder(sys.argv[1])
-assert child._limited(child.Leash(silence_seconds=1, total_seconds=1, reply_bytes=1, cpu_seconds=1)) == []
-child._end(process)
+assert command._limited(command.Leash(silence_seconds=1, total_seconds=1, reply_bytes=1, cpu_seconds=1)) == []
+command._end(process)
 assert process.returncode == -15 and not groups
 """
 
