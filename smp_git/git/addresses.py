@@ -261,6 +261,7 @@ def _meaning(
 _KEY: Final = "check the key (setting ssh_key, or the agent) and who may use the repository"
 _LOGIN: Final = "set SMP_TOKEN, or let Git's credential helper answer"
 _AGAIN: Final = "nothing here was changed; try again"
+_FSCK: Final = "nothing of it was taken; git fsck in the remote says what is damaged there"
 _CHECK_ADDRESS: Final = "check the address: smp remote list shows it"
 
 # The first that fits counts, so the more particular ones come first.
@@ -278,10 +279,10 @@ _MEANINGS: Final = (
     _meaning(r"timed? ?out|too slow", RemoteUnreachableError, "it took too long", _AGAIN),
     _meaning(r"does not appear to be a git repository|repository .*not found|repository not found|not a git repository|no such file or directory|returned error: 404|project you were looking for|not valid: is this a git repository|cannot change to", RemoteNotFoundError, "there is no repository", _CHECK_ADDRESS),
     _meaning(r"signal 25|file size limit|file too large|exceeds maximum allowed size", UntrustedError, "it sends more than the limit", "raise sync_limit_bytes if that is right"),
-    _meaning(r"out of memory|cannot allocate memory|signal 24|cpu time limit", UntrustedError, "what it sends takes more memory or time than a session can"),
-    _meaning(r"^error: object \S+: |error in object|is a \w+, not a \w+|fsck error|not our ref|index-pack failed|unpack-objects (?:died|failed|error)|bad pack|corrupt|collision|missing (?:blob|tree|commit|necessary objects)|did not send all necessary|inflate|unresolved deltas|pack has|hash mismatch|refusing to (?:create|fetch)|funny ref|cannot lock ref|bad (?:object|tree|ref|revision)", UntrustedError, "what it sends is not sound"),
+    _meaning(r"out of memory|cannot allocate memory|signal 24|cpu time limit", UntrustedError, "what it sends takes more memory or time than a session can", _FSCK),
+    _meaning(r"^error: object \S+: |error in object|is a \w+, not a \w+|fsck error|not our ref|index-pack failed|unpack-objects (?:died|failed|error)|bad pack|corrupt|collision|missing (?:blob|tree|commit|necessary objects)|did not send all necessary|inflate|unresolved deltas|pack has|hash mismatch|refusing to (?:create|fetch)|funny ref|cannot lock ref|bad (?:object|tree|ref|revision)", UntrustedError, "what it sends is not sound", _FSCK),
     _meaning(r"early eof|unexpected disconnect|hung up|connection (?:reset|closed|aborted)|broken pipe|rpc failed|unexpected eof|transfer closed|empty reply|recv failure|send failure|unexpected flush", RemoteUnreachableError, "the connection was cut", _AGAIN),
-    _meaning(r"protocol|bad line|garbage|invalid|unexpected|unknown object format|mismatched algorithms|expected|not a (?:smart|pack)", UntrustedError, "what answers there does not speak Git"),
+    _meaning(r"protocol|bad line|garbage|invalid|unexpected|unknown object format|mismatched algorithms|expected|not a (?:smart|pack)", UntrustedError, "what answers there does not speak Git", _CHECK_ADDRESS),
     _meaning(r"returned error: 5\d\d|internal server error", RemoteUnreachableError, "its server has a fault", _AGAIN),
     _meaning(r"permission denied|read-only file system|unable to create|insufficient permission|unable to write|unpack failed|does not support", RemoteRefusedError, "it does not take what is sent", "check who may write there"),
 )  # fmt: skip
