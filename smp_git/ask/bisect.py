@@ -11,7 +11,7 @@ from smp_git.ask.answer import Answer
 from smp_git.ask.desk import Desk
 from smp_git.ask.overviews import Summary
 from smp_git.ask.request import QueryParts
-from smp_git.git.ancestry import is_ancestor
+from smp_git.git.references import is_ancestor
 from smp_git.model.errors import DamagedError, InvalidRevisionError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, Memory, MemoryId

@@ -21,8 +21,8 @@ from pygit2.enums import FileMode
 
 from smp_git.format import records
 from smp_git.git import disk
-from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import Child, ObjectId
+from smp_git.git.references import newest_first
 from smp_git.git.repository import Repository
 from smp_git.model.errors import FormatError
 

@@ -31,8 +31,7 @@ from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_
 from smp_git.model.settings import CONFIG
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
-from smp_git.sync import clone as sync_clone
-from smp_git.sync import remotes
+from smp_git.sync import integrate, remotes
 from smp_git.write import commit
 from smp_git.write.commit import with_files
 from smp_git.write.handle import GLOBAL, Handle, Home
@@ -321,7 +320,7 @@ def clone(
     settings = home.settings
     if name is not None:
         settings.redaction.name(name, "the id of a session")
-    remote = sync_clone.addressed(address, settings.remote, home.path)
+    remote = integrate.addressed(address, settings.remote, home.path)
     access = remotes.access(settings, home.surroundings(), progress, ask=ask)
 
     def choose(said: str) -> Path:
@@ -329,7 +328,7 @@ def clone(
 
     active = home.path / "active"
     active.mkdir(mode=0o700, exist_ok=True)
-    return sync_clone.clone(active, remote, access, remotes.limits(settings), choose)
+    return integrate.clone(active, remote, access, remotes.limits(settings), choose)
 
 
 def _free_place(home: Home, name: str, *, given: bool) -> Path:

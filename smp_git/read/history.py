@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from smp_git.format import document, messages
 from smp_git.format.messages import Touch
-from smp_git.git.ancestry import newest_first
 from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
+from smp_git.git.references import newest_first
 from smp_git.git.repository import Repository
 from smp_git.model import times
 from smp_git.model.errors import InvalidFileError, InvalidRevisionError, MemoryNotFoundError

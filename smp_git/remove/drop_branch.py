@@ -8,7 +8,7 @@ from datetime import datetime
 
 from smp_git.format.document import life_of
 from smp_git.git import references
-from smp_git.git.ancestry import only_in
+from smp_git.git.references import only_in
 from smp_git.model.errors import NotFoundError, RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId, MemoryId

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.git import addresses, references, transport
-from smp_git.git.ancestry import newest_first
 from smp_git.git.locks import locked
+from smp_git.git.references import newest_first
 from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Fate, Limits, Update
 from smp_git.git.transport import RemoteAccess as Way

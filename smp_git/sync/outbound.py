@@ -12,7 +12,7 @@ from smp_git.format import records
 from smp_git.format.messages import RECORDS
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.ancestry import is_ancestor
+from smp_git.git.references import is_ancestor
 from smp_git.git.repository import MovedError
 from smp_git.git.transport import Update
 from smp_git.model.errors import ConflictError, RefusedError, UntrustedError

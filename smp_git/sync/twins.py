@@ -22,9 +22,8 @@ from smp_git.format import document, messages
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import command, references
-from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import ObjectId
-from smp_git.git.references import HEADS, REMOTES, SEEN
+from smp_git.git.references import HEADS, REMOTES, SEEN, merge_bases
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import DELETED, FIRST, Id, Lives, parse_id, parse_path

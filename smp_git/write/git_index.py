@@ -16,9 +16,8 @@ from typing import Final, NamedTuple
 
 from smp_git.format import messages
 from smp_git.git import references, staging
-from smp_git.git.ancestry import is_ancestor, merge_bases
 from smp_git.git.objects import COMMIT, Commit
-from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
+from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import parse_path, sort_key

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from smp_git import Store
 from smp_git.format import document
 from smp_git.format.records import Tombstones
-from smp_git.git.ancestry import independent, is_ancestor, merge_bases
+from smp_git.git.references import independent, is_ancestor, merge_bases
 from smp_git.model.ids import (
     DELETED,
     FIRST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import process_time
 
-from smp_git.model.secrets import Redacted
+from smp_git.model.secrets.redaction import Redacted
 
 UNITS = """a|A|0| |-|_|.|/|+|=|@|:|"|'|\\n|\\|%3D|password|password=|pwd=|pwd="|pwd='|pwd=\\"
 token: |secret=|secret: |secret_access_key=|--password |--|://|://a:|://a:b|a@b.|a.|a@|a-

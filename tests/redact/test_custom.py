@@ -11,7 +11,8 @@ from typer.testing import CliRunner, Result
 from smp_git import Session, Store
 from smp_git.cli.commands import app
 from smp_git.model.errors import InvalidError
-from smp_git.model.secrets import compile_user_pattern, redact
+from smp_git.model.secrets.redaction import redact
+from smp_git.model.secrets.rules import compile_user_pattern
 from tests.redact.hostile import UNITS, repeated, seconds
 from tests.support import git, python
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smp_git.model.secrets import redact
+from smp_git.model.secrets.redaction import redact
 
 # Each in two parts, so that no file of this repository holds a whole token.
 SECRETS = {

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.model.secrets import PATTERNS, FoundSecrets, compile_user_pattern, redact, redact_value
+from smp_git.model.secrets.patterns import PATTERNS
+from smp_git.model.secrets.redaction import FoundSecrets, redact, redact_value
+from smp_git.model.secrets.rules import compile_user_pattern
 from tests.redact.hostile import UNITS
 
 PASSWORD = "hun" + "ter2"

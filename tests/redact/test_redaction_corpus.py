@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from smp_git.model.secrets import PATTERNS, redact
+from smp_git.model.secrets.patterns import PATTERNS
+from smp_git.model.secrets.redaction import redact
 from tests.redact.samples import HELD_OUT, PARTS, WRITING
 
 DATA = Path(__file__).parent.parent / "data" / "redaction"

@@ -10,7 +10,9 @@ from statistics import median
 
 import pytest
 
-from smp_git.model.secrets import PATTERNS, SecretPattern, redact
+from smp_git.model.secrets.evidence import SecretPattern
+from smp_git.model.secrets.patterns import PATTERNS
+from smp_git.model.secrets.redaction import redact
 from tests.redact.hostile import UNITS, repeated, seconds
 
 PLAIN = "The quick brown fox jumps over the lazy dog, and 17 others look on: why? "

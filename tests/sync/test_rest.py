@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session
-from smp_git.git.ancestry import merge_bases
+from smp_git.git.references import merge_bases
 from smp_git.model.memory import CommitId
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader

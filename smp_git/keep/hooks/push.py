@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from smp_git.format import metadata
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.ancestry import is_ancestor
 from smp_git.git.objects import COMMIT, raw_commit
-from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING
+from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING, is_ancestor
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import EMPTY_TREE
 from smp_git.keep.hooks.install import Gate

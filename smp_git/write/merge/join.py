@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from smp_git.format import messages
 from smp_git.format.messages import MERGE, Touch
-from smp_git.git.ancestry import merge_bases
 from smp_git.git.objects import Object, ObjectId
+from smp_git.git.references import merge_bases
 from smp_git.git.repository import MovedError, Repository
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import parse_path, sort_key

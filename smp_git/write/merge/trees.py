@@ -10,8 +10,8 @@ from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
-from smp_git.git.ancestry import independent, is_ancestor, merge_bases
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
+from smp_git.git.references import independent, is_ancestor, merge_bases
 from smp_git.git.repository import Repository
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
