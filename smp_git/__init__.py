@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized as Anonymized
     from smp_git.keep.anonymize import Switches as Switches
     from smp_git.keep.check import Problem as Problem
-    from smp_git.keep.check import Synced
+    from smp_git.keep.every import Synced
     from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
@@ -70,7 +70,7 @@ _HOMES = {
     "Store": "store",
     "Switches": "keep.anonymize",
     "SyncResult": "sync.remotes",
-    "Synced": "keep.check",
+    "Synced": "keep.every",
     "Tag": "write.branches",
     "Version": "read.history",
     "View": "ask.bisect",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 from smp_git.format.metadata import Metadata
 from smp_git.git.references import HEADS
 from smp_git.keep import opening
+from smp_git.keep.check import news
 from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.ids import parse_id, short_id
@@ -22,7 +23,7 @@ from smp_git.model.settings import Settings
 from smp_git.read import history
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot
-from smp_git.write import branches, edits, git_index
+from smp_git.write import branches, edits
 from smp_git.write.branches import Branch, Contested, Tag
 from smp_git.write.handle import Home
 from smp_git.write.transaction import Transaction
@@ -156,7 +157,7 @@ class Session:
 
         `info` names it until it is brought back.
         """
-        return tuple(map(str, git_index.news(self._handle.reader)))
+        return tuple(map(str, news(self._handle.reader)))
 
     def info(self) -> SessionInfo:
         """Return an overview of the session."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
     from smp_git.ask.request import QueryParts
     from smp_git.keep.anonymize import Anonymized, Switches
-    from smp_git.keep.check import Synced
+    from smp_git.keep.every import Synced
     from smp_git.remove.audit import Audited
     from smp_git.remove.purge import Purged
     from smp_git.remove.record import Record
@@ -151,9 +151,9 @@ class Store:
 
     def check(self) -> tuple[str, ...]:
         """Return every problem in any session."""
-        from smp_git.keep import check
+        from smp_git.keep import every
 
-        return check.check_all(self._home)
+        return every.check_all(self._home)
 
     def _opened(self, place: Path) -> Session:
         shared = self.path / GLOBAL
@@ -244,9 +244,9 @@ class Store:
 
         If something cannot be purged, the rest still is; the result names it.
         """
-        from smp_git.keep import check
+        from smp_git.keep import every
 
-        return check.purge_expired(self._home, older_than, by=by, dry_run=dry_run)
+        return every.purge_expired(self._home, older_than, by=by, dry_run=dry_run)
 
     def audit(
         self,
@@ -322,7 +322,7 @@ class Store:
         `address` can be the id of a session. Raises UntrustedError, with nothing left
         behind, if the remote's content is not sound.
         """
-        from smp_git.keep.stores import clone
+        from smp_git.keep.every import clone
 
         return self._opened(clone(self._home, address, id, ask=ask, progress=progress))
 
@@ -333,6 +333,6 @@ class Store:
 
         A session that fails does not stop the others.
         """
-        from smp_git.keep import check
+        from smp_git.keep import every
 
-        return check.sync_all(self._home, remote, agent=agent, ask=ask)
+        return every.sync_all(self._home, remote, agent=agent, ask=ask)

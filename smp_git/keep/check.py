@@ -1,28 +1,26 @@
-"""Checks of a session, and work on every session of a store: check, purge, sync."""
+"""Checks of a session: what is not as it must be, and what plain Git took off it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
+from smp_git.format import messages
 from smp_git.git import references, staging
-from smp_git.git.objects import BLOB, ObjectId, object_id
+from smp_git.git.objects import BLOB, COMMIT, Commit, ObjectId, object_id
+from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
-from smp_git.keep import opening
-from smp_git.keep.stores import open_by_id, session_ids
 from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
-from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path
+from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path, sort_key
+from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read import pages as index
+from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.remove import requests, whole
-from smp_git.remove.purge import Purged, moment_before
-from smp_git.sync.exchange import exchange_with, known_remotes
-from smp_git.sync.remotes import SyncResult
 from smp_git.write.hand_edits import find
-from smp_git.write.handle import GLOBAL, Handle, Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,95 +143,148 @@ def _git_index(reader: Reader, snapshot: Snapshot) -> list[Problem]:
     ]
 
 
-class Synced(NamedTuple):
-    """What became of each session that was to be synced."""
-
-    results: Mapping[str, SyncResult]
-    failed: Mapping[str, SmpError]
-
-
-@contextmanager
-def opened(home: Home, name: str) -> Iterator[Handle]:
-    """Open a session for as long as the block lasts."""
-    handle = open_by_id(home, name)
-    try:
-        yield handle
-    finally:
-        opening.close(handle)
+_EXPLAINED = ("remove", "undo", "rollback")
+_LOG: Final = "logs/refs/heads/main"
+# As many of Git's own moves of main are looked at.
+_LOOKED_AT: Final = 20
+_MOVE = re.compile(r"([0-9a-f]{40}) [0-9a-f]{40} ")
+# What keeps a commit, here or on a remote.
+_KEEPING: Final = (HEADS, TAGS, SEEN, REMOTES, "refs/smp/rescue/")
 
 
-def check_all(home: Home) -> tuple[str, ...]:
-    """Return everything that is wrong with any session."""
-    found = []
-    for name in session_ids(home.path):
-        try:
-            with opened(home, name) as handle:
-                handle.keeper.flush()
-                found += [f"{name}: {problem.message}" for problem in check(handle.reader)]
-        except SmpError as error:
-            found.append(f"{name}: {error.message}")
-    return tuple(found)
+def problems(reader: Reader) -> list[str]:
+    """Say which commits of others removed memories without a word, and what brings them back.
 
-
-def purge_expired(
-    home: Home,
-    older_than: datetime | str | timedelta | None,
-    *,
-    by: str | None,
-    dry_run: bool,
-) -> Purged:
-    """Destroy every copy and every deleted session past its deadline, or older than a time.
-
-    What cannot be purged stops nothing else; the answer names it.
+    A removal is explained by a tombstone or by a line of the commit's message; it is
+    mended when the memory stands again.
     """
-    now, left = home.clock(), list[str]()
-    moment, found = moment_before(older_than, now), list[Purged]()
-    for name in session_ids(home.path):
-        with _naming(f"session {name}", left), opened(home, name) as handle:
-            found.append(requests.purge_due(handle, older_than, by=by, dry_run=dry_run))
-    gone = []
-    for record in whole.deleted(home):
-        if not record.is_due(now, moment):
+    snapshot = reader.main()
+    seen, known = reader.local.vetted()
+    known = known | {commit.id: _removed(snapshot, commit) for commit in _since(snapshot, seen)}
+    found = {name: ids for name, ids in known.items() if ids}
+    if snapshot.id != seen:
+        with suppress(OSError):
+            # A session that can only be read is looked through again.
+            reader.local.note_vetted(snapshot.id, found)
+    buried = snapshot.said
+    out = []
+    for name, ids in found.items():
+        gone = [each for each in ids if snapshot.blob(each) is None and not buried.names(each)]
+        if gone:
+            out.append(_sentence(name, gone, snapshot.id))
+    return out + [str(loss) for loss in losses(reader)]
+
+
+class Loss(NamedTuple):
+    """Writes that a Git command took off main and nothing else has: the last one, and how many."""
+
+    head: CommitId
+    commits: int
+    ids: tuple[MemoryId, ...]
+
+    def __str__(self) -> str:
+        writes = "1 write" if self.commits == 1 else f"{self.commits} writes"
+        return f"a Git command removed {writes} from main that nothing else has ({', '.join(self.ids)}); to bring them back: git merge {self.head[:12]}"
+
+
+def losses(reader: Reader) -> list[Loss]:
+    """Return the writes that `git reset` and its like took off main, the latest first.
+
+    Git's own log names them, as long as it has them; what a deletion took is not there.
+    """
+    repository = reader.repository
+    names = _left_by_git(repository.git)
+    if not names:
+        return []
+    refs = references.read(repository.git)
+    tips = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(_KEEPING)]
+    tips = [tip for tip in tips if repository.raw(bytes.fromhex(tip))[0] == COMMIT]
+    found: list[Loss] = []
+    for name in names:
+        if not repository.has(name) or any(
+            is_ancestor(repository, name, each.head) for each in found
+        ):
             continue
-        with _naming(f"deleted session {record.session_id}", left):
-            if not dry_run:
-                damaged = whole.purge_record(home, record, now, by, "deadline passed")
-                left += [
-                    f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
-                ]
-            gone.append(record.session_id)
-    return Purged(
-        ids=tuple(item for each in found for item in each.ids),
-        copies=sum(each.copies for each in found),
-        sessions=tuple(gone),
-        dry_run=dry_run,
-        kept_keys=tuple(dict.fromkeys(store for each in found for store in each.kept_keys)),
-        damaged=tuple(name for each in found for name in each.damaged),
-        left=tuple(left),
-    )
-
-
-@contextmanager
-def _naming(what: str, left: list[str]) -> Iterator[None]:
-    """Go on past an error, and name it among what is left."""
-    try:
-        yield
-    except SmpError as error:
-        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
-
-
-def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
-    """Sync every session that has the remote, the global one too."""
-    results: dict[str, SyncResult] = {}
-    failed: dict[str, SmpError] = {}
-    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
-    for name in (*session_ids(home.path), *shared):
         try:
-            with opened(home, name) as handle:
-                found = known_remotes(handle)
-                if found if remote is None else remote in found:
-                    exchange = exchange_with(handle, remote, agent, ask=ask, progress=None)
-                    results[name] = exchange.sync()
-        except SmpError as error:
-            failed[name] = error
-    return Synced(results, failed)
+            gone = repository.beyond([name], tips)
+            ids = _lost_by(reader.main(), name, gone) if gone else ()
+        except DamagedError:
+            # A deletion or a gc took a part of it.
+            continue
+        if ids:
+            found.append(Loss(name, len(gone), ids))
+    return found
+
+
+def news(reader: Reader) -> list[Loss]:
+    """Return the losses that nobody was told of yet, and note that they were told."""
+    found = losses(reader)
+    known = reader.local.told() if found else []
+    new = [each for each in found if each.head not in known]
+    if new:
+        with suppress(OSError):
+            reader.local.note_told([each.head for each in found])
+    return new
+
+
+def _left_by_git(git: Path) -> list[CommitId]:
+    """Return where main was before each of Git's own last moves of it, the latest first."""
+    try:
+        lines = (git / _LOG).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    moves = [_MOVE.match(line) for line in lines[: -_LOOKED_AT - 1 : -1]]
+    return list(dict.fromkeys(CommitId(move[1]) for move in moves if move))
+
+
+def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[MemoryId, ...]:
+    """Return the memories that stand as they did before the commits that are gone."""
+    repository = now.repository
+    bases = merge_bases(repository, now.id, name)
+    before = repository.commit(bases[0]).tree if bases else None
+    buried = now.said
+    tree = repository.commit(name).tree
+    found: dict[MemoryId, None] = {}
+    for each in gone:
+        commit = repository.commit(each)
+        above = repository.commit(commit.parents[0]).tree if commit.parents else None
+        for path, _, _ in repository.changes(above, commit.tree):
+            place = parse_path(path)
+            if place is None or buried.names(place.text):
+                continue
+            then, base = (
+                repository.find(tree, path),
+                repository.find(before, path) if before else None,
+            )
+            if then not in (None, base) and repository.find(now.tree, path) == base:
+                found[place.text] = None
+    return tuple(sorted(found, key=sort_key))
+
+
+def _sentence(commit: str, names: list[str], head: CommitId) -> str:
+    short = commit[:12]
+    cure = "smp undo" if commit == head else f"smp rollback {short}~1 {names[0]}"
+    more = f", and the others alike: {', '.join(names[1:])}" if names[1:] and commit != head else ""
+    listed = ", ".join(names)
+    return f"commit {short} removed {listed} without saying so; to bring it back: {cure}{more}"
+
+
+def _since(snapshot: Snapshot, seen: str | None) -> Iterator[Commit]:
+    """Yield the commits after `seen` that somebody else made."""
+    for commit in snapshot.repository.walk(snapshot.id):
+        if commit.id == seen:
+            return
+        if len(commit.parents) == 1 and not commit.committer_email.endswith(OURS):
+            yield commit
+
+
+def _removed(snapshot: Snapshot, commit: Commit) -> list[str]:
+    repository = snapshot.repository
+    told = {touch.id for touch in messages.read(commit.message).touches if touch.verb in _EXPLAINED}
+    parent = repository.commit(commit.parents[0])
+    gone = (
+        parse_path(path)
+        for path, _, new in repository.changes(parent.tree, commit.tree)
+        if new is None
+    )
+    return [place.text for place in gone if place is not None and place.text not in told]

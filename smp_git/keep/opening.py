@@ -15,6 +15,7 @@ from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
+from smp_git.keep import check
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
@@ -22,9 +23,8 @@ from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import git_index, recovery
-from smp_git.write.git_index import IndexKeeper
-from smp_git.write.handle import Handle, Home, fold_counts
+from smp_git.write import recovery
+from smp_git.write.handle import Handle, Home, IndexKeeper, fold_counts
 from smp_git.write.writer import Writer
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
             for name, (count, last) in sorted(agents.items())
         ),
         size_bytes=_size(snapshot),
-        problems=(*snapshot.problems(), *git_index.problems(handle.reader), *left),
+        problems=(*snapshot.problems(), *check.problems(handle.reader), *left),
         remotes=_remotes(handle),
     )
 

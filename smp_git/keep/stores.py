@@ -1,4 +1,4 @@
-"""Stores and their sessions: made, cloned and found."""
+"""Stores and their sessions: made and found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_
 from smp_git.model.settings import CONFIG
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
-from smp_git.sync import integrate, remotes
 from smp_git.write import commit
 from smp_git.write.commit import with_files
 from smp_git.write.handle import GLOBAL, Handle, Home
@@ -306,40 +305,3 @@ def _first_commit(
         written.keep_files(folder)
         repository.publish(MAIN, None, CommitId(first.id), written)
     repository.close()
-
-
-def clone(
-    home: Home,
-    address: str,
-    name: str | None,
-    *,
-    ask: bool,
-    progress: Callable[[str], None] | None,
-) -> Path:
-    """Make a session from a remote, and return its folder."""
-    settings = home.settings
-    if name is not None:
-        settings.redaction.name(name, "the id of a session")
-    remote = integrate.addressed(address, settings.remote, home.path)
-    access = remotes.access(settings, home.surroundings(), progress, ask=ask)
-
-    def choose(said: str) -> Path:
-        return _free_place(home, name or said, given=name is not None)
-
-    active = home.path / "active"
-    active.mkdir(mode=0o700, exist_ok=True)
-    return integrate.clone(active, remote, access, remotes.limits(settings), choose)
-
-
-def _free_place(home: Home, name: str, *, given: bool) -> Path:
-    if name == GLOBAL and not (home.path / GLOBAL).exists():
-        return home.path / GLOBAL
-    try:
-        return home.path / "active" / new_id(home, name, home.clock())
-    except AlreadyExistsError as error:
-        hint = (
-            "choose another id"
-            if given
-            else "smp sync brings it up to date; smp clone ADDRESS ID makes another"
-        )
-        raise AlreadyExistsError(error.message, hint=hint) from error

@@ -1,17 +1,23 @@
-"""An open session: the one value that every operation on it is handed."""
+"""An open session: the one value that every operation on it is handed, and what follows its writes."""
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import threading
+import time
+import weakref
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
 from smp_git.format import metadata
 from smp_git.format.metadata import Metadata
+from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, TREE, Child, Object, write_tree
 from smp_git.git.references import ACCESS
 from smp_git.git.repository import MAIN, MovedError, Repository
@@ -25,8 +31,150 @@ from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
-from smp_git.write.git_index import IndexKeeper
 from smp_git.write.writer import Writer
+
+# After this long without a write a person may be looking.
+_QUIET_SECONDS: Final = 1.0
+# Another process that wrote this recently will refresh the index itself.
+_RECENT: Final = timedelta(seconds=3)
+# Nobody waits longer than this for what the next one may do as well.
+_PATIENCE_SECONDS: Final = 0.2
+
+_keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
+
+
+class IndexKeeper:
+    """Refreshes the index of one session some time after its writes."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self._dirty = threading.Event()
+        self._refreshing = threading.Lock()
+        self._last_write = 0.0
+        self._process = 0
+        self._behind = False
+        writer.watched = weakref.WeakMethod(self.note_write)
+        writer.reader.watched = weakref.WeakMethod(self.note_moved)
+        _keepers.add(self)
+
+    def note_write(self) -> None:
+        """Remember that the index is behind."""
+        self._behind = True
+        self.note_behind()
+
+    def note_moved(self) -> None:
+        """Remember that the session moved; whoever moved it may die before he refreshes the index."""
+        self.note_behind(_RECENT.total_seconds() - _QUIET_SECONDS)
+
+    def note_behind(self, later_seconds: float = 0.0) -> None:
+        """Remember that somebody, who may be dead by now, left the index behind."""
+        self._last_write = time.monotonic() + later_seconds
+        if not self._dirty.is_set():
+            self._dirty.set()
+        if self._process != os.getpid():
+            # A forked child has no thread of its own yet.
+            self._process = os.getpid()
+            self._refreshing = threading.Lock()
+            threading.Thread(
+                target=_keep, args=(weakref.ref(self),), name="smp-index", daemon=True
+            ).start()
+
+    def wait(self) -> None:
+        """Wait until a write is some time ago."""
+        self._dirty.wait()
+        while (rest := self._last_write + _QUIET_SECONDS - time.monotonic()) > 0:
+            time.sleep(rest)
+
+    def flush(self) -> None:
+        """Refresh the index now, if it was left behind."""
+        if self._dirty.is_set():
+            self._dirty.clear()
+            mine, self._behind = self._behind, False
+            refresh(self.writer, None if mine else _PATIENCE_SECONDS)
+
+    def flush_idly(self) -> None:
+        """Refresh the index if nobody writes now, and look again later otherwise.
+
+        Nobody waits for long in the background: it would keep the next write of this
+        process from its place in the queue.
+        """
+        with self._refreshing:
+            if self not in _keepers:
+                return
+            self._dirty.clear()
+            if not self._is_done() and not refresh(self.writer, _PATIENCE_SECONDS):
+                self.note_behind()
+
+    def _is_done(self) -> bool:
+        """Whether others wrote, not we, and refreshed the index themselves."""
+        reader = self.writer.reader
+        with suppress(SmpError):
+            return not self._behind and staging.is_current(
+                reader.repository.git, reader.main().tree
+            )
+        return False
+
+    def stop(self) -> None:
+        """Refresh the index and keep it no longer; nothing goes on in the background after it."""
+        # A forked child has the lock as it stood, but not the thread that may hold it.
+        with self._refreshing if self._process == os.getpid() else nullcontext():
+            _keepers.discard(self)
+        self.flush()
+
+
+def _keep(reference: weakref.ref[IndexKeeper]) -> None:
+    while True:
+        keeper = reference()
+        if keeper is None or keeper not in _keepers:
+            return
+        dirty = keeper._dirty  # noqa: SLF001 - the thread must not keep its keeper alive
+        del keeper
+        if dirty.wait(_QUIET_SECONDS) and (keeper := reference()) is not None:
+            keeper.wait()
+            keeper.flush_idly()
+            del keeper
+
+
+def _quietly(keeper: IndexKeeper) -> None:
+    try:
+        keeper.flush()
+    except SmpError:
+        # The next open finds the index behind and refreshes it.
+        return
+
+
+@atexit.register
+def _flush_all() -> None:
+    for keeper in list(_keepers):
+        _quietly(keeper)
+
+
+def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
+    """Refresh the index unless somebody else is writing, who will do it; return whether it is."""
+    reader = writer.reader
+    # What was written stands without it; the next open refreshes the index.
+    with suppress(SmpError), writer.holding("refreshing Git's index", patience_seconds) as now:
+        if reader.repository.checked_out() == MAIN:
+            tree = now.tree if reader.ref == MAIN else reader.main().tree
+            return staging.refresh(reader.repository, tree)
+        return True
+    return False
+
+
+def before_commit(writer: Writer, index_file: Path) -> bool:
+    """Bring the index that Git is about to commit up to the session's head.
+
+    What the person staged stays. Returns False if the index is held by somebody else;
+    the commit must then not go on. This is what `smp hook pre-commit` does with
+    `$GIT_INDEX_FILE`.
+    """
+    with writer.holding("refreshing the index of a commit"):
+        repository = writer.reader.repository
+        if repository.checked_out() != MAIN:
+            return True
+        own = index_file.resolve() == (repository.git / "index").resolve()
+        return staging.refresh(repository, writer.reader.main().tree, None if own else index_file)
+
 
 _T = TypeVar("_T")
 # The session of what holds across sessions.

@@ -14,7 +14,7 @@ from smp_git.git.repository import Repository
 from smp_git.keep import stores
 from smp_git.read.replica import Local
 from smp_git.write import commit, writer
-from smp_git.write.git_index import IndexKeeper
+from smp_git.write.handle import IndexKeeper
 from tests.concurrency.writers import assert_clean
 
 DIED = 73

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.keep.check import check
+from smp_git.keep.check import check, problems
 from smp_git.read.snapshot import Reader
-from smp_git.write import git_index
 from tests.support import ROOT, git
 
 
@@ -69,7 +68,7 @@ def assert_whole(folder: Path) -> None:
     """A clean session: sound, nothing left over, no marker of a conflict anywhere."""
     reader = Reader(folder)
     assert check(reader) == ()
-    assert git_index.problems(reader) == []
+    assert problems(reader) == []
     reader.close()
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "fsck", "--strict", "--no-dangling") == ""

@@ -21,7 +21,7 @@ from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import tombstones
 from smp_git.sync.inspect.structure import check_path
-from smp_git.write import git_index, hand_edits
+from smp_git.write import hand_edits, handle
 from smp_git.write.commit import TreeChange, check_out
 from smp_git.write.hand_edits import Handmade
 
@@ -46,7 +46,7 @@ def make_whole(gate: Gate, index_file: Path) -> None:
     commit must not go on.
     """
     before = staging.staged(index_file)
-    if not git_index.before_commit(gate.writer, index_file):
+    if not handle.before_commit(gate.writer, index_file):
         raise _held()
     _check_seen(gate, before, staging.staged(index_file))
     with gate.writer.holding("checking a commit"):

@@ -1,0 +1,157 @@
+"""Work on every session of a store: checked, purged, synced; and sessions cloned into it.
+
+This loads what syncs and removes, which a store that is only opened does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from smp_git.keep import opening
+from smp_git.keep.check import check
+from smp_git.keep.stores import new_id, open_by_id, session_ids
+from smp_git.model.errors import (
+    AlreadyExistsError,
+    SmpError,
+)
+from smp_git.remove import requests, whole
+from smp_git.remove.purge import Purged, moment_before
+from smp_git.sync import integrate, remotes
+from smp_git.sync.exchange import exchange_with, known_remotes
+from smp_git.sync.remotes import SyncResult
+from smp_git.write.handle import GLOBAL, Handle, Home
+
+
+class Synced(NamedTuple):
+    """What became of each session that was to be synced."""
+
+    results: Mapping[str, SyncResult]
+    failed: Mapping[str, SmpError]
+
+
+@contextmanager
+def opened(home: Home, name: str) -> Iterator[Handle]:
+    """Open a session for as long as the block lasts."""
+    handle = open_by_id(home, name)
+    try:
+        yield handle
+    finally:
+        opening.close(handle)
+
+
+def check_all(home: Home) -> tuple[str, ...]:
+    """Return everything that is wrong with any session."""
+    found = []
+    for name in session_ids(home.path):
+        try:
+            with opened(home, name) as handle:
+                handle.keeper.flush()
+                found += [f"{name}: {problem.message}" for problem in check(handle.reader)]
+        except SmpError as error:
+            found.append(f"{name}: {error.message}")
+    return tuple(found)
+
+
+def purge_expired(
+    home: Home,
+    older_than: datetime | str | timedelta | None,
+    *,
+    by: str | None,
+    dry_run: bool,
+) -> Purged:
+    """Destroy every copy and every deleted session past its deadline, or older than a time.
+
+    What cannot be purged stops nothing else; the answer names it.
+    """
+    now, left = home.clock(), list[str]()
+    moment, found = moment_before(older_than, now), list[Purged]()
+    for name in session_ids(home.path):
+        with _naming(f"session {name}", left), opened(home, name) as handle:
+            found.append(requests.purge_due(handle, older_than, by=by, dry_run=dry_run))
+    gone = []
+    for record in whole.deleted(home):
+        if not record.is_due(now, moment):
+            continue
+        with _naming(f"deleted session {record.session_id}", left):
+            if not dry_run:
+                damaged = whole.purge_record(home, record, now, by, "deadline passed")
+                left += [
+                    f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
+                ]
+            gone.append(record.session_id)
+    return Purged(
+        ids=tuple(item for each in found for item in each.ids),
+        copies=sum(each.copies for each in found),
+        sessions=tuple(gone),
+        dry_run=dry_run,
+        kept_keys=tuple(dict.fromkeys(store for each in found for store in each.kept_keys)),
+        damaged=tuple(name for each in found for name in each.damaged),
+        left=tuple(left),
+    )
+
+
+@contextmanager
+def _naming(what: str, left: list[str]) -> Iterator[None]:
+    """Go on past an error, and name it among what is left."""
+    try:
+        yield
+    except SmpError as error:
+        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+
+
+def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
+    """Sync every session that has the remote, the global one too."""
+    results: dict[str, SyncResult] = {}
+    failed: dict[str, SmpError] = {}
+    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
+    for name in (*session_ids(home.path), *shared):
+        try:
+            with opened(home, name) as handle:
+                found = known_remotes(handle)
+                if found if remote is None else remote in found:
+                    exchange = exchange_with(handle, remote, agent, ask=ask, progress=None)
+                    results[name] = exchange.sync()
+        except SmpError as error:
+            failed[name] = error
+    return Synced(results, failed)
+
+
+def clone(
+    home: Home,
+    address: str,
+    name: str | None,
+    *,
+    ask: bool,
+    progress: Callable[[str], None] | None,
+) -> Path:
+    """Make a session from a remote, and return its folder."""
+    settings = home.settings
+    if name is not None:
+        settings.redaction.name(name, "the id of a session")
+    remote = integrate.addressed(address, settings.remote, home.path)
+    access = remotes.access(settings, home.surroundings(), progress, ask=ask)
+
+    def choose(said: str) -> Path:
+        return _free_place(home, name or said, given=name is not None)
+
+    active = home.path / "active"
+    active.mkdir(mode=0o700, exist_ok=True)
+    return integrate.clone(active, remote, access, remotes.limits(settings), choose)
+
+
+def _free_place(home: Home, name: str, *, given: bool) -> Path:
+    if name == GLOBAL and not (home.path / GLOBAL).exists():
+        return home.path / GLOBAL
+    try:
+        return home.path / "active" / new_id(home, name, home.clock())
+    except AlreadyExistsError as error:
+        hint = (
+            "choose another id"
+            if given
+            else "smp sync brings it up to date; smp clone ADDRESS ID makes another"
+        )
+        raise AlreadyExistsError(error.message, hint=hint) from error
