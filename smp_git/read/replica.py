@@ -40,6 +40,7 @@ ERASURE: Final = "erasure.json"
 LEFT: Final = "left.json"
 PACK_KEEP: Final = "pack-keep"
 PENDING: Final = "pending.json"
+REDO: Final = "redo"
 REF: Final = "ref"
 REMOTE_STATES: Final = "remotes.json"
 SEARCH: Final = "search.db"
@@ -71,7 +72,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
         _TOLD: Use.CACHE,  # the commits of which was told that Git took them off
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
-        "redo": Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
+        REDO: Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
         CATALOGUE: Use.CONTENT,
         SEARCH: Use.CONTENT,
         f"{SEARCH}-journal": Use.CONTENT,
@@ -137,6 +138,7 @@ class Local:
         self.folder = git / "smp"
         self.lock_path = self.folder / "lock"
         self._pending = f"{self.folder}/{PENDING}"
+        self._redo = f"{self.folder}/{REDO}"
         self._counters = f"{self.folder}/{_COUNTERS}"
         self._left = f"{self.folder}/{LEFT}"
         self._epoch = str(self.folder / "epoch")
@@ -234,6 +236,10 @@ class Local:
         """Return the files that a write left unfinished; empty if none did."""
         found = _json(self._pending)
         return {path: old if isinstance(old, str) else None for path, old in found.items()}
+
+    def is_unfinished(self) -> bool:
+        """Whether the next write has to finish one, or what the log of an earlier version has."""
+        return os.access(self._redo, os.F_OK) or bool(self.pending())
 
     def clear_pending(self) -> None:
         """Note that the checked-out files are up to date."""

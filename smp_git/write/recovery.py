@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import time
 import zlib
@@ -20,7 +19,7 @@ from smp_git.git.repository import MAIN, drop_own_ref_lock
 from smp_git.git.storage import Written, store
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
-from smp_git.read.replica import PACK_KEEP, REF, Local
+from smp_git.read.replica import PACK_KEEP, REDO, REF, Local
 from smp_git.read.snapshot import Reader
 from smp_git.write.commit import TreeChange, check_out, is_lost, standing
 
@@ -45,6 +44,7 @@ def repair(reader: Reader) -> list[str]:
     """Put the checked-out files, scratch files and stale locks right; return what was mended."""
     local = reader.local
     git = reader.repository.git
+    replay(git)
     for ref in (*_locked_by_us(git), reader.ref):
         drop_own_ref_lock(git, ref)
     staging.drop_own_index_lock(git)
@@ -118,7 +118,6 @@ def _earlier(reader: Reader, found: Mapping[str, ObjectId]) -> set[str]:
     return earlier
 
 
-_LOG: Final = "smp/redo"
 _FRAME: Final = struct.Struct(">4sII")
 _MAGIC: Final = b"smp1"
 # A writer that is at work has the lock for milliseconds.
@@ -130,7 +129,7 @@ _Head = dict[str, Any]
 
 def before_reading(path: Path) -> None:
     """Bring back what only the log has, before anybody looks at the session at `path`."""
-    if (path / ".git" / _LOG).exists():
+    if (path / ".git/smp" / REDO).exists():
         deadline, lock = time.monotonic() + _PATIENCE_SECONDS, Local(path / ".git").lock_path
         # What cannot be brought back now, on a disk that is read-only, is by the next writer.
         with (
@@ -143,10 +142,10 @@ def before_reading(path: Path) -> None:
 
 def replay(git: Path) -> None:
     """Make durable what the log has, if there is one, and remove it; the caller holds the lock."""
-    log = f"{git}/{_LOG}"
-    if not os.access(log, os.F_OK):
+    log = git / "smp" / REDO
+    if not log.exists():
         return
-    records = list(_records(Path(log).read_bytes()))
+    records = list(_records(log.read_bytes()))
     heads = [head for head, _ in records]
     objects = {item.id: item for _, body in records for item in body}
     with Written(git / "objects") as written:
@@ -155,7 +154,7 @@ def replay(git: Path) -> None:
         written.force()
     for ref in {head["ref"]: None for head in heads}:
         _move(git, ref, [head for head in heads if head["ref"] == ref])
-    Path(log).unlink()
+    log.unlink()
 
 
 def _records(data: bytes) -> Iterator[tuple[_Head, list[Object]]]:

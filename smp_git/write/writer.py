@@ -30,7 +30,7 @@ from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.commit import Assembly, assemble, check_out, signed
 from smp_git.write.commit import TreeChange as AssembledChange
-from smp_git.write.recovery import repair, replay
+from smp_git.write.recovery import repair
 from smp_git.write.stage import Stage
 
 # How often a person's own commit may come between before the write gives up.
@@ -143,8 +143,7 @@ class Writer:
             threads.release()
 
     def _looked_again(self) -> Snapshot:
-        replay(self.reader.repository.git)
-        if self.reader.local.pending():
+        if self.reader.local.is_unfinished():
             repair(self.reader)
         return self.reader.snapshot()
 
