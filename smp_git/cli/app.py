@@ -168,7 +168,7 @@ def _common(
         bool, typer.Option("--json", help="Print one JSON object instead of text")
     ] = False,
 ) -> None:
-    """Note what stands before the command."""
+    """Note what is before the command."""
     _given.clear()
     _note(locals())
 

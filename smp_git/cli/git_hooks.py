@@ -45,7 +45,7 @@ def _gate(place: Path) -> Gate:
 
 
 def _settings(session: Path) -> Settings:
-    """Return the settings of the store that a session stands in, if it stands in one."""
+    """Return the settings of the store that a session is in, if it is in one."""
     for place in (session.parent.parent, session.parent):
         if (place / "active").is_dir() and (place / CONFIG).is_file():
             return config.load(place)

@@ -16,7 +16,7 @@ ROOMS: Final = {
 }  # fmt: skip
 
 
-# The common options that have a value, when they stand before the command.
+# The common options that have a value, when they are before the command.
 _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
 
 

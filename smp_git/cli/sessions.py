@@ -210,7 +210,7 @@ def hooks(
     from smp_git.keep.hooks import install  # noqa: PLC0415 - a hook starts fast
 
     session, bare = {
-        "list": (install.standing, install.standing_on_server),
+        "list": (install.state, install.state_on_server),
         "install": (install.install, install.install_on_server),
         "remove": (install.remove, install.remove_from_server),
     }.get(action, (None, None))

@@ -166,7 +166,7 @@ class _Reader:
         self.at = 0
 
     def mapping(self, depth: int) -> dict[str, Value]:
-        """Read the entries that stand at `depth`."""
+        """Read the entries at `depth`."""
         if depth > MAX_DEPTH:
             raise NotDialectError
         out: dict[str, Value] = {}
@@ -212,7 +212,7 @@ class _Reader:
         return self.mapping(depth + 1)
 
     def sequence(self, depth: int) -> list[Value]:
-        """Read the items that stand at `depth`."""
+        """Read the items at `depth`."""
         if depth > MAX_DEPTH:
             raise NotDialectError
         out: list[Value] = []

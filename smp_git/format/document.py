@@ -97,7 +97,7 @@ _BEFORE: Final = ("turn_ref", "title")
 _AFTER: Final = tuple(name for name in COMMON_FIELDS if name not in _BEFORE)
 # What `format_time` writes, which Python reads far faster than what people write.
 _STORED_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z")
-# Only absolute times stand in files, so what "now" is does not matter.
+# Only absolute times are in files, so what "now" is does not matter.
 _NO_NOW: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -111,7 +111,7 @@ def encode(memory: Memory) -> bytes:
 
 
 def mapping_of(memory: Memory) -> dict[str, Value]:
-    """Return what stands in the YAML part of the memory's file, in its order."""
+    """Return what is in the YAML part of the memory's file, in its order."""
     kind = parse_id(memory.id).kind
     fields = memory.fields
     own = [name for name in kind.fields if name in fields]
@@ -166,9 +166,9 @@ def spliced(
     order: Sequence[str],
     content: str | None = None,
 ) -> bytes | None:
-    """Return a memory's file with keys set (None: removed) and all else as it stands.
+    """Return a memory's file with keys set (None: removed) and all else as it is.
 
-    `content` replaces what stands below front matter. Returns None when that cannot be
+    `content` replaces what is below front matter. Returns None when that cannot be
     done without changing anything else.
     """
     text = file.decode()
@@ -243,7 +243,7 @@ def decode(file: bytes, path: str) -> Memory:
 
 
 def split(text: str, path: str) -> tuple[str, str]:
-    """Return the front matter of a file and what stands below it; raise InvalidFileError."""
+    """Return the front matter of a file and what is below it; raise InvalidFileError."""
     if not text.startswith(_FENCE):
         raise InvalidFileError(
             f"{path}:1: no front matter; the first line must be ---",

@@ -52,7 +52,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _START: Final = "- "
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NONE: Final = type(None)
-# What stands under each key, for lines that somebody else wrote.
+# What is under each key, for lines that somebody else wrote.
 _TYPES: Final = tuple(
     {
         "size": int, "tags": list, "links": list,

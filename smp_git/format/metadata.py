@@ -103,7 +103,7 @@ def raised(data: bytes) -> bytes | None:
 
 
 def with_overrides(data: bytes, settings: dict[str, Value]) -> bytes:
-    """Return the file with other overrides, all else as it stands."""
+    """Return the file with other overrides, all else as it is."""
     old = data.decode()
     edited = yamlfile.edit(old, {"overrides": settings or None}, ("tags", "overrides"))
     return (edited or dialect.write({**mapping(data), "overrides": settings})).encode()

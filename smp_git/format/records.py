@@ -108,11 +108,11 @@ class Tombstones:
             return ids.NOTHING
 
     def is_dead(self, memory_id: str, life: str | None) -> bool:
-        """Whether a version of this life of a memory may not stand."""
+        """Whether a version of this life of a memory may not be present."""
         return bool(self.items) and self.lives(memory_id).is_dead(life)
 
     def is_gone(self, memory_id: str) -> bool:
-        """Whether a memory was deleted, and no known life of it may stand."""
+        """Whether a memory was deleted, and no known life of it may be present."""
         return self.names(memory_id) and self.lives(memory_id).is_gone
 
     def is_purged(self, memory_id: str) -> bool:

@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 
 
 class _Node:
-    """A scalar, a sequence or a mapping, and where it stands."""
+    """A scalar, a sequence or a mapping, and where it is."""
 
     __slots__ = ("end_mark", "is_flow", "is_mapping", "is_plain", "items", "start_mark", "text")
 
@@ -174,7 +174,7 @@ def _value(node: _Node, place: _Place) -> Value:
         return [_value(item, place) for item in node.items]
     out: dict[str, Value] = {}
     for key, value in node.pairs():
-        # A number or a word that stands as a key is meant as text.
+        # A number or a word that is a key is meant as text.
         if key.text is None:
             raise place.broken(key.start_mark.line, "a key must be text, not a list or a mapping")
         if key.text in out:
@@ -201,7 +201,7 @@ def written(value: Mapping[str, Value]) -> str:
 
 
 def edit(text: str, changes: Mapping[str, Value | None], order: Sequence[str]) -> str | None:
-    """Return `text` with top-level keys set (None: removed) and all else as it stands.
+    """Return `text` with top-level keys set (None: removed) and all else as it is.
 
     A key that is not there yet goes behind its nearest neighbour in `order`. Returns
     None when that cannot be done without changing anything else.
@@ -280,7 +280,7 @@ def _splice(lines: list[str], place: int, span: _Span | None, new: str) -> None:
 
 
 class _Comment(NamedTuple):
-    """A comment, the top-level key above or beside which it stands, and its line."""
+    """A comment, the top-level key above or beside which it is, and its line."""
 
     text: str
     key: str

@@ -162,7 +162,7 @@ _BARE: Final = """\
 
 
 def remotes(git: Path) -> dict[str, str]:
-    """Return the address of each remote by its name, as it stands in the configuration."""
+    """Return the address of each remote by its name, as it is in the configuration."""
     try:
         config = pygit2.Config(str(git / "config"))
         rows = [(entry.name, str(entry.value)) for entry in config]

@@ -409,7 +409,7 @@ class _Listener:
                 self._kept -= len(self._lines.pop(0))
 
     def complaint(self) -> str:
-        """Return what stands on the standard error, without progress."""
+        """Return what was written to the standard error, without progress."""
         return "\n".join(self._lines)
 
 

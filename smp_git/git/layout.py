@@ -53,10 +53,10 @@ _MERGE: Final = {
     "merge.smp.name": "memories field by field",
     "merge.smp.driver": "smp hook merge %O %A %B %P",
 }
-# Where the scripts stand, below the folder of the hooks.
+# Where the scripts are, below the folder of the hooks.
 SESSION: Final = ""
 SERVER: Final = "server"
-# How a hook stands: as it is installed, as an earlier version installed it, a person's, not.
+# The state of a hook: as it is installed, as an earlier version installed it, a person's, not.
 CURRENT: Final = "installed"
 OLDER: Final = "older"
 OWN: Final = "your own"
@@ -92,25 +92,25 @@ def create(path: Path) -> None:
 
 
 def install_hooks(folder: Path) -> list[str]:
-    """Copy the session's hooks into `folder`; return those that a person's own stand for."""
+    """Copy the session's hooks into `folder`; return those in whose place a person's own are."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    standing = hooks(folder)
+    states = hooks(folder)
     for hook in hook_files():
-        if standing[hook.name] != OWN:
+        if states[hook.name] != OWN:
             _copy(hook, folder)
-    return [name for name, state in standing.items() if state == OWN]
+    return [name for name, state in states.items() if state == OWN]
 
 
 def install_server_hooks(bare: Path) -> list[str]:
-    """Copy the hooks of a server into a bare repository; return those that another's stand for."""
-    standing = hooks(bare / "hooks", SERVER)
+    """Copy the hooks of a server into a bare repository; return those in whose place another's are."""
+    states = hooks(bare / "hooks", SERVER)
     (bare / "hooks").mkdir(exist_ok=True)
     for hook in hook_files(SERVER):
-        if standing[hook.name] != OWN:
+        if states[hook.name] != OWN:
             _copy(hook, bare / "hooks")
     config = pygit2.Config(str(bare / "config"))
     config["smp.python"] = sys.executable
-    return [name for name, state in standing.items() if state == OWN]
+    return [name for name, state in states.items() if state == OWN]
 
 
 def _copy(hook: Path, folder: Path) -> None:
@@ -129,7 +129,7 @@ def remove_hooks(folder: Path, where: str = SESSION) -> list[str]:
 
 
 def hooks(folder: Path, where: str = SESSION) -> dict[str, str]:
-    """Return how each hook stands in `folder`."""
+    """Return the state of each hook in `folder`."""
     return {hook.name: _state(folder / hook.name, hook) for hook in hook_files(where)}
 
 

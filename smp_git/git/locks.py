@@ -249,7 +249,7 @@ class _Turn:
     """The lock file, which is the queue, and its folder, which is the lock.
 
     Whoever has the file is the next to have the folder, and gives the file up once it has.
-    So a writer that comes back at once stands behind all who wait, and whoever took the
+    So a writer that comes back at once is behind all who wait, and whoever took the
     lock of a file that was since removed still finds the folder taken. Where the system
     locks no folders, the file is kept and is the lock.
     """

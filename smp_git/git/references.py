@@ -37,7 +37,7 @@ TAGS: Final = "refs/tags/"
 REMOTES: Final = "refs/remotes/"
 SEEN: Final = "refs/smp/seen/"
 ACCESS: Final = "refs/smp/access/"
-# The mark of a replica that waits for its turn at a remote; stands only there.
+# The mark of a replica that waits for its turn at a remote; it is only there.
 WAITING: Final = "refs/smp/waiting/"
 # What is part of a session wherever it is.
 TRAVELLING: Final = (HEADS, TAGS, ACCESS)
@@ -142,7 +142,7 @@ def _rewrite(git: Path, lock: Path, changes: Mapping[str, str | None]) -> None:
 
 
 def collisions(new: Iterable[str], there: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield new references with those that they cannot stand beside: one is the other's folder."""
+    """Yield new references with those that they cannot be beside: one is the other's folder."""
     known = set(there)
     inside = {above: ref for ref in known for above in _above(ref)}
     for ref in new:
@@ -151,7 +151,7 @@ def collisions(new: Iterable[str], there: Iterable[str]) -> Iterator[tuple[str, 
 
 
 def _above(ref: str) -> Iterator[str]:
-    """Yield the folders in which a reference stands."""
+    """Yield the folders in which a reference is."""
     while ref := ref.rpartition("/")[0]:
         yield ref
 
@@ -162,7 +162,7 @@ def drop(git: Path, name: str) -> None:
         _rewrite(git, lock, {name: None})
         with suppress(FileNotFoundError, NotADirectoryError):
             (git / name).unlink()
-    # A folder that is left stands in the way of a reference of its name.
+    # A folder that is left is in the way of a reference of its name.
     top = "/".join(name.split("/")[:_OWN_FOLDERS])
     disk.remove_empty_above(git / name, git / top)
 

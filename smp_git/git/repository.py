@@ -126,7 +126,7 @@ class Repository:
         return {name: CommitId(tip) for name, tip in found if name != references.HEAD}
 
     def checked_out(self) -> str:
-        """Return the reference whose files stand in the folder."""
+        """Return the reference whose files are in the folder."""
         fd = os.open(f"{self._git}/HEAD", os.O_RDONLY)
         try:
             text = os.read(fd, 4096).decode()
@@ -362,7 +362,7 @@ class Repository:
             written.force()
 
     def point(self, moves: Mapping[str, CommitId]) -> None:
-        """Move references that nobody else moves, each wherever it stands, all with one barrier.
+        """Move references that nobody else moves, each wherever it is, all with one barrier.
 
         The caller holds the session's lock, and everything that they name is durable.
         After a power cut each is where it was or where it is.

@@ -87,7 +87,7 @@ def refresh(repository: Repository, head: ObjectId, index_file: Path | None = No
 
 
 def obstacle(git: Path) -> str:
-    """Say what stands against taking something out of the index; nothing if nothing does."""
+    """Say what prevents taking something out of the index; nothing if nothing does."""
     with _locked(git) as mine:
         if not mine:
             return HELD
@@ -357,7 +357,7 @@ def _bring(
         # hooks: such an entry is behind if it is older than the file, and a person's if it
         # is like the file.
         is_behind = staged != new and path in behind and staged in behind[path][0]
-        if not is_due and not (is_behind and _standing(repository.path / path) == new):
+        if not is_due and not (is_behind and _blob_at(repository.path / path) == new):
             continue
         if new is not None:
             index.add(_entry(path, new))
@@ -388,7 +388,7 @@ def _latest(repository: Repository) -> list[ObjectId]:
     return [commit.tree for commit in islice(found, _LATEST)]
 
 
-def _standing(path: Path) -> ObjectId | None:
+def _blob_at(path: Path) -> ObjectId | None:
     """Return the version of a checked-out file, or None if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | _UNHURT)

@@ -188,7 +188,7 @@ def _size(kind: int, size: int) -> bytes:
 
 
 def _distance(value: int) -> bytes:
-    """Return how far back a base stands, as an entry tells it."""
+    """Return how far back a base is, as an entry tells it."""
     out = [value & 0x7F]
     while value := value >> 7:
         value -= 1
@@ -310,7 +310,7 @@ class Written:
         self._loose.clear()
 
     def keep_files(self, top: Path) -> None:
-        """Make the files that stand below `top` durable as well, and their names."""
+        """Make the files below `top` durable as well, and their names."""
         for path in top.rglob("*"):
             self._folders.add(str(path.parent))
             if path.is_file():
@@ -394,16 +394,16 @@ def _store_marked(folder: Path, objects: Iterable[Object], written: Written) -> 
 def _store_loose(folder: Path, item: Object, written: Written) -> None:
     path = f"{folder}/{item.id[:2]}/{item.id[2:]}"
     data = framed(item.type, item.data)
-    standing = _standing(path, data) if os.access(path, os.F_OK) else None
-    if standing is not None:
-        fd, data = standing
+    existing = _existing(path, data) if os.access(path, os.F_OK) else None
+    if existing is not None:
+        fd, data = existing
     else:
         data = stored(data) if len(data) <= _SMALL else deflate(data)
         fd = _place(path, data, f"{folder}")
     written.keep_loose(fd, path, item)
 
 
-def _standing(path: str, data: bytes) -> tuple[int, bytes] | None:
+def _existing(path: str, data: bytes) -> tuple[int, bytes] | None:
     """Return the file at `path`, open, and its bytes, if it holds the object `data`.
 
     Whoever wrote it, a dead writer or Git itself, may not have fsynced it, and a

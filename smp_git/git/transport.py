@@ -138,8 +138,8 @@ def advertised(
 ) -> dict[str, str]:
     """Return the references of a remote that travel; empty for an empty repository."""
     place = _place(address)
-    if place.kind == "path" and (standing := _standing(Path(place.path), prefixes)) is not None:
-        return standing
+    if place.kind == "path" and (found := _references_at(Path(place.path), prefixes)) is not None:
+        return found
     git = Path(os.devnull)
     patterns = [f"{each}*" for each in prefixes]
     rest = ("ls-remote", "--refs", "--quiet", "--upload-pack=git-upload-pack", "--", place.text)
@@ -151,7 +151,7 @@ def advertised(
     return _rows(done.reply, place, prefixes)
 
 
-def _standing(place: Path, prefixes: tuple[str, ...]) -> dict[str, str] | None:
+def _references_at(place: Path, prefixes: tuple[str, ...]) -> dict[str, str] | None:
     """Return what the files of a repository at a path say; None if Git itself has to read them."""
     try:
         git = place / ".git" if (place / ".git").is_dir() else place
@@ -218,7 +218,7 @@ def fetch(
 
 
 def _size_of(folder: Path) -> int:
-    """Return how many bytes stand in a folder; files may come and go meanwhile."""
+    """Return how many bytes are in a folder; files may come and go meanwhile."""
     total = 0
     try:
         with os.scandir(folder) as entries:

@@ -170,7 +170,7 @@ class Nameless:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anonymized:
-    """Where the anonymized session stands; `receipt` is that of the old one's deletion, in place."""
+    """Where the anonymized session is; `receipt` is that of the old one's deletion, in place."""
 
     session: str
     path: str

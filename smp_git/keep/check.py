@@ -94,7 +94,7 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
 
 
 def _brought_back(snapshot: Snapshot) -> list[Problem]:
-    """Name what was deleted and stands at head all the same."""
+    """Name what was deleted and is at head all the same."""
     return [
         Problem(
             code="brought_back",
@@ -156,7 +156,7 @@ def problems(reader: Reader) -> list[str]:
     """Say which commits of others removed memories without a word, and what brings them back.
 
     A removal is explained by a tombstone or by a line of the commit's message; it is
-    mended when the memory stands again.
+    mended when the memory is there again.
     """
     snapshot = reader.main()
     seen, known = reader.local.vetted()
@@ -238,7 +238,7 @@ def _left_by_git(git: Path) -> list[CommitId]:
 
 
 def _lost_by(now: Snapshot, name: CommitId, gone: Iterable[CommitId]) -> tuple[MemoryId, ...]:
-    """Return the memories that stand as they did before the commits that are gone."""
+    """Return the memories that are as they were before the commits that are gone."""
     repository = now.repository
     bases = merge_bases(repository, now.id, name)
     before = repository.commit(bases[0]).tree if bases else None

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-# A value of a megabyte would bury the sentence that it stands in.
+# A value of a megabyte would bury the sentence that it is in.
 _SHOWN_LENGTH: Final = 80
 
 

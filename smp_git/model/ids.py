@@ -45,7 +45,7 @@ class Id(NamedTuple):
 
     @property
     def page(self) -> str:
-        """The folder the memory stands in."""
+        """The folder the memory is in."""
         if self.name:
             return self.kind.folder
         return f"{self.kind.folder}/{self.number // PAGE_SIZE:03d}"
@@ -102,7 +102,7 @@ def short_id(text: object) -> Id | None:
 
 @lru_cache(maxsize=65536)
 def parse_path(path: str) -> Id | None:
-    """Return the id whose file stands at `path`, or None if no memory belongs there."""
+    """Return the id whose file is at `path`, or None if no memory belongs there."""
     page, _, file = path.rpartition("/")
     stem, _, _suffix = file.rpartition(".")
     kind = _BY_FOLDER.get(page.partition("/")[0])
@@ -324,7 +324,7 @@ class Lives:
     # What is dead
 
     def is_dead(self, life: str | None) -> bool:
-        """Whether no version of a life may stand.
+        """Whether no version of a life may be present.
 
         A version whose life cannot be told (None) counts as one of the first.
         """
@@ -364,7 +364,7 @@ class Lives:
 
     @cached_property
     def is_gone(self) -> bool:
-        """Whether no known life may stand."""
+        """Whether no known life may be present."""
         return all(map(self.is_dead, self.known))
 
     # What changes

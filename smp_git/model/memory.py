@@ -115,7 +115,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One memory as it stands at one commit; made only by this package, always valid.
+    """One memory as it is at one commit; made only by this package, always valid.
 
     `content` is the main text, `title` its short form, `fields` everything else that
     is the kind's own or the user's. `path`, `commit` and `size_bytes` say where it was

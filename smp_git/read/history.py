@@ -22,7 +22,7 @@ from smp_git.model.times import format_time
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
 
-# Stands for the bytes of a file as a whole.
+# Means the bytes of a file as a whole.
 WHOLE: Final = ""
 # From so many paths on, comparing two trees is cheaper than looking each path up.
 _MANY: Final = 16

@@ -50,7 +50,7 @@ def load(repository: Repository, path: str, tree_id: ObjectId) -> Page:
         if (
             child is not None
             and child.id == row[1].blob
-            and _stands_at(child, f"{path}/{file}", known_id)
+            and _is_file_of(child, f"{path}/{file}", known_id)
         ):
             found[known_id] = known.pop(known_id)
             trusted.add(file)
@@ -89,7 +89,7 @@ def _read_anew(
     return found
 
 
-def _stands_at(child: Child, path: str, memory_id: str) -> bool:
+def _is_file_of(child: Child, path: str, memory_id: str) -> bool:
     place = parse_path(path)
     return child.mode != FOLDER_MODE and place is not None and place.text == memory_id
 

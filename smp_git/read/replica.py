@@ -205,7 +205,7 @@ class Local:
         return Identity(str(kept["tag"]), bool(kept.get("creator")))
 
     def identify(self, session: Path, identity: Identity, place: Path) -> None:
-        """Remember who writes in the folder `session`, which stands or will stand at `place`."""
+        """Remember who writes in the folder `session`, which is or will be at `place`."""
         self._keep(_IDENTITY, {**_place(session, place), **identity._asdict()})
 
     # Counters

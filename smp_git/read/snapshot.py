@@ -84,7 +84,7 @@ class PageCache:
         return self._known[1]
 
     def dead(self, path: str, tree_id: ObjectId, known: Tombstones) -> frozenset[MemoryId]:
-        """Return the memories of a page that are of a life that may not stand."""
+        """Return the memories of a page that are of a life that may not be present."""
         names = known.on_page(path) if known else ()
         if not names:
             return frozenset()
@@ -186,7 +186,7 @@ class Snapshot:
         return self._cache.dead(path, tree_id, self.tombstones) if tree_id else frozenset()
 
     def shown_pages(self, kind: str | None = None) -> dict[str, str]:
-        """Return what stands for each page as it is shown: it changes when what is shown does."""
+        """Return a name for each page as it is shown: it changes when what is shown does."""
         pages = self.page_ids(kind)
         if not self.tombstones:
             return dict(pages)
@@ -384,7 +384,7 @@ class Reader:
         self._latest = None
 
     def main(self) -> Snapshot:
-        """Return the branch whose files stand in the folder, as it is now."""
+        """Return the branch whose files are in the folder, as it is now."""
         return self.snapshot() if self.ref == MAIN else self.at(self._head(MAIN))
 
     def snapshot(self) -> Snapshot:

@@ -377,8 +377,8 @@ def remove_remote(handle: Handle, name: str) -> None:
 
 
 def remote_states(handle: Handle) -> tuple[RemoteState, ...]:
-    """Return how this replica stands to each remote, without asking it."""
-    return tuple(outbound.standing(handle.reader, each) for each in known_remotes(handle).values())
+    """Return the state of each remote, without asking it."""
+    return tuple(outbound.state_of(handle.reader, each) for each in known_remotes(handle).values())
 
 
 def exchange_with(

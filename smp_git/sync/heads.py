@@ -168,7 +168,7 @@ class _One:
                 self._meet(left, right, Head(OURS, ref), Head(THEIRS, ref))
         for head in sorted(self._after, key=lambda head: (head.ref != MAIN, head)):
             if _is_overtaken(self.lives, self._after[head].memory.life):
-                target = self._standing(head)
+                target = self._in_its_place(head)
                 if target is not None:
                     self._meet(self._after[head], target, head)
                 else:
@@ -208,8 +208,8 @@ class _One:
             self._after[head] = made
         return made
 
-    def _standing(self, head: Head) -> FileVersion | None:
-        """Return the version that stands in the place of one on another branch or in history."""
+    def _in_its_place(self, head: Head) -> FileVersion | None:
+        """Return the version that is in the place of one on another branch or in history."""
         order = sorted(self._after, key=lambda each: (each.ref != head.ref, each.ref != MAIN, each))
         for each in order:
             if not self.lives.is_dead(self._after[each].memory.life):
@@ -281,7 +281,7 @@ def commits_of(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
 def boundary(
     repository: Repository, tips: Iterable[str], known: Iterable[CommitId]
 ) -> frozenset[str]:
-    """Return the commits on which what `tips` have more than `known` ones stands."""
+    """Return the commits on which what `tips` have more than `known` ones is built."""
     commits = commits_of(repository, tips)
     new = repository.beyond(commits, known)
     below = {parent for name in new for parent in repository.commit(name).parents}

@@ -181,7 +181,7 @@ def rewritten(site: Site) -> ConflictError:
 def _known(site: Site) -> list[CommitId]:
     """Return the branches of this session, beside which everything that comes in is checked.
 
-    What else stands here may have come by a plain `git fetch`, past every check.
+    What else is here may have come by a plain `git fetch`, past every check.
     """
     repository = site.reader.repository
     found = references.read(repository.git)

@@ -121,7 +121,7 @@ class Integrated(NamedTuple):
 def integrate(
     writer: Writer, remote: str, clean: Mapping[str, str], inspected: Inspected, *, merge: bool
 ) -> Integrated:
-    """Note where a remote's references stand and, with `merge`, join them with ours.
+    """Note where a remote's references are and, with `merge`, join them with ours.
 
     The caller holds the lock, and every object is here.
     """
@@ -130,7 +130,7 @@ def integrate(
     contested: list[Conflict] = []
     notes: list[str] = []
     before = references.read(repository.git)
-    # First: a branch may have the name of the folder in which another now stands.
+    # First: a branch may have the name of the folder in which another now is.
     notes += _gone(repository, remote, clean, before, merge=merge)
     if merge:
         _check_names(remote, clean, references.read(repository.git))
@@ -279,7 +279,7 @@ def addressed(text: str, pattern: str | None, base: Path) -> Remote:
 def clone(
     folder: Path, remote: Remote, way: Way, limits: Limits, choose: Callable[[str], Path]
 ) -> Path:
-    """Make a session from a remote and return its path; until it is whole it stands in `folder`.
+    """Make a session from a remote and return its path; until it is whole it is in `folder`.
 
     `choose` returns the place of the new session, given the name that the remote says; it
     raises an error if that cannot be. The session appears whole or not at all.

@@ -1,4 +1,4 @@
-"""What a remote lacks, and how this replica stands to it."""
+"""What a remote lacks, and how far this replica is from it."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteState:
-    """How this replica stands to one remote, as far as it knows without asking it.
+    """How far this replica is from one remote, as far as it knows without asking it.
 
     `ahead` and `behind` count commits of the main branch; None if the remote was never
     seen. `withheld` says why it still holds what was deleted here, if it does.
@@ -230,8 +230,8 @@ class RemoteState:
         }
 
 
-def standing(reader: Reader, remote: Remote) -> RemoteState:
-    """Return how a session stands to a remote."""
+def state_of(reader: Reader, remote: Remote) -> RemoteState:
+    """Return how far a session is from a remote."""
     seen = remotes.read_seen(reader.local.folder, remote.name, remote.address.text)
     counts = _ahead_and_behind(reader, remote.name)
     return RemoteState(

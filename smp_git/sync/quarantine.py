@@ -1,4 +1,4 @@
-"""A scratch repository that sees a session's objects: incoming objects stands there until it is checked."""
+"""A scratch repository that sees a session's objects: incoming ones are there until they are checked."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Quarantine:
     def adopt(self, names: Iterable[bytes] | None = None) -> Collection[bytes]:
         """Put objects that came in, or all, into the session, and return them; nothing names them yet.
 
-        The caller holds the session's lock. What is adopted is forced out, names and all.
+        The caller holds the session's lock. What is adopted is flushed, names and all.
         """
         objects = self._session / "objects"
         own = set(storage.stored_names(self.git / "objects"))

@@ -304,7 +304,7 @@ class Turns:
         return waited
 
     def _fresh(self) -> list[str]:
-        """Return the marks that have not stood for so long that nobody can be behind them."""
+        """Return the marks that have not been there for so long that nobody can be behind them."""
         now = time.time()
         return [ref for ref, at in self.waiting.items() if 0 <= now - at < COURTESY_SECONDS]
 

@@ -287,7 +287,7 @@ def _began(repository: Repository, tips: Iterable[str], beside: Iterable[str]) -
 
 
 def _ended(repository: Repository, tips: Iterable[str], known: Tombstones) -> dict[str, Id]:
-    """Return the memories that stand in a first life that is dead, by path, as yet unheard of there."""
+    """Return the memories that are in a first life that is dead, by path, as yet unheard of there."""
     found: dict[str, Id] = {}
     for tip in sorted(set(tips)):
         tree = repository.commit(CommitId(tip)).tree

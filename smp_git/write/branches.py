@@ -61,7 +61,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contested:
-    """A value that lost in a merge, and the one that stands; None is an absent field.
+    """A value that lost in a merge, and the one that was kept; None is an absent field.
 
     `replica` and `at` say who gave the value and when; `in_history` that it was too
     large to be kept in the memory.

@@ -224,13 +224,13 @@ def _remove(folder: Path, target: Path) -> None:
     disk.remove_empty_above(target, folder)
 
 
-def standing(folder: Path) -> Iterator[tuple[str, bytes]]:
+def checked_out_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the checked-out files with their bytes; links are left out."""
     for entry in folder.iterdir():
         if entry.is_symlink() or entry.name == ".git":
             continue
         if entry.is_dir():
-            yield from ((f"{entry.name}/{path}", data) for path, data in standing(entry))
+            yield from ((f"{entry.name}/{path}", data) for path, data in checked_out_files(entry))
         elif entry.is_file():
             yield entry.name, entry.read_bytes()
 

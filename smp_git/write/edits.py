@@ -24,7 +24,7 @@ from smp_git.write.writer import Change
 
 def stage_undo(stage: Stage) -> None:
     """Stage the reversal of the latest write that is not undone yet; raise RefusedError."""
-    target = _latest_standing(stage.base)
+    target = _latest_not_undone(stage.base)
     repository = stage.base.repository
     parent = repository.commit(target.parents[0])
     changes = [
@@ -35,7 +35,7 @@ def stage_undo(stage: Stage) -> None:
     _bring_back(stage, changes, "undo")
 
 
-def _latest_standing(base: Snapshot) -> Commit:
+def _latest_not_undone(base: Snapshot) -> Commit:
     """Return the latest commit that no later undo has reversed."""
     undone = 0
     commit = base.commit
@@ -60,7 +60,7 @@ def _latest_standing(base: Snapshot) -> Commit:
     raise RefusedError("there is nothing to undo")
 
 
-# What begins a life leaves nothing behind it that could stand again.
+# What begins a life leaves nothing behind it that could be shown again.
 _LASTING: Final = {"redact": "redaction", "carry": "sync with a redaction"}
 
 
@@ -257,7 +257,7 @@ def set_state(handle: Handle, agent: str, fields: Mapping[str, object]) -> Memor
 
 
 def undo(handle: Handle, agent: str | None) -> Change:
-    """Reverse the latest write that still stands."""
+    """Reverse the latest write that was not undone."""
     return _change(handle, agent, stage_undo, messages.UNDO_BATCH)
 
 

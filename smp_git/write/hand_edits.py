@@ -129,7 +129,7 @@ def _check(path: str, life: str, lives: Lives) -> None:
 
 
 def _written(data: bytes, path: str, life: str) -> bytes:
-    """Return a file of another life with all else as it stands."""
+    """Return a file of another life with all else as it is."""
     changes: dict[str, Value | None] = {OLD_KEY: None, KEY: life or None}
     spliced = document.spliced(data, path, changes, _ORDER)
     if spliced is not None and life_of(spliced, path) == life:
@@ -247,7 +247,7 @@ def brought_together(
 
 
 def _secrets(path: str, data: bytes | None, rules: Rules) -> Iterator[str]:
-    """Say in which line of a file which kinds of secret stand."""
+    """Say in which line of a file which kinds of secret are."""
     text = (data or b"").decode()
     _, found = rules.text(text)
     for name, _ in found:

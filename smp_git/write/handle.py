@@ -116,7 +116,7 @@ class IndexKeeper:
 
     def stop(self) -> None:
         """Refresh the index and keep it no longer; nothing goes on in the background after it."""
-        # A forked child has the lock as it stood, but not the thread that may hold it.
+        # A forked child has the lock as it was, but not the thread that may hold it.
         with self._refreshing if self._process == os.getpid() else nullcontext():
             _keepers.discard(self)
         self.flush()
@@ -152,7 +152,7 @@ def _flush_all() -> None:
 def refresh(writer: Writer, patience_seconds: float | None = None) -> bool:
     """Refresh the index unless somebody else is writing, who will do it; return whether it is."""
     reader = writer.reader
-    # What was written stands without it; the next open refreshes the index.
+    # What was written is there without it; the next open refreshes the index.
     with suppress(SmpError), writer.holding("refreshing Git's index", patience_seconds) as now:
         if reader.repository.checked_out() == MAIN:
             tree = now.tree if reader.ref == MAIN else reader.main().tree

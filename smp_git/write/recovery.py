@@ -21,7 +21,7 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.read.replica import PACK_KEEP, REDO, REF, Local
 from smp_git.read.snapshot import Reader
-from smp_git.write.commit import TreeChange, check_out, is_lost, standing
+from smp_git.write.commit import TreeChange, check_out, checked_out_files, is_lost
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000
@@ -86,13 +86,13 @@ def _after_reboot(reader: Reader) -> list[str]:
     """Check out what a power cut emptied, lost, or took back to an earlier version.
 
     The newest commit was fsynced and the checked-out files were not, so an old
-    version may stand there, which would be taken for a person's edit.
+    version may be there, which would be taken for a person's edit.
     """
     repository = reader.repository
     storage.sweep(repository.git / "objects")
     staging.forget(repository.git)
     wanted = dict(repository.files(reader.main().tree))
-    found = dict(standing(reader.path))
+    found = dict(checked_out_files(reader.path))
     names = {path: object_id(BLOB, data) for path, data in found.items()}
     unlike = [
         path
@@ -107,7 +107,7 @@ def _after_reboot(reader: Reader) -> list[str]:
 
 
 def _earlier(reader: Reader, found: Mapping[str, ObjectId]) -> set[str]:
-    """Return the files that stand in a version which one of the latest commits has."""
+    """Return the files that are a version which one of the latest commits has."""
     earlier: set[str] = set()
     repository = reader.repository
     for commit in islice(repository.walk(reader.main().id), _LOOKED_BACK):

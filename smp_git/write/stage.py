@@ -244,7 +244,7 @@ class Stage:
         return self.edit(old.id, links=kept, verb="unlink")
 
     def settle(self, memory_id: str, said: Mapping[str, Value], contested: list[Value]) -> Memory:
-        """Stage what stands after a merge: fields set (None: removed), and what is left to settle."""
+        """Stage what is left after a merge: fields set (None: removed), and what is left to settle."""
         old = self.get(memory_id)
         kind, place = KINDS[old.kind], parse_id(old.id)
         rest = dict(said)
@@ -365,10 +365,10 @@ class Stage:
         subject = _subject(memory)
         if subject is None:
             return memory
-        same = [Link("supersedes", name) for name in self._standing(subject)]
+        same = [Link("supersedes", name) for name in self._about(subject)]
         return replace(memory, links=tuple(dict.fromkeys((*memory.links, *same))))
 
-    def _standing(self, subject: Subject) -> Iterator[MemoryId]:
+    def _about(self, subject: Subject) -> Iterator[MemoryId]:
         """Yield the preferences about a subject that hold, as staged."""
         for name in self.base.preferences(subject):
             if name not in self.memories:

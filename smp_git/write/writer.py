@@ -36,7 +36,7 @@ from smp_git.write.stage import Stage
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20
 
-# Stands for a write that changes no checked-out file: whoever comes next is to repair.
+# Means a write that changes no checked-out file: whoever comes next is to repair.
 _UNSHOWN: Final = {"refs": None}
 
 _T = TypeVar("_T")
@@ -284,7 +284,7 @@ class Writer:
         try:
             left = self._check_out(made) if is_shown else []
         except (OSError, SmpError):
-            # The write stands; the next one brings the files up to date before it begins.
+            # The write is done; the next one brings the files up to date before it begins.
             return [change.path for change in made.changes]
         reader.local.clear_pending()
         return left
@@ -368,7 +368,7 @@ class Writer:
         refs = self.reader.repository.references()
         heads = {head for ref, head in refs.items() if ref.startswith("refs/heads/")}
         found: dict[str, int] = {}
-        for place in (*self._named_in(heads), *self._standing_in(heads)):
+        for place in (*self._named_in(heads), *self._ids_in(heads)):
             if place.tag == suffix and not place.name:
                 found[place.kind.prefix] = max(place.number, found.get(place.kind.prefix, 0))
         return found
@@ -392,7 +392,7 @@ class Writer:
             if place is not None:
                 yield place
 
-    def _standing_in(self, heads: set[CommitId]) -> Iterator[Id]:
+    def _ids_in(self, heads: set[CommitId]) -> Iterator[Id]:
         for head in heads:
             yield from (parse_id(entry.id) for entry in self.reader.at(head).entries())
 

@@ -1,1 +1,1 @@
-"""What stands between plain Git and a session: before a commit, after a move, before a push."""
+"""What is between plain Git and a session: before a commit, after a move, before a push."""

@@ -37,7 +37,7 @@ class Gate:
         """The folder of the repository."""
         return self.reader.repository.git
 
-    def standing(self) -> Snapshot | None:
+    def base(self) -> Snapshot | None:
         """Return the commit that is checked out, whatever branch it is on; None if there is none."""
         repository = self.reader.repository
         name = repository.checked_out()
@@ -72,7 +72,7 @@ def told(snapshot: Snapshot) -> Mapping[str, Value]:
 
 
 class Installed(NamedTuple):
-    """The hooks of one repository, each with how it stands."""
+    """The hooks of one repository, each with its state."""
 
     path: Path
     hooks: Mapping[str, str]
@@ -87,7 +87,7 @@ def install(session: Path) -> Installed:
     with disk.reporting(f"the hooks of {session}"):
         layout.set_up(session / ".git")
         layout.install_hooks(session / ".git" / "hooks")
-    return standing(session)
+    return state(session)
 
 
 def install_on_server(bare: Path) -> Installed:
@@ -95,16 +95,16 @@ def install_on_server(bare: Path) -> Installed:
     _check_bare(bare)
     with disk.reporting(f"the hooks of {bare}"):
         layout.install_server_hooks(bare)
-    return standing_on_server(bare)
+    return state_on_server(bare)
 
 
-def standing(session: Path) -> Installed:
-    """Return how the hooks of a session stand."""
+def state(session: Path) -> Installed:
+    """Return the state of a session's hooks."""
     return Installed(session, layout.hooks(session / ".git" / "hooks"))
 
 
-def standing_on_server(bare: Path) -> Installed:
-    """Return how the hooks of a server stand."""
+def state_on_server(bare: Path) -> Installed:
+    """Return the state of a server's hooks."""
     _check_bare(bare)
     return Installed(bare, layout.hooks(bare / "hooks", layout.SERVER))
 
@@ -113,7 +113,7 @@ def remove(session: Path) -> Installed:
     """Remove the hooks of a session that this program installed."""
     with disk.reporting(f"the hooks of {session}"):
         layout.remove_hooks(session / ".git" / "hooks")
-    return standing(session)
+    return state(session)
 
 
 def remove_from_server(bare: Path) -> Installed:
@@ -121,7 +121,7 @@ def remove_from_server(bare: Path) -> Installed:
     _check_bare(bare)
     with disk.reporting(f"the hooks of {bare}"):
         layout.remove_hooks(bare / "hooks", layout.SERVER)
-    return standing_on_server(bare)
+    return state_on_server(bare)
 
 
 def _check_bare(path: Path) -> None:

@@ -67,7 +67,7 @@ def _mend(before: list[Snapshot], stage: Stage) -> None:
 
 
 def _before(reader: Reader, snapshot: Snapshot, *, moved: bool) -> Iterator[Snapshot]:
-    """Yield the commits that the session stood at before Git moved it."""
+    """Yield the commits that the session was at before Git moved it."""
     for parent in snapshot.commit.parents[:1]:
         yield reader.at(parent)
     if moved:
@@ -101,23 +101,23 @@ def _pages(snapshot: Snapshot) -> Mapping[str, str]:
     try:
         return snapshot.page_ids()
     except DamagedError:
-        # Where the session stood before is gone since: every page is looked at.
+        # Where the session was before is gone since: every page is looked at.
         return {}
 
 
 def _settle(reader: Reader, snapshot: Snapshot) -> None:
-    """Take note of the files that writes had left alone and that now stand as committed."""
+    """Take note of the files that writes had left alone and that are now as committed."""
     left = reader.local.left_alone()
     done = [
         path
         for path in left
-        if _standing(reader.path / path) == snapshot.repository.find(snapshot.tree, path)
+        if _blob_at(reader.path / path) == snapshot.repository.find(snapshot.tree, path)
     ]
     if done:
         reader.local.note_left_alone({}, done)
 
 
-def _standing(path: Path) -> str | None:
+def _blob_at(path: Path) -> str | None:
     try:
         return object_id(BLOB, path.read_bytes())
     except OSError:
@@ -147,7 +147,7 @@ class Driver:
     def merged(self, path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         """Return the file with what both sides said; None if a person has to decide.
 
-        An empty base stands for none.
+        An empty base means none.
         """
         if is_index(path):
             return self._index(base, ours, theirs)
@@ -223,7 +223,7 @@ class Driver:
         if mine == was:
             return right[0] if right else None
         if left is None or right is None:
-            # One side removed what the other changed: Git leaves the changed one standing.
+            # One side removed what the other changed: Git keeps the changed one.
             return (left or right or ("",))[0]
         return self._joined_line(name, base, left, right)
 

@@ -31,7 +31,7 @@ _FIXED: Final = ("id", "uid", "format", "rule", "created_at", "replica")
 
 
 class Proposal(NamedTuple):
-    """What is staged beside the commit that it stands on; only what differs."""
+    """What is staged beside the commit that it is built on; only what differs."""
 
     base: Snapshot
     staged: Mapping[str, Child | None]
@@ -50,7 +50,7 @@ def make_whole(gate: Gate, index_file: Path) -> None:
         raise _held()
     _check_seen(gate, before, staging.staged(index_file))
     with gate.writer.holding("checking a commit"):
-        base = gate.standing()
+        base = gate.base()
         if base is None:
             return
         proposal = _proposed(gate, base, index_file)
@@ -99,7 +99,7 @@ def _data(repository: Repository, path: str, child: Child | None) -> bytes | Non
 
 
 def _merged_in(gate: Gate, staged: Mapping[str, Child | None]) -> Iterator[str]:
-    """Yield the files that stand as another history which is being merged has them."""
+    """Yield the files that are as another history which is being merged has them."""
     repository = gate.reader.repository
     for tree in [repository.commit(head).tree for head in merged_heads(gate.git)]:
         for path, child in staged.items():

@@ -150,10 +150,10 @@ _ANY_CASE: Final = _FLAGS | re.IGNORECASE
 _BARE = r"""[^\s"'`|<>()]{0,255}[^\s"'`|<>(),.:;]"""
 _QUOTED = r"(?:(?!(?P=quote))[^\n])++"
 _ARGUMENT = rf"""(?P<quote>\\?["'])?(?P<secret>(?(quote){_QUOTED}|{_BARE}))"""
-# The same after `user:`, where the quote stands before the user.
+# The same after `user:`, where the quote comes before the user.
 _USER = r"""(?P<quote>\\?["'])?[^\s:"'<>$%{}/]{1,64}"""
 _OF_USER = rf"(?P<secret>(?(quote){_QUOTED}|(?!//){_BARE}))"
-# What stands between the words of a command: on one line, or on several, or in a list of
+# What is between the words of a command: on one line, or on several, or in a list of
 # a program's arguments.
 _GAP = r"(?:[^\n|;&\\]|\\\r?\n?){0,160}?"
 _BLANK = r"[\s'\"\[(]"
@@ -264,7 +264,7 @@ def _password(
     flags: int = _FLAGS,
     judge: Callable[[str], bool] = is_given,
 ) -> SecretPattern:
-    """Return a pattern that begins with one of `anchors`, which stand between blanks."""
+    """Return a pattern that begins with one of `anchors`, which are between blanks."""
     begins = tuple(word.replace("_", " ") for word in anchors.split())
     return SecretPattern(
         name="password",

@@ -41,7 +41,7 @@ LONG_WORD: Final = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretPattern:
-    """One kind of secret: where it may stand, and what makes it one.
+    """One kind of secret: where it may be, and what makes it one.
 
     `source` must take linear time on any text. What its group `secret` matched, or
     all of it if there is no such group, is replaced when `accepts` says so.
@@ -230,7 +230,7 @@ def is_pair(value: str) -> bool:
 
 
 def is_given(value: str) -> bool:
-    """Say whether `value`, which stands where a command takes a password, is one."""
+    """Say whether `value`, which is where a command takes a password, is one."""
     return (
         len(value) >= MIN_GIVEN
         and value.lower() not in _MEANT

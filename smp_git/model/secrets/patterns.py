@@ -30,7 +30,7 @@ from smp_git.model.secrets.evidence import (
 )
 from smp_git.model.secrets.prose import PROSE
 
-# No letter or digit stands before a token, unless it belongs to an escape such as
+# No letter or digit comes before a token, unless it belongs to an escape such as
 # \n or %3D. The prefix comes first and is looked back over, because a regex that
 # starts with a literal is searched many times faster.
 _BEFORE = r"(?:(?<![A-Za-z0-9_]{0})|(?<=\\[nrt]{0})|(?<=%[0-9A-F][0-9A-F]{0}))"

@@ -170,7 +170,7 @@ def _unspaced(words: str, verbs: str) -> str:
 
 _NOUN: Final = rf"\bpass(?:word|phrase|code|wd)s?\b{_NEAR}"
 # "changed from old to new", "is one or the other": the second one first, while the words
-# before it still stand.
+# before it are still there.
 _CHANGED: Final = rf"{_NOUN}{_FILLERS}{_BLANK}from{_BLANK}[!-~]{{3,64}}{_BLANK}to{_BLANK}"
 _EITHER: Final = (
     rf"{_NOUN}{_FILLERS}{_BLANK}(?:is|are|was|were){_BLANK}[!-~]{{5,64}}{_BLANK}(?:or|and){_BLANK}"

@@ -15,7 +15,7 @@ from smp_git.model.secrets.assignments import SecretKind, is_secret_value, kind_
 from smp_git.model.secrets.evidence import LONG_WORD, SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
 
-# What stands where a secret was, with the kind of secret for {kind}.
+# What is put where a secret was, with the kind of secret for {kind}.
 REPLACEMENT: Final = "[REDACTED:{kind}]"
 KIND: Final = "{kind}"
 # What is passed through unread: placeholders, so that a redacted text stays as it
@@ -31,7 +31,7 @@ _OPAQUE: Final = r"""
 _INVISIBLE: Final = re.compile(
     r"(?<=[!-~])[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+(?=[!-~])"
 )
-# A cut changes what stands beside the rest, so a text is searched until nothing is
+# A cut changes what is beside the rest, so a text is searched until nothing is
 # found; two passes do for all but hostile texts, which must not buy more than this.
 MAX_PASSES = 4
 # The part of a line that a pattern sees at once if it is the user's: a quadratic one
@@ -131,7 +131,7 @@ class _Task:
         return self._searched(text)
 
     def _searched_through(self, text: str) -> str:
-        """Return a text without its invisible characters if secrets turn up where they stood."""
+        """Return a text without its invisible characters if secrets turn up where they were."""
         bare = _Task(self._patterns, self._allow, self._replacement)
         told = _Task(self._patterns, self._allow, self._replacement)
         bare._bounded = told._bounded = self._bounded
@@ -274,14 +274,14 @@ class _Task:
                 end = found.end()
 
     def _places(self, text: str, anchor: str) -> list[int]:
-        """Return where `anchor` stands; many patterns ask for the same ones."""
+        """Return where `anchor` is; many patterns ask for the same ones."""
         known = self._known.get((text, anchor))
         if known is None:
             known = self._known[text, anchor] = _places(text, anchor)
         return known
 
 
-# Keys of a mapping that name what stands under another of its keys.
+# Keys of a mapping that name what is under another of its keys.
 _NAMES: Final = ("name", "key", "variable", "field")
 _VALUES: Final = ("value", "default", "current", "new", "old", "plain", "prod", "dev", "staging")
 
@@ -291,9 +291,9 @@ def _kind(key: object) -> SecretKind | None:
 
 
 def _wanted(patterns: Sequence[SecretPattern], pieces: Sequence[str]) -> Iterator[SecretPattern]:
-    """Yield the patterns whose keywords stand in the plain pieces of a text."""
+    """Yield the patterns whose keywords are in the plain pieces of a text."""
     folded = "\n".join(pieces[::2]).lower()
-    # Most words of a text stand in it more than once, and few are as long as a token.
+    # Most words of a text are in it more than once, and few are as long as a token.
     words = set(folded.split())
     vocabulary = "\n".join(words)
     tokens = "\n".join([word for word in words if len(word) >= LONG_WORD])

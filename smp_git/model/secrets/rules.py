@@ -17,7 +17,7 @@ from smp_git.model.secrets.redaction import KIND, REPLACEMENT, FoundSecrets, red
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
 
 SETTINGS = ("redaction", "redaction_patterns", "redaction_allow", "redaction_replacement")
-# What stands for a text that a person had taken out.
+# What replaces a text that a person had taken out.
 GAP = "[REDACTED]"
 _LONGEST = 64
 _NAME = re.compile(r"[a-z0-9-]{1,64}")
@@ -54,7 +54,7 @@ class Rules:
 
     @property
     def gap(self) -> str:
-        """What stands where a text was that is no known kind of secret."""
+        """What is put where a text was that is no known kind of secret."""
         if self.replacement == REPLACEMENT:
             return GAP
         return self.replacement.replace(KIND, "text")
@@ -169,7 +169,7 @@ def _refused(what: str, found: Iterable[FoundSecrets]) -> InvalidError:
 
 
 def _replacement(value: object, rules: Rules, where: str) -> str:
-    """Return what stands for secrets, if that can be known again wherever it stands."""
+    """Return what stands for secrets, if that can be known again wherever it is."""
     text = value if isinstance(value, str) else ""
     if (
         len(text) > _LONGEST

@@ -106,7 +106,7 @@ _ID = re.compile(r"[0-9a-f]{40}")
 class Inspected(NamedTuple):
     """What is known of a remote's content that is sound.
 
-    `commits` is how many were looked through, `sound` those on which these stand that were
+    `commits` is how many were looked through, `sound` those on which these are built that were
     known to be so, `replicas` are the tags of those that made them; `lying` are the pages, by branch, whose index does not say what their files say.
     """
 
@@ -210,7 +210,7 @@ class Inspection:
         )
 
     def _pass(self, new: Mapping[CommitId, StrictCommit], below: Iterable[str]) -> None:
-        """Check what every commit holds that is not in the commits that the new ones stand on."""
+        """Check what every commit holds that is not in the commits that the new ones are built on."""
         past = Structure(self._objects, self._bounds, history=True)
         past.trust(self._root(bytes.fromhex(name)) for name in sorted(below))
         for name, commit in new.items():
@@ -307,7 +307,7 @@ def check_redactions(
 ) -> None:
     """Raise UnfoundedError for a redaction that would end a memory and that nobody has.
 
-    Its life stands in some history, or it was deleted. `before` is what was known here.
+    Its life is in some history, or it was deleted. `before` is what was known here.
     """
     for name in unfounded(repository, tips, before, told):
         raise UnfoundedError(

@@ -32,7 +32,7 @@ _ROW = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
 _OVERHEAD: Final = 22
 _SHORT: Final = 256
 _TAG_FILE = re.compile(r"[a-z][a-z0-9]{3}\.yaml")
-# Means nothing to Git wherever it stands, and is a name of one folder on every system.
+# Means nothing to Git wherever it is, and is a name of one folder on every system.
 _HARMLESS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\.[a-z]{1,9})?")
 _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
@@ -193,7 +193,7 @@ class Structure:
             )
 
     def _check_plain_row(self, path: str, row: TreeRow, depth: int) -> None:
-        """Check what stands under a name that may be anywhere in history."""
+        """Check what is under a name that may be anywhere in history."""
         if row.mode == FILE:
             self._check_size(row.id, path, row.name, _LARGEST_EVER)
         elif row.mode == FOLDER and depth < self._deepest:
@@ -278,7 +278,7 @@ class Folder:
         return rows
 
     def _placed(self, first: int, count: int, before: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Check rows that stand where others were `before`, with their neighbours."""
+        """Check rows that are where others were `before`, with their neighbours."""
         _check_order(self._rows[max(first - 1, 0) : first + count + 1], self._path)
         self.names.difference_update([name for _, name, _ in before])
         self.names.update([name for _, name, _ in self._rows[first : first + count]])
@@ -311,7 +311,7 @@ def _read(data: bytes) -> list[tuple[bytes, bytes, bytes]] | None:
 
 
 def check_path(path: str, blob: bytes) -> None:
-    """Raise UntrustedError if a file may not stand at a path."""
+    """Raise UntrustedError if a file may not be at a path."""
     above = ""
     *folders, name = path.split("/")
     for folder in folders:
@@ -359,7 +359,7 @@ def _folded(name: str) -> str:
 
 
 def _check_folder(path: str, name: str, place: str) -> None:
-    """Check that a folder may stand at a place."""
+    """Check that a folder may be at a place."""
     part = path.partition("/")[0]
     if not path:
         if name in _OWN_FILES:

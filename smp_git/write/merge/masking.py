@@ -1,7 +1,7 @@
 """Words that a redaction took out, and their removal from what meets it.
 
 No replica may learn what was redacted, so what a redaction meets is compared with what
-it shows: a word that stood in a version which the redaction knew, and that it no longer
+it shows: a word that was in a version which the redaction knew, and that it no longer
 shows, is taken out. It errs towards taking out too much.
 """
 
@@ -31,7 +31,7 @@ from smp_git.model.memory import (
 
 MASK: Final = "[REDACTED]"
 
-# Runs of letters and digits; what stands between white space; nothing of a placeholder.
+# Runs of letters and digits; what is between white space; nothing of a placeholder.
 _PART: Final = re.compile(r"[^\W_]+|\ufffc")
 _CHUNK: Final = re.compile(r"\S+")
 _PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_-]{2,40}(?::[A-Za-z0-9_.-]{1,40})?\]")
@@ -40,9 +40,9 @@ _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-# Stands for a placeholder: nothing is a neighbour of anything across one.
+# Means a placeholder: nothing is a neighbour of anything across one.
 _BREAK: Final = "\ufffc"
-# Shorter words stand in many others by chance.
+# Shorter words are in many others by chance.
 _TELLING: Final = 4
 _LONG: Final = 32
 
@@ -50,7 +50,7 @@ Pair = tuple[str, str]
 
 
 class Words(NamedTuple):
-    """The words of some texts, and which of them stand next to each other."""
+    """The words of some texts, and which of them are next to each other."""
 
     words: frozenset[str] = frozenset()
     pairs: frozenset[Pair] = frozenset()
@@ -84,7 +84,7 @@ def _folded(text: str) -> str:
 
 
 def _blanked(text: str) -> str:
-    """Return a text of the same length with a mark that is no word where placeholders stand."""
+    """Return a text of the same length with a mark that is no word where placeholders are."""
     return _PLACEHOLDER.sub(lambda match: f" {_BREAK}".ljust(len(match[0])), text)
 
 
@@ -100,7 +100,7 @@ def _parts(text: str) -> Iterator[_Token]:
 
 
 def _chunks(text: str) -> Iterator[_Token]:
-    """Yield what stands between white space and is more than one plain word."""
+    """Yield what is between white space and is more than one plain word."""
     for match in _CHUNK.finditer(text):
         if not _PART.fullmatch(match[0]) and _PART.search(match[0]):
             yield _Token(match.start(), match.end(), _folded(match[0]))
@@ -181,7 +181,7 @@ class Hidden:
 
     @cached_property
     def _within(self) -> frozenset[str]:
-        """Everything of at least four characters that stands in a hidden word."""
+        """Everything of at least four characters that is in a hidden word."""
         short = (word for word in self._telling if len(word) <= _LONG)
         return frozenset(
             word[start:end]

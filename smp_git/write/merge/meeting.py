@@ -46,7 +46,7 @@ def is_ended(known: Lives, life: str) -> bool:
 def met(known: Lives, left: FileVersion, right: FileVersion, said: Said) -> Met | None:
     """Return what two versions of different lives come to, None if the rewrite settles it.
 
-    That is so where one of them stands as it is, or none does.
+    That is so where one of them is kept as it is, or none does.
     """
     ended = [is_ended(known, side.memory.life) for side in (left, right)]
     if all(ended):
@@ -138,7 +138,7 @@ def carried(known: Lives, old: Memory, new: FileVersion, said: Said) -> Met:
 
 
 def _shown(redactions: Iterable[str], new: Memory, said: Said) -> Words:
-    """Return the words that may be shown: those that all first versions of what stands show."""
+    """Return the words that may be shown: those that all first versions of what is kept show."""
     found = [said.shown(each) for each in (*redactions, new.life)]
     shown = [each for each in found if each is not None]
     out = shown[0] if shown else Words()
@@ -259,7 +259,7 @@ def joined(known: Lives, left: Memory, right: Memory, said: Said) -> Met:
 
 
 def _rank(value: Value) -> tuple[int, str]:
-    """Return what decides between two values of one age: the one with more marks stands."""
+    """Return what decides between two values of one age: the one with more marks is kept."""
     return repr(value).count(MASK), repr(value)
 
 

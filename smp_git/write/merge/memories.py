@@ -108,7 +108,7 @@ def joined(
 ) -> JoinedMemory:
     """Return the memory with what each side changed since `base`.
 
-    Of two values of one field the one with the greater stamp stands and the other is
+    Of two values of one field the one with the greater stamp is kept and the other is
     kept as contested. The same memory comes out with left and right swapped.
     """
     carrier, other = _ordered(base, left, right)
@@ -134,7 +134,7 @@ def joined(
 
 
 def with_contested(memory: Memory, found: Sequence[_Entry]) -> Memory:
-    """Return a memory with the values that lost, each once, without those that stand."""
+    """Return a memory with the values that lost, each once, without those that were kept."""
     return _with(memory, _settled(found, memory))
 
 
@@ -161,7 +161,7 @@ def _is_by_hand(base: FileVersion | None, side: FileVersion) -> bool:
 def _decided(
     name: str, left: FileVersion, right: FileVersion, ours: Stamp, theirs: Stamp
 ) -> tuple[Value, _Entry]:
-    """Return the value that stands, and the entry of the one that lost."""
+    """Return the value that is kept, and the entry of the one that lost."""
     rows = [(ours, left.fields.get(name)), (theirs, right.fields.get(name))]
     rows.sort(key=lambda row: (*row[0], _canonical(row[1])))
     (since, value), (_, kept) = rows
@@ -241,7 +241,7 @@ def _contested(base: FileVersion | None, left: FileVersion, right: FileVersion) 
 
 
 def _settled(found: Iterable[_Entry], memory: Memory) -> list[Value]:
-    """Return entries sorted, one for each value, without those whose value stands."""
+    """Return entries sorted, one for each value, without those whose value was kept."""
     present = document.fields_of(memory)
     latest: dict[tuple[str, str], _Entry] = {}
     for item in sorted(found, key=_place):
@@ -349,7 +349,7 @@ class JoinedMetadata(NamedTuple):
 def joined_metadata(base: bytes | None, newer: bytes, older: bytes) -> JoinedMetadata | None:
     """Return the metadata with what each side changed; None if a side cannot be read.
 
-    Of two values of one key the newer side's stands.
+    Of two values of one key the newer side's is kept.
     """
     try:
         before, ours, theirs = (_read(data) for data in (base or b"", newer, older))

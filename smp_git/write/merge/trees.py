@@ -132,7 +132,7 @@ class _Merger:
         return base
 
     def living(self, place: Id, data: bytes | None) -> bytes | None:
-        """Return a memory's file unless it is of a life that may not stand."""
+        """Return a memory's file unless it is of a life that may not be present."""
         return _living(self.tombstones, place, data)
 
     def blob(self, view: _View, path: str) -> ObjectId | None:
@@ -376,7 +376,7 @@ class _Merge:
                     self._settle(place.path, place, None, None)
 
     def _make_room(self) -> None:
-        """Let a folder stand where the other side has a file of that name."""
+        """Keep a folder where the other side has a file of that name."""
         find, tree = self._merger.repository.find, self._left.tree
         for path in [path for path, data in self.done.files.items() if data is not None]:
             if tree and self._merger.repository.folder(tree, path) is not None:
@@ -444,7 +444,7 @@ def _is_in(number: int, spans: Iterable[range]) -> bool:
 
 
 def _living(tombstones: Tombstones, place: Id, data: bytes | None) -> bytes | None:
-    """Return a memory's file unless it is of a life that may not stand."""
+    """Return a memory's file unless it is of a life that may not be present."""
     if data is None or tombstones.is_dead(place.text, life_of(data, place.path)):
         return None
     return data

@@ -245,7 +245,7 @@ class MemoryHistory:
         return found
 
     def living(self, path: str, known: Lives) -> FileVersion | None:
-        """Return the latest version of a life that stands, of the newest such life."""
+        """Return the latest version of a life that is present, of the newest such life."""
         found: _KnownVersion | None = None
         for commit, changes in self._by_commit(path):
             after = self._introduced(path, commit, changes)
