@@ -72,7 +72,7 @@ def pack_objects(git: Path, names: Iterable[bytes]) -> None:
     base = git / "objects" / "pack" / "pack"
     rest = ("-q", "--compression=1", "--delta-base-offset", str(base))
     _ask(git, _lines(names), "pack-objects", *rest)
-    disk.force_folder(base.parent)
+    disk.flush_folder(base.parent)
 
 
 def reachable(git: Path, tips: Iterable[bytes]) -> set[bytes]:

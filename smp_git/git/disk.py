@@ -99,14 +99,14 @@ def replace_durably(path: Path | str, data: bytes, scratch: Path | str, mode: in
     fd = created(str(scratch), mode)
     try:
         write_all(fd, data)
-        force(fd)
+        flush(fd)
     except OSError:
         Path(scratch).unlink(missing_ok=True)
         raise
     finally:
         os.close(fd)
     rename_into(scratch, path)
-    force_folder(Path(path).parent)
+    flush_folder(Path(path).parent)
 
 
 def overwrite_file(path: Path | str, data: bytes) -> None:
@@ -246,10 +246,10 @@ def make_folders(path: Path | str) -> None:
             raise
 
 
-def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
+def flush_data(fds: list[int], folders: Iterable[str], near: str) -> None:
     """Fsync open new files in `folders`, before another file names them.
 
-    On a file system that orders names in its journal the data is enough: `force_name`
+    On a file system that orders names in its journal the data is enough: `flush_name`
     of the file that publishes them makes all durable at once. Elsewhere everything is
     durable here.
     """
@@ -262,22 +262,22 @@ def force_data(fds: list[int], folders: Iterable[str], near: str) -> None:
     if not journal and kind in _UNORDERED and fds and _sync_whole(fds[0]):
         return
     for fd in fds:
-        force(fd)
+        flush(fd)
     for folder in folders:
-        _force_folder_of_git(folder)
+        _flush_folder_of_git(folder)
 
 
-def force_name(fd: int, folder: Path | str, near: str) -> None:
+def flush_name(fd: int, folder: Path | str, near: str) -> None:
     """Fsync an open file together with the name it was just given in `folder`."""
     kind, journal = _file_system(near)
     if not journal and kind in _UNORDERED and _sync_whole(fd):
         return
-    force(fd)
+    flush(fd)
     if not journal or kind not in _ORDERED:
-        _force_folder_of_git(folder)
+        _flush_folder_of_git(folder)
 
 
-def force_names(folder: str) -> None:
+def flush_names(folder: str) -> None:
     """Make the names of files whose data was fsynced durable before any reference is."""
     kind, journal = _file_system(folder)
     if journal and kind in _ORDERED:
@@ -296,7 +296,7 @@ def _sync_whole(fd: int) -> bool:
     return function is not None and function(fd) == 0
 
 
-def force(fd: int) -> None:
+def flush(fd: int) -> None:
     """Fsync one file."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on every system
@@ -316,13 +316,13 @@ def boot() -> str:
         return ""
 
 
-def _force_folder_of_git(path: Path | str) -> None:
+def _flush_folder_of_git(path: Path | str) -> None:
     # Git removes the folder as soon as it has packed what was in it, and fsyncs the pack.
     with suppress(FileNotFoundError):
-        force_folder(path)
+        flush_folder(path)
 
 
-def force_folder(path: Path | str) -> None:
+def flush_folder(path: Path | str) -> None:
     """Fsync the names in a folder, where the system can."""
     if os.name == "nt":
         return

@@ -343,11 +343,11 @@ class Repository:
         try:
             if self.durable:
                 written.keep(os.dup(fd), f"{self._git}/smp")
-                written.force_data()
+                written.flush_data()
             while not self._move(ref, expected, scratch, written):
                 self._pack(written)
             if self.durable:
-                disk.force_name(fd, (self.git / ref).parent, self._git)
+                disk.flush_name(fd, (self.git / ref).parent, self._git)
         finally:
             os.close(fd)
             with suppress(FileNotFoundError):
@@ -359,7 +359,7 @@ class Repository:
     def _pack(self, written: storage.Written) -> None:
         written.pack()
         if self.durable:
-            written.force()
+            written.flush()
 
     def point(self, moves: Mapping[str, CommitId]) -> None:
         """Move references that nobody else moves, each wherever it is, all with one barrier.
@@ -376,7 +376,7 @@ class Repository:
                 places[ref] = f"{self._git}/smp/ref-{number}.tmp"
                 written.keep(self._scratch(places[ref], new), f"{self._git}/smp")
             if self.durable:
-                written.force_data()
+                written.flush_data()
             for ref, place in places.items():
                 # Whoever repairs knows the lock of a dead process by this name.
                 os.rename(place, own := f"{self._git}/smp/ref")  # noqa: PTH104

@@ -316,14 +316,14 @@ class Written:
             if path.is_file():
                 self.keep(os.open(path, os.O_RDONLY), str(path.parent))
 
-    def force(self) -> None:
+    def flush(self) -> None:
         """Make the files durable, names and all."""
-        self.force_data()
-        disk.force_names(str(self._folder))
+        self.flush_data()
+        disk.flush_names(str(self._folder))
 
-    def force_data(self) -> None:
+    def flush_data(self) -> None:
         """Fsync the data; the fsync of the file that publishes it makes all durable."""
-        disk.force_data(self._fds, (*self._folders, str(self._folder)), str(self._folder))
+        disk.flush_data(self._fds, (*self._folders, str(self._folder)), str(self._folder))
 
     def __enter__(self) -> Self:
         return self
@@ -427,7 +427,7 @@ def write_pack(folder: Path, objects: Iterable[Packed]) -> None:
     """Put objects as a pack into the object store at `folder`, durable."""
     with Written(folder) as written:
         store_pack(folder, pack(objects), written)
-        written.force()
+        written.flush()
 
 
 def store_pack(folder: Path, made: Pack, written: Written) -> None:

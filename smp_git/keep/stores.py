@@ -265,8 +265,8 @@ def _build(
                 raise AlreadyExistsError(f"session {place.name} exists") from error
             raise
         if durable:
-            disk.force_folder(place.parent)
-            disk.force_folder(place.parent.parent)
+            disk.flush_folder(place.parent)
+            disk.flush_folder(place.parent.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

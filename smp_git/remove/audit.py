@@ -73,7 +73,7 @@ def note(
         fd = os.open(store / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             disk.write_all(fd, f"{text}\n".encode())
-            disk.force(fd)
+            disk.flush(fd)
         finally:
             os.close(fd)
 

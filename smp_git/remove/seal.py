@@ -203,7 +203,7 @@ class Keys:
             fd = os.open(place / f"{name}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 disk.write_all(fd, key)
-                disk.force(fd)
+                disk.flush(fd)
             finally:
                 os.close(fd)
             here = self._store.resolve()
@@ -211,7 +211,7 @@ class Keys:
             owner = place / f"{name}.json"
             disk.replace_durably(owner, json.dumps(said).encode(), place / f"{name}.tmp")
             for each in (place, place.parent):
-                disk.force_folder(each)
+                disk.flush_folder(each)
         return key
 
     def read(self, name: str) -> bytes:
@@ -254,12 +254,12 @@ class Keys:
                 return
             try:
                 disk.write_all(fd, secrets.token_bytes(KEY_BYTES))
-                disk.force(fd)
+                disk.flush(fd)
             finally:
                 os.close(fd)
             path.unlink()
             path.with_suffix(".json").unlink(missing_ok=True)
-            disk.force_folder(path.parent)
+            disk.flush_folder(path.parent)
 
     def destroy_all(self, deletion: str) -> None:
         """Destroy every key that a deletion ever had."""

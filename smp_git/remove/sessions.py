@@ -145,10 +145,10 @@ def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> No
     ):
         disk.make_folders(target)
         disk.replace_file(target / records.FILE, records.write(made), target / "record.tmp")
-        disk.force_folder(target)
+        disk.flush_folder(target)
         place.rename(target / FOLDER)
         for folder in (target, target.parent, target.parent.parent, place.parent):
-            disk.force_folder(folder)
+            disk.flush_folder(folder)
 
 
 def deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
@@ -206,7 +206,7 @@ def undelete(store: Path, record: Record, settings: Settings, now: datetime, *, 
         place = _place(store, record)
         with reporting(f"session {record.session_id}"):
             (place / FOLDER).rename(home)
-            disk.force_folder(home.parent)
+            disk.flush_folder(home.parent)
             shutil.rmtree(place)
         audit.note(
             store, "undelete_session", record.session_id, at=now, by=by, deletion=record.deletion
@@ -292,14 +292,14 @@ def _destroy(place: Path) -> None:
     with reporting(f"what is left of {place.name}"):
         place.rename(aside)
         shutil.rmtree(aside)
-        disk.force_folder(place.parent)
+        disk.flush_folder(place.parent)
 
 
 def _destroy_receipts(folder: Path) -> None:
     """Remove the folder of a purged session if only receipts are left in it."""
     if not any(map(_holds_something, folder.iterdir())):
         shutil.rmtree(folder)
-        disk.force_folder(folder.parent)
+        disk.flush_folder(folder.parent)
 
 
 def sweep(store: Path, settings: Settings) -> None:

@@ -221,10 +221,10 @@ class Trash:
             disk.make_folders(aside)
             _write(aside / record.backup, data)
             _write(aside / records.FILE, records.write(record))
-            disk.force_folder(aside)
+            disk.flush_folder(aside)
             aside.rename(self.folder / (_KEPT + record.deletion))
             for each in (self.folder, self.folder.parent, self.store):
-                disk.force_folder(each)
+                disk.flush_folder(each)
         return record
 
     def confirm(self, deletion: str) -> None:
@@ -237,7 +237,7 @@ class Trash:
                 # Whoever swept meanwhile has confirmed it.
                 if not place.is_dir():
                     raise
-            disk.force_folder(self.folder)
+            disk.flush_folder(self.folder)
 
     def settle(self, deletion: str) -> None:
         """Let a copy count if there is one that does not yet."""
@@ -293,7 +293,7 @@ class Trash:
             for name in (record.backup, records.FILE):
                 (place / name).unlink(missing_ok=True)
             _remove_if_empty(place)
-            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+            disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
 
     def drop_damaged(self, deletion: str) -> None:
         """Destroy a copy whose record cannot be read: every key of its name, then its files."""
@@ -303,7 +303,7 @@ class Trash:
             for path in (*place.glob("*.sealed"), place / records.FILE):
                 path.unlink(missing_ok=True)
             _remove_if_empty(place)
-            disk.force_folder(self.folder if self.folder.is_dir() else self.store)
+            disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
 
     def foreign(self, record: Record) -> Path | None:
         """Return the other store to which the key of a copy belongs, None if it is ours."""
@@ -339,7 +339,7 @@ class Trash:
         if record.key:
             self._keys.destroy(record.key)
         (place / record.backup).unlink(missing_ok=True)
-        disk.force_folder(place)
+        disk.flush_folder(place)
 
     def sweep(self, is_deleted: Callable[[str, str | None], bool]) -> None:
         """Remove what interrupted deletions left: half-made copies, copies of what lives on.
@@ -407,7 +407,7 @@ def _write(path: Path, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         disk.write_all(fd, data)
-        disk.force(fd)
+        disk.flush(fd)
     finally:
         os.close(fd)
 

@@ -221,7 +221,7 @@ def mended(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
     made = assemble(base, files)
     top = commit.derived(made.tree, (tip,), repository.commit(tip).time, MEND)
     with repository.store([*made.objects, top]) as written:
-        written.force()
+        written.flush()
     return CommitId(top.id)
 
 
@@ -373,4 +373,4 @@ def _move(aside: Path, place: Path) -> None:
         if place.exists():
             raise AlreadyExistsError(f"session {place.name} exists") from error
         raise
-    disk.force_folder(place.parent)
+    disk.flush_folder(place.parent)

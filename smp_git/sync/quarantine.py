@@ -116,7 +116,7 @@ class Quarantine:
                 self._packed(rest, written)
             else:
                 self._loose(rest, written)
-            written.force()
+            written.flush()
         return wanted
 
     def _moved_packs(self, wanted: set[bytes], written: Written) -> set[bytes]:
@@ -164,7 +164,7 @@ class Quarantine:
                 storage.store(folder, [Object(item.type, item.data) for item in items], written)
             else:
                 storage.store_pack(folder, storage.pack(items), written)
-            written.force()
+            written.flush()
 
 
 def sweep(session: Path) -> int:

@@ -151,7 +151,7 @@ def replay(git: Path) -> None:
     with Written(git / "objects") as written:
         store(git / "objects", list(objects.values()), written)
         _recount(Local(git), heads, written)
-        written.force()
+        written.flush()
     for ref in {head["ref"]: None for head in heads}:
         _move(git, ref, [head for head in heads if head["ref"] == ref])
     log.unlink()

@@ -55,7 +55,7 @@ WRITES = {"add": _add, "batch": _batch, "merge": _merge}
 # Moments of a write: the objects stored, on the disk, the branch compared, just moved.
 MOMENTS: dict[str, tuple[Any, str]] = {
     "stored": (Repository, "store"),
-    "fsynced": (disk, "force_data"),
+    "fsynced": (disk, "flush_data"),
     "compared": (Repository, "_compare"),
     "moved": (Repository, "_move"),
 }
@@ -175,7 +175,7 @@ from smp_git import Store
 from smp_git.git import disk
 from smp_git.git.repository import Repository
 root, count, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-owner, name = {"stored": (Repository, "store"), "fsynced": (disk, "force_data")}[moment]
+owner, name = {"stored": (Repository, "store"), "fsynced": (disk, "flush_data")}[moment]
 original, move = getattr(owner, name), Repository._move
 def pruned(*given):
     result = original(*given)
@@ -330,5 +330,5 @@ def test_file_that_a_gc_takes_for_litter_is_written_again(session: Session) -> N
 def test_folder_that_git_packed_and_removed_does_not_fail_a_write() -> None:
     # Names are in no journal here, so each folder is forced out.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name, Path(name, "ref").open("wb") as file:
-        disk.force_data([file.fileno()], [f"{name}/gone"], name)
-        disk.force_name(file.fileno(), f"{name}/gone", name)
+        disk.flush_data([file.fileno()], [f"{name}/gone"], name)
+        disk.flush_name(file.fileno(), f"{name}/gone", name)

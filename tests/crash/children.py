@@ -27,10 +27,10 @@ VERBS: dict[str, tuple[Any, str]] = {
     "place": (storage, "_place"),
     "keep_counters": (Local, "keep_counters"),
     "publish": (Repository, "publish"),
-    "force_data": (disk, "force_data"),
+    "flush_data": (disk, "flush_data"),
     "lock_ref": (Repository, "_lock_ref"),
     "move": (Repository, "_move"),
-    "force_name": (disk, "force_name"),
+    "flush_name": (disk, "flush_name"),
     "check_out": (writer, "check_out"),
     "check_out_file": (commit, "_write"),
     "remove_file": (commit, "_remove"),
@@ -50,8 +50,8 @@ MAKING: dict[str, tuple[Any, str]] = {
     "first_commit": (stores, "_first_commit"),
     "keep_files": (storage.Written, "keep_files"),
     "publish": (Repository, "publish"),
-    "force_data": (disk, "force_data"),
-    "force_folder": (disk, "force_folder"),
+    "flush_data": (disk, "flush_data"),
+    "flush_folder": (disk, "flush_folder"),
     "refresh": (staging, "refresh"),
 }
 

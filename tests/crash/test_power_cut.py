@@ -100,7 +100,7 @@ def test_objects_forced_out_are_there_without_any_reference(
         session = Store.init(place / "store").create_session("shop")
         objects = [Object(BLOB, f"number {number}\n".encode()) for number in range(20)]
         with session._handle.reader.repository.store(objects) as written:
-            written.force()
+            written.flush()
         copied(disk_file, copy)
         session.close()
     with system.after_a_cut(place, copy):
@@ -124,14 +124,14 @@ def _forced_by(log: Path) -> None:
 
         setattr(disk, name, forced)
 
-    noting("force_data", list)
-    noting("force_name", lambda fd: [fd])
+    noting("flush_data", list)
+    noting("flush_name", lambda fd: [fd])
     disk.boot = lambda: "the boot before"  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("blank", [b"", b"\0" * 41], ids=["empty", "NULs"])
 @pytest.mark.parametrize(
-    "verb", ["store", "force_data", "move", "force_name", "check_out", "clear_pending", "flush"]
+    "verb", ["store", "flush_data", "move", "flush_name", "check_out", "clear_pending", "flush"]
 )
 def test_files_that_were_not_forced_out_are_not_missed(
     tmp_path: Path, verb: str, blank: bytes

@@ -193,7 +193,7 @@ def test_write_of_an_earlier_version_that_still_runs_is_durable_before_ours(whol
 
 
 @pytest.mark.parametrize("leaving", [False, True], ids=["entering", "leaving"])
-@pytest.mark.parametrize("step", ["replace_durably", "force_names", "force_data"])
+@pytest.mark.parametrize("step", ["replace_durably", "flush_names", "flush_data"])
 def test_killed_while_it_brings_back(path: Path, step: str, leaving: bool) -> None:
     def killed() -> None:
         die_at((disk, step), leaving=leaving)

@@ -120,7 +120,7 @@ process = subprocess.Popen(["sleep", "60"], start_new_session=True)
 groups = []
 os.killpg = lambda group, number: groups.append(group)
 os.name = "nt"
-disk.force_folder(sys.argv[1])
+disk.flush_folder(sys.argv[1])
 assert command._limited(command.Leash(silence_seconds=1, total_seconds=1, reply_bytes=1, cpu_seconds=1)) == []
 command._end(process)
 assert process.returncode == -15 and not groups
@@ -131,5 +131,5 @@ def test_windows_opens_no_folder_and_ends_processes_one_by_one(tmp_path: Path) -
     """It keeps names by itself, and has neither groups of processes nor a shell with limits."""
     folder = str(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
-        disk.force_folder(folder)
+        disk.flush_folder(folder)
     python(_WITHOUT_FOLDERS_AND_GROUPS, folder)

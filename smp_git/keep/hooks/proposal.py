@@ -238,7 +238,7 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
         return
     with reader.repository.store([blob for blob in blobs.values() if blob]) as written:
         if reader.repository.durable:
-            written.force()
+            written.flush()
     own_index = index_file.resolve() == (gate.git / "index").resolve()
     if not staging.put(reader.repository, edits, None if own_index else index_file):
         raise _held()

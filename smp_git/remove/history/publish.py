@@ -167,7 +167,7 @@ class Publisher:
             top = commit.signed(made.tree, (base.id,), identity, entry.by, entry.at, text)
             objects = [*made.objects, top]
         with self._plan.repository.store(objects) as written:
-            written.force()
+            written.flush()
         return bytes.fromhex(objects[-1].id)
 
     def _message(self) -> str:

@@ -185,7 +185,7 @@ def _repack(repository: Repository, old: list[Path], gone: set[bytes]) -> int:
         for suffix in _PACK_SUFFIXES:
             pack.with_suffix(suffix).unlink(missing_ok=True)
         journal.reached("pack removed")
-    disk.force_folder(folder)
+    disk.flush_folder(folder)
     return sum(path.stat().st_size for path in made)
 
 
