@@ -17,7 +17,7 @@ from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.git.disk import reporting
 from smp_git.git.locks import ThreadLock, locked
-from smp_git.git.objects import Commit, Object
+from smp_git.git.objects import Object
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
@@ -120,7 +120,7 @@ class Writer:
 
     @contextmanager
     def holding(self, doing: str, patience_seconds: float | None = None) -> Iterator[Snapshot]:
-        """Hold the session's lock; yield the session as it is under it."""
+        """Hold the session's lock; yield the session as it is under it, a dead writer's work finished."""
         limit = self.timeout_seconds if patience_seconds is None else patience_seconds
         started = time.monotonic()
         deadline = started + limit
@@ -138,14 +138,11 @@ class Writer:
                 if self._identity_epoch != self.reader.local.epoch():
                     self._identity = None
                 with reporting(f"to session {self.reader.path.name}"):
-                    yield self._looked_again()
+                    if self.reader.local.is_unfinished():
+                        repair(self.reader)
+                    yield self.reader.snapshot()
         finally:
             threads.release()
-
-    def _looked_again(self) -> Snapshot:
-        if self.reader.local.is_unfinished():
-            repair(self.reader)
-        return self.reader.snapshot()
 
     # Writing
 
@@ -240,10 +237,11 @@ class Writer:
 
     def _with_registration(self, stage: Stage, made: Assembly) -> Assembly:
         """Register this replica in its first commit."""
-        identity, base = self.identity(), stage.base
-        if self._registration(identity) in stage.files or self._is_registered(base, identity):
+        base = stage.base
+        path, data = self.registration(stage.now)
+        if path in stage.files or base.repository.find(base.tree, path) is not None:
             return made
-        stage.files[self._registration(identity)] = self._registered(identity, stage.now)
+        stage.files[path] = data
         return assemble(base, stage.files, written=stage.written)
 
     def _made(self, stage: Stage, made: Assembly, text: str) -> Object:
@@ -328,19 +326,11 @@ class Writer:
         self._identity_epoch = reader.local.epoch()
         reader.snapshot()
 
-    def _registration(self, identity: Identity) -> str:
-        return f"replicas/{identity.tag}.yaml"
-
     def registration(self, at: datetime) -> tuple[str, bytes]:
         """Return the file that registers this replica: its path and bytes."""
-        identity = self.identity()
-        return self._registration(identity), self._registered(identity, at)
-
-    def _is_registered(self, base: Snapshot, identity: Identity) -> bool:
-        return base.repository.find(base.tree, self._registration(identity)) is not None
-
-    def _registered(self, identity: Identity, now: datetime) -> bytes:
-        return dialect.write({"tag": identity.tag, "registered_at": format_time(now)}).encode()
+        tag = self.identity().tag
+        said = dialect.write({"tag": tag, "registered_at": format_time(at)})
+        return f"replicas/{tag}.yaml", said.encode()
 
     # Numbers
 
@@ -368,33 +358,28 @@ class Writer:
         refs = self.reader.repository.references()
         heads = {head for ref, head in refs.items() if ref.startswith("refs/heads/")}
         found: dict[str, int] = {}
-        for place in (*self._named_in(heads), *self._ids_in(heads)):
+        for place in self._ids_in(heads):
             if place.tag == suffix and not place.name:
                 found[place.kind.prefix] = max(place.number, found.get(place.kind.prefix, 0))
         return found
 
-    def _named_in(self, heads: set[CommitId]) -> Iterator[Id]:
+    def _ids_in(self, heads: set[CommitId]) -> Iterator[Id]:
+        """Yield the memories that these commits have, and those that any before them touched."""
+        repository = self.reader.repository
         for head in heads:
-            for commit in self.reader.repository.walk(head):
+            yield from (parse_id(entry.id) for entry in self.reader.at(head).entries())
+            for commit in repository.walk(head):
                 touches = messages.read(commit.message).touches
                 for touch in touches:
                     with suppress(InvalidError):
                         yield parse_id(touch.id)
                 if not touches:
-                    yield from self._changed_by(commit)
-
-    def _changed_by(self, commit: Commit) -> Iterator[Id]:
-        """Yield the memories of a commit whose message does not name them, such as a batch."""
-        repository = self.reader.repository
-        before = repository.commit(commit.parents[0]).tree if commit.parents else None
-        for path, _, _ in repository.changes(before, commit.tree):
-            place = parse_path(path)
-            if place is not None:
-                yield place
-
-    def _ids_in(self, heads: set[CommitId]) -> Iterator[Id]:
-        for head in heads:
-            yield from (parse_id(entry.id) for entry in self.reader.at(head).entries())
+                    # The message of a batch does not name them.
+                    before = repository.commit(commit.parents[0]).tree if commit.parents else None
+                    places = (
+                        parse_path(path) for path, *_ in repository.changes(before, commit.tree)
+                    )
+                    yield from (place for place in places if place is not None)
 
     def reserve(self, kind: Kind, count: int) -> range:
         """Return numbers that nobody else will give; those left over are gaps."""
