@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import typer
 
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from tests.support import ROOT
+
+app = program()
 
 PAGE = ROOT / "docs/reference/cli.md"
 

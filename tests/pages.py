@@ -21,8 +21,10 @@ from typing import NamedTuple
 
 from typer.testing import CliRunner
 
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from tests.support import ROOT
+
+app = program()
 
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What only a shell understands; a command without it runs in this process, which is faster.

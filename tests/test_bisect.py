@@ -15,13 +15,15 @@ from typer.testing import CliRunner
 
 from smp_git import Session, Store, View
 from smp_git.ask.bisect import first_failing
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from smp_git.model.errors import (
     InvalidRevisionError,
     MemoryNotFoundError,
     RefusedError,
 )
 from tests.support import git
+
+app = program()
 
 
 def _commits(session: Session) -> list[str]:

@@ -12,8 +12,8 @@ from tests.shape import PACKAGE, imported, modules
 FOLDERS = ("model", "format", "git", "read", "write", "ask", "remove", "sync", "keep", "cli")
 DOORS = {"session", "store", "errors", "__main__", "__init__"}
 _FEW_LINES = 40
-# Loaded by itself: a command that loads all others, and the environment's own entry points.
-_SMALL = {"smp_git.__main__", "smp_git.cli.commands"}
+# The environment's own entry point.
+_SMALL = {"smp_git.__main__"}
 
 MODULES = modules()
 

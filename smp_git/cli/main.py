@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-# The module of each command that is called often; all others load the whole program.
+if TYPE_CHECKING:
+    import typer
+
+# All rooms of commands.
+_ALL: Final = ("ask", "demo", "erase", "history", "sessions", "sync", "write")
+# The room of each command that is called often; all others load the whole program.
 ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain"), "ask"),
     **dict.fromkeys(("new", "use", "info", "sessions", "hook", "hooks"), "sessions"),
 }  # fmt: skip
-
 
 # The common options that have a value, when they are before the command.
 _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
@@ -26,13 +30,18 @@ def run(arguments: Sequence[str]) -> None:
         from smp_git.cli.git_hooks import run_hook  # noqa: PLC0415 - a hook starts fast
 
         sys.exit(run_hook(arguments[1:]))
-    from smp_git.cli.app import program  # noqa: PLC0415 - not for a hook
+    program(named(arguments))(list(arguments))
 
-    name = named(arguments)
-    room = ROOMS.get(name) if name else None
-    import_module(f"smp_git.cli.{room or 'commands'}")
+
+def program(name: str | None = None) -> typer.Typer:
+    """Return the program: the command `name` alone if it is called often, else all commands."""
+    from smp_git.cli import app  # noqa: PLC0415 - not for a hook
+
+    only = name if name in ROOMS else None
+    for room in [ROOMS[only]] if only else _ALL:
+        import_module(f"smp_git.cli.{room}")
     # Each command that is there is taken apart, with all its options, at every call.
-    program(name if room else None)(list(arguments))
+    return app.program(only)
 
 
 def is_hook(arguments: Sequence[str]) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
+
+app = program()
 
 RUNNER = CliRunner()
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from tests.support import git
+
+app = program()
 
 RUNNER = CliRunner()
 

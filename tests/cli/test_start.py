@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from smp_git import Store
 from smp_git.cli.app import homes
-from smp_git.cli.main import ROOMS, named
+from smp_git.cli.main import ROOMS, named, program
 from tests.support import python
 
 
 def test_rooms_are_where_the_commands_live() -> None:
-    import_module("smp_git.cli.commands")
+    program()
 
     assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
         name: homes()[name] for name in ROOMS
@@ -67,7 +66,7 @@ def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
 
     assert loaded[0].startswith('{"memories": []')
     assert "smp_git.cli.history" in loaded[1].split()
-    assert "smp_git.cli.commands" not in loaded[1].split()
+    assert "smp_git.cli.erase" not in loaded[1].split()
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,15 @@ from typer.testing import CliRunner
 from smp_git import Session
 from smp_git.ask import conditions
 from smp_git.ask.request import PARTS, from_specification
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
 from smp_git.model.regexes import Limit
 from tests.conftest import Clock
 from tests.query.strategies import NOW
 from tests.query.support import relaxed_store
+
+app = program()
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from smp_git import Session, Store
-from smp_git.cli.commands import app
+from smp_git.cli.main import program
 from smp_git.model.errors import InvalidError
 from smp_git.model.secrets.redaction import redact
 from smp_git.model.secrets.rules import compile_user_pattern
 from tests.redact.hostile import UNITS, repeated, seconds
 from tests.support import git, python
+
+app = program()
 
 ACCEPTED = [
     r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Z|a-z]{2,}\b",
