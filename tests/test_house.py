@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 from tests.shape import PACKAGE, imported, modules
 
@@ -95,6 +98,27 @@ def test_a_small_module_has_several_readers() -> None:
     }
 
     assert small - _SMALL == set()
+
+
+_ENTRIES = re.compile(r"^Entered by: (.+?)\.$", re.MULTILINE | re.DOTALL)
+# Entered by any of their rooms as yet.
+_OPEN = {"ask", "remove"}
+
+
+@pytest.mark.parametrize("folder", [each for each in FOLDERS if each not in _OPEN])
+def test_folder_is_entered_by_the_rooms_that_it_names(folder: str) -> None:
+    inside = f"smp_git.{folder}."
+    entered = {
+        found.removeprefix(inside)
+        for name, tree in MODULES.items()
+        if not name.startswith(inside)
+        for found in imported(tree, MODULES)
+        if found.startswith(inside)
+    }
+    said = _ENTRIES.search(ast.get_docstring(MODULES[f"smp_git.{folder}"]) or "")
+
+    assert said
+    assert set(re.split(r",\s+", said[1])) == entered
 
 
 def _place(name: str) -> Path:

@@ -1,1 +1,4 @@
-"""The command line: parse, one call, print."""
+"""The command line: parse, one call, print.
+
+Entered by: main.
+"""

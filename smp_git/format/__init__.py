@@ -1,1 +1,4 @@
-"""The bytes of a session: ids and paths, memory files, index lines, messages."""
+"""The bytes of a session: ids and paths, memory files, index lines, messages.
+
+Entered by: config, dialect, document, lines, messages, metadata, records, yamlfile.
+"""

@@ -1,1 +1,5 @@
-"""Git, reduced to the verbs a session needs."""
+"""Git, reduced to the verbs a session needs.
+
+Entered by: addresses, command, disk, layout, locks, objects, references, repository, staging,
+storage, transport.
+"""

@@ -1,1 +1,5 @@
-"""Memories and all that is true of them; no input and no output."""
+"""Memories and all that is true of them; no input and no output.
+
+Entered by: decay, errors, ids, memory, regexes, relevance, secrets.redaction, secrets.rules,
+settings, times.
+"""

@@ -1,1 +1,4 @@
-"""All memories at one commit, and what a replica keeps for itself."""
+"""All memories at one commit, and what a replica keeps for itself.
+
+Entered by: counts, history, pages, replica, snapshot.
+"""

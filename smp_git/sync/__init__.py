@@ -1,1 +1,5 @@
-"""A session on several machines: what comes in, what goes out, what is known of remotes."""
+"""A session on several machines: what comes in, what goes out, what is known of remotes.
+
+Entered by: exchange, inspect.inspection, inspect.structure, integrate, outbound, remotes,
+twins.
+"""
