@@ -269,12 +269,7 @@ def read(data: bytes) -> Tombstones:
             found.append(_parsed(json.loads(match[1] if match else "")))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidError, RecursionError):
             raise InvalidFileError(f"{PATH}:{number}: not a record of a deletion") from None
-    _check_overlaps(found)
-    return Tombstones(found)
-
-
-def _check_overlaps(found: list[Tombstone]) -> None:
-    """Refuse what no program wrote: it would take for ever to unite."""
+    # No program wrote so many, which would take for ever to unite.
     begins = [((t.first.kind.name, t.first.tag, t.first.name, t.first.number), 1) for t in found]
     ends = [
         ((*begin[:3], t.last.number + 1), -1) for (begin, _), t in zip(begins, found, strict=True)
@@ -284,6 +279,7 @@ def _check_overlaps(found: list[Tombstone]) -> None:
         depth += step
         if depth > _MOST_LINES:
             raise InvalidFileError(f"{PATH}: more than {_MOST_LINES} lines name one id")
+    return Tombstones(found)
 
 
 def _parsed(item: dict[str, object]) -> Tombstone:

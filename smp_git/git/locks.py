@@ -172,12 +172,6 @@ def _try(fd: int) -> bool:
     return lock_descriptor(fd, blocking=False)
 
 
-def _unlock(fd: int) -> None:
-    from filelock import unlock_descriptor  # noqa: PLC0415 - as in _try
-
-    unlock_descriptor(fd)
-
-
 _held: weakref.WeakSet[_Held] = weakref.WeakSet()
 
 
@@ -191,8 +185,10 @@ class _Held:
     def release(self) -> None:
         """Give the lock up; the file stays, since removing it would let two in."""
         if self.fd >= 0:
+            from filelock import unlock_descriptor  # noqa: PLC0415 - as in _try
+
             # A child forked meanwhile may still have the file open.
-            _unlock(self.fd)
+            unlock_descriptor(self.fd)
         self.forget()
 
     def forget(self) -> None:

@@ -351,7 +351,7 @@ def _bring(
     behind = _changed_since(repository, latest, head)
     changes = behind | before
     for path, (olds, new) in changes.items():
-        staged = _staged_at(index, path)
+        staged = ObjectId(str(index[path].id)) if path in index else None
         is_due = path in before and (staged in (*olds, new) or path.endswith(_GENERATED))
         # Git writes back what it read before it took its lock, and a person commits without
         # hooks: such an entry is behind if it is older than the file, and a person's if it
@@ -363,10 +363,6 @@ def _bring(
             index.add(_entry(path, new))
         elif staged is not None:
             index.remove(path)
-
-
-def _staged_at(index: pygit2.Index, path: str) -> ObjectId | None:
-    return ObjectId(str(index[path].id)) if path in index else None
 
 
 _Changes = dict[str, tuple[set[ObjectId | None], ObjectId | None]]

@@ -381,7 +381,15 @@ def store(folder: Path, objects: Sequence[Object], written: Written) -> None:
         _store_marked(folder, {item.id: item for item in objects}.values(), written)
         return
     for item in objects:
-        _store_loose(folder, item, written)
+        path = f"{folder}/{item.id[:2]}/{item.id[2:]}"
+        data = framed(item.type, item.data)
+        existing = _existing(path, data) if os.access(path, os.F_OK) else None
+        if existing is not None:
+            fd, data = existing
+        else:
+            data = stored(data) if len(data) <= _SMALL else deflate(data)
+            fd = _place(path, data, f"{folder}")
+        written.keep_loose(fd, path, item)
 
 
 def _store_marked(folder: Path, objects: Iterable[Object], written: Written) -> None:
@@ -389,18 +397,6 @@ def _store_marked(folder: Path, objects: Iterable[Object], written: Written) -> 
     made = pack(Packed(bytes.fromhex(each.id), each.type, each.data) for each in objects)
     written.mark(folder / "pack" / made.name)
     store_pack(folder, made, written)
-
-
-def _store_loose(folder: Path, item: Object, written: Written) -> None:
-    path = f"{folder}/{item.id[:2]}/{item.id[2:]}"
-    data = framed(item.type, item.data)
-    existing = _existing(path, data) if os.access(path, os.F_OK) else None
-    if existing is not None:
-        fd, data = existing
-    else:
-        data = stored(data) if len(data) <= _SMALL else deflate(data)
-        fd = _place(path, data, f"{folder}")
-    written.keep_loose(fd, path, item)
 
 
 def _existing(path: str, data: bytes) -> tuple[int, bytes] | None:

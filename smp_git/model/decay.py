@@ -253,7 +253,13 @@ def _boosted(facts: Facts, now: datetime, preset: Preset) -> Decayed:
     rate = _rate(facts, rule)
     time = _time(rate, days_since(facts.created_at, now), _SINCE_CREATION)
     age = _age(rate, facts, now, preset)
-    boost = _boost(facts, rule)
+    share = importance(facts)
+    boost = Step(
+        "boost",
+        1 + rule.boost * facts.accesses + _IMPORTANCE_SHARE * share,
+        "1 + {:g} * {} accesses + {:g} * {:.6g} importance",
+        (rule.boost, facts.accesses, _IMPORTANCE_SHARE, share),
+    )
     value = _clamp(base.value * time.value * age.value * boost.value)
     unfloored = Step("unfloored", value, "base * time * age * boost, from 0 to 1")
     steps = (base, rate, time, age, boost, unfloored)
@@ -321,16 +327,6 @@ def _access(facts: Facts, rule: Rule) -> Step:
     numbers = (_BOOST_LIMIT, rule.boost, facts.accesses)
     value = min(_BOOST_LIMIT, rule.boost * facts.accesses)
     return Step("access", value, "min({:g}, {:g} * {} accesses)", numbers)
-
-
-def _boost(facts: Facts, rule: Rule) -> Step:
-    share = importance(facts)
-    return Step(
-        "boost",
-        1 + rule.boost * facts.accesses + _IMPORTANCE_SHARE * share,
-        "1 + {:g} * {} accesses + {:g} * {:.6g} importance",
-        (rule.boost, facts.accesses, _IMPORTANCE_SHARE, share),
-    )
 
 
 def _floor(rule: Rule) -> Step:

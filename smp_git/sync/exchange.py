@@ -410,18 +410,14 @@ def merge_branch(handle: Handle, name: str, agent: str | None) -> MergeResult:
         branches.find(handle, name)
         theirs = handle.reader.repository.head(HEADS + name)
         assert theirs is not None  # noqa: S101 - just found
-        _refuse_twins(handle, name, theirs)
+        # The branch may have another memory under an id that is here.
+        reader = handle.reader
+        ours = {MAIN: reader.snapshot().id}
+        found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
+        if found:
+            twin = (*found.ours, *found.theirs)[0].old
+            raise RefusedError(
+                f"{twin} on branch {name} is another memory than {twin} here",
+                hint="smp sync with the remote that it came from gives one of them another id",
+            )
         return join(handle.writer, handle.reader.ref, theirs, by=by, source=f"branch {name}")
-
-
-def _refuse_twins(handle: Handle, name: str, theirs: CommitId) -> None:
-    """Raise RefusedError if another branch has another memory under an id that is here."""
-    reader = handle.reader
-    ours = {MAIN: reader.snapshot().id}
-    found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
-    if found:
-        twin = (*found.ours, *found.theirs)[0].old
-        raise RefusedError(
-            f"{twin} on branch {name} is another memory than {twin} here",
-            hint="smp sync with the remote that it came from gives one of them another id",
-        )

@@ -346,7 +346,10 @@ def _taken(
             return None
         if part(held.repository, references.read(reader.repository.git), there, arrived.known):
             return None
-        _adopt(site, held, arrived)
+        if arrived.is_rewritten:
+            held.adopt_objects(needed(arrived, reader.repository))
+        else:
+            held.adopt()
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         tips = [CommitId(tip) for tip in heads(arrived.clean).values()]
         _take_new_tag(site, tips, inspected.replicas)
@@ -363,10 +366,3 @@ def _take_new_tag(site: Site, tips: list[CommitId], replicas: frozenset[str]) ->
     new = repository.beyond(tips, _own(site)) if tips and tag in replicas else []
     if any(replica_of(repository.commit(name)) == tag for name in new):
         site.writer.take_new_tag()
-
-
-def _adopt(site: Site, held: Quarantine, arrived: Arrived) -> None:
-    if arrived.is_rewritten:
-        held.adopt_objects(needed(arrived, site.reader.repository))
-    else:
-        held.adopt()

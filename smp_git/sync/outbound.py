@@ -143,19 +143,15 @@ def bring_back(site: Site) -> None:
         if _lacking(site.reader) is None:
             return
         with site.writer.holding("bringing back records"), suppress(MovedError):
-            _commit_records(site)
+            base = _lacking(site.reader)
+            if base is not None:
+                files = {records.PATH: records.write(_whole(site.reader, base))}
+                made = commit.carrying(base, files, subject=RECORDS)
+                site.writer.publish(MAIN, base.id, made.id, made.tree, made.objects)
     raise ConflictError(
         f"session {site.reader.path.name} is being moved by another Git process",
         hint="wait for it to end, then try again",
     )
-
-
-def _commit_records(site: Site) -> None:
-    base = _lacking(site.reader)
-    if base is not None:
-        files = {records.PATH: records.write(_whole(site.reader, base))}
-        made = commit.carrying(base, files, subject=RECORDS)
-        site.writer.publish(MAIN, base.id, made.id, made.tree, made.objects)
 
 
 def _lacking(reader: Reader) -> Snapshot | None:

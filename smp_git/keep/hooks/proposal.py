@@ -48,19 +48,8 @@ def make_whole(gate: Gate, index_file: Path) -> None:
     before = staging.staged(index_file)
     if not handle.before_commit(gate.writer, index_file):
         raise _held()
-    _check_seen(gate, before, staging.staged(index_file))
-    with gate.writer.holding("checking a commit"):
-        base = gate.base()
-        if base is None:
-            return
-        proposal = _proposed(gate, base, index_file)
-        check(proposal, gate)
-        _stage(gate, proposal, index_file)
-
-
-def _check_seen(gate: Gate, before: Mapping[str, Child], after: Mapping[str, Child]) -> None:
-    """Refuse a commit that would leave out edits of files that Git had not heard of yet."""
-    for path, child in after.items():
+    # The commit would leave out edits of files that Git had not heard of yet.
+    for path, child in staging.staged(index_file).items():
         if before.get(path) == child or parse_path(path) is None:
             continue
         target = gate.reader.path / path
@@ -69,6 +58,13 @@ def _check_seen(gate: Gate, before: Mapping[str, Child], after: Mapping[str, Chi
                 f"{path} was written a moment ago, after Git had looked for your edits",
                 hint="smp check brings Git up to date; then commit again",
             )
+    with gate.writer.holding("checking a commit"):
+        base = gate.base()
+        if base is None:
+            return
+        proposal = _proposed(gate, base, index_file)
+        check(proposal, gate)
+        _stage(gate, proposal, index_file)
 
 
 def _proposed(gate: Gate, base: Snapshot, index_file: Path) -> Proposal:

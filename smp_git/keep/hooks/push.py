@@ -159,7 +159,12 @@ class _Push:
         known = before | self._tombstones(each.new for each in self._coming)
         clean = self._tips(HEADS) if known == before else []
         for each in self._coming:
-            self._check_deleted(each, known, clean)
+            found = held(self._repository.raw, known, each, clean) if known else None
+            if found is not None:
+                raise RefusedError(
+                    f"{_short(each.ref)} would bring back what was deleted{found}",
+                    hint="smp sync takes it out of your history, then pushes",
+                )
             self._check_forced(each, known)
 
     def _check_names(self) -> None:
@@ -202,14 +207,6 @@ class _Push:
 
     def _tombstones(self, tips: Iterable[str]) -> Tombstones:
         return tombstones.named(self._repository.raw, map(bytes.fromhex, tips))
-
-    def _check_deleted(self, update: PushedUpdate, known: Tombstones, clean: Sequence[str]) -> None:
-        found = held(self._repository.raw, known, update, clean) if known else None
-        if found is not None:
-            raise RefusedError(
-                f"{_short(update.ref)} would bring back what was deleted{found}",
-                hint="smp sync takes it out of your history, then pushes",
-            )
 
     def _check_forced(self, update: PushedUpdate, known: Tombstones) -> None:
         """Refuse a reference that loses something, unless a deletion or new ids explain it."""

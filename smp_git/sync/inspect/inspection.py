@@ -330,14 +330,11 @@ def unfounded(
             if known.edges[life].cause == REDACT and not is_ended(known, life)
         ]
         if fresh:
-            there = _lives_of(repository, tips, parse_id(name).path)
+            path = parse_id(name).path
+            commits = [CommitId(tip) for ref, tip in tips.items() if ref.startswith(HEADS)]
+            there = MemoryHistory(repository, commits, [path]).said(path).lives
             if any(not any(life in known.past(other) for other in there) for life in fresh):
                 yield MemoryId(name)
-
-
-def _lives_of(repository: Repository, tips: Mapping[str, str], path: str) -> frozenset[str]:
-    commits = [CommitId(tip) for ref, tip in tips.items() if ref.startswith(HEADS)]
-    return MemoryHistory(repository, commits, [path]).said(path).lives
 
 
 # How often a remote may name others while it is looked at.
