@@ -47,7 +47,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "publish": (Writer, "publish"),
     "reference": (Repository, "publish"),
     "leave": (Quarantine, "__exit__"),
-    "note": (remotes, "keep"),
+    "note": (remotes, "keep_seen"),
     "push": (transport, "push"),
     "track": (outbound, "track"),
 }
