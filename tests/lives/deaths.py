@@ -20,7 +20,7 @@ _STEPS: Final[tuple[tuple[Any, str], ...]] = (
     (journal, "reached"), (disk, "replace_file"), (disk, "replace_durably"), (storage, "write_pack"),
     (Publisher, "prepare"), (Publisher, "publish"), (Publisher, "_move"), (Repository, "publish"),
     (Repository, "point"), (Repository, "store"), (Local, "mark_pending"), (Local, "clear_pending"),
-    (Local, "raise_epoch"), (Writer, "settle"), (inbound, "cleaned"), (inbound, "integrate"),
+    (Local, "raise_epoch"), (Writer, "publish"), (inbound, "cleaned"), (inbound, "integrate"),
 )  # fmt: skip
 
 
