@@ -14,7 +14,9 @@ from smp_git.model.memory import MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import audit
-from smp_git.remove.history.erase import DeadVersion, Receipt, erase
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import Receipt, RewriteOrder
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.prove import verify
 from smp_git.remove.record import Item, Record, type_of
 from smp_git.remove.seal import Kept
@@ -199,19 +201,18 @@ def delete(
         check_droppable(site, ids)
     else:
         site.trash.check()
-    erase(
-        site.writer,
-        ids,
+    order = RewriteOrder(
+        by=by,
+        now=now,
         purge=purge,
+        deletion=deletion,
         reason=why,
         reasons=each,
-        by=by,
-        seal=None if purge else seal,
-        now=now,
-        deletion=deletion,
         deadline=None if purge else now + site.trash.retention,
+        seal=None if purge else seal,
         settle=settle,
     )
+    erase(site.writer, ids, order)
     return done[0]
 
 

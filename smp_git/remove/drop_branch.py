@@ -14,7 +14,7 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.remove.delete import items_of
 from smp_git.remove.history import journal
-from smp_git.remove.history.erase import DeadVersion
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.record import DROPPED, Record
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site

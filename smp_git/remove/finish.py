@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,17 +17,17 @@ from smp_git.model.memory import MemoryId
 from smp_git.read.replica import OURS
 from smp_git.remove import audit, purge
 from smp_git.remove.delete import drop_copies, keep
-from smp_git.remove.history.erase import (
+from smp_git.remove.history import erase
+from smp_git.remove.history.journal import (
     Adopt,
-    DeadVersion,
     Incoming,
+    Journal,
     Receipt,
     Replacement,
-    erase_arrived,
+    RewriteOrder,
     is_final,
-    resume,
 )
-from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.record import DROPPED, Item, Record
 from smp_git.remove.site import Site
@@ -83,19 +83,16 @@ def follow(
             )
         purge.follow(site)
 
-    receipt = erase_arrived(
-        site.writer,
-        arrived,
+    order = RewriteOrder(
         by=by,
-        seal=seal,
         now=now,
         deletion=deletion,
-        again=again,
-        replacement=replacement,
-        settle=settle,
-        plan=plan,
         adopt=adopt,
+        replacement=replacement,
+        seal=seal,
+        settle=settle,
     )
+    receipt = erase.erase_arrived(site.writer, arrived, order, again=again, plan=plan)
     if receipt is None:
         purge.follow(site)
     return receipt
@@ -109,14 +106,12 @@ _UNKNOWN: Final = (
 
 def finish(site: Site) -> None:
     """Finish or undo what was interrupted, as if it had come to its end by itself."""
-
-    def recall(deletion: str) -> Iterable[DeadVersion]:
-        return _sealed(site, deletion)
-
-    def settle(kept: Journal, receipt: Receipt) -> None:
-        _settle(site, kept, receipt)
-
-    resume(site.writer, recall, settle)
+    # Whoever holds the lock is at work on it, or Git packs, and it is finished later.
+    with suppress(LockedError), erase.interrupted(site.writer) as kept:
+        if kept is not None:
+            receipt = erase.finish(site.writer, kept, _sealed(site, kept.deletion))
+            if receipt is not None:
+                _settle(site, kept, receipt)
 
 
 def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
@@ -142,7 +137,7 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
     )
 
 
-def _sealed(site: Site, deletion: str) -> Iterable[DeadVersion]:
+def _sealed(site: Site, deletion: str) -> Iterator[DeadVersion]:
     """Yield the versions that the copy of a deletion holds, as far as it opens."""
     for each in site.trash.recalled(deletion):
         path = parse_id(each.id).path

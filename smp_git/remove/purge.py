@@ -15,6 +15,7 @@ from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.delete import check_droppable, check_known, copies_of, drop_copies
 from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.record import DROPPED, Record
 from smp_git.remove.seal import Kept
@@ -257,15 +258,14 @@ def _publish(
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
-        erase(
-            site.writer,
-            left,
-            purge=True,
+        order = RewriteOrder(
             by=by,
             now=now,
+            purge=True,
             deletion=deletion,
             reason=reason,
             settle=lambda _: settle(),
         )
+        erase(site.writer, left, order)
     else:
         settle()

@@ -15,7 +15,9 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.remove import audit, purge, traces
 from smp_git.remove.delete import check_droppable, keep
-from smp_git.remove.history.erase import DeadVersion, Receipt, erase
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import Receipt, RewriteOrder
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site
@@ -96,10 +98,10 @@ def redact(
     # What takes too long anywhere is refused before anything is done.
     traces.find(site.reader.repository, wanted)
     why = wanted.replace(text, replacement) if (text := site.reason(reason)) else text
-    return _erased(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
+    return _erase(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
 
 
-def _erased(
+def _erase(
     site: Site,
     plan: Redaction,
     wanted: Wanted,
@@ -130,17 +132,16 @@ def _erased(
         site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
         done.append(replace(found, receipt=receipt))
 
-    erase(
-        site.writer,
-        ids,
-        reason=why,
+    order = RewriteOrder(
         by=by,
-        seal=seal,
         now=now,
         deletion=deletion,
+        reason=why,
         replacement=work,
+        seal=seal,
         settle=settle,
     )
+    erase(site.writer, ids, order)
     return done[0]
 
 

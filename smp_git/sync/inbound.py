@@ -15,7 +15,7 @@ from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
 from smp_git.remove import finish
-from smp_git.remove.history.erase import Incoming
+from smp_git.remove.history.journal import Incoming
 from smp_git.remove.history.moves import Move
 from smp_git.remove.history.plan import RewritePlan, make_plan
 from smp_git.remove.history.rewrite import Rewriter

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from smp_git import Store
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 from tests.bench import table
 from tests.bench.workload import texts
 
@@ -94,7 +95,7 @@ def deleted(source: Path, place: Path, ids: Sequence[str]) -> tuple[Cost, str]:
     """Delete from a copy; return the cost in all, and the time by part."""
     _copy(source, place)
     with Store.open(place).session("bench") as session:
-        cost, receipt = measured(place, lambda: erase(session._handle.writer, ids, by="bench", now=datetime.now(UTC)))  # fmt: skip
+        cost, receipt = measured(place, lambda: erase(session._handle.writer, ids, RewriteOrder(by="bench", now=datetime.now(UTC))))  # fmt: skip
     assert receipt.proof.clean, receipt.proof.hits
     return cost, ", ".join(f"{name} {value:.2f}" for name, value in receipt.seconds.items())
 

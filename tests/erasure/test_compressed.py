@@ -207,9 +207,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 
 with Session(Path(sys.argv[1]), lambda: datetime.now(UTC)) as session:
-    proof = erase(session._handle.writer, ["DEC-0002"], by="a", now=datetime.now(UTC)).proof
+    proof = erase(session._handle.writer, ["DEC-0002"], RewriteOrder(by="a", now=datetime.now(UTC))).proof
 print(proof.clean, *proof.not_looked_into, sep="\\n")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

@@ -26,6 +26,7 @@ from pathlib import Path
 from smp_git import Session
 from smp_git.remove.history import journal
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 
 store, wanted = Path(sys.argv[1]), int(sys.argv[2])
 seen = []
@@ -41,7 +42,7 @@ def seal(versions):
 
 journal.reached = reached
 session = Session(store / "active" / "shop", lambda: datetime.now(UTC))
-erase(session._handle.writer, ["DEC-0002"], reason=None, by="a", seal=seal, now=datetime(2026, 3, 1, tzinfo=UTC))
+erase(session._handle.writer, ["DEC-0002"], RewriteOrder(reason=None, by="a", seal=seal, now=datetime(2026, 3, 1, tzinfo=UTC)))
 print(len(seen))
 """
 

@@ -16,7 +16,9 @@ from smp_git.git import layout
 from smp_git.model import ids
 from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
-from smp_git.remove.history.erase import DeadVersion, erase
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
+from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.prove import verify
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
@@ -28,7 +30,11 @@ def _refused(session: Session, clock: Clock, error: type[Exception], words: str)
     sealed: list[DeadVersion] = []
     before = git(session.path, "for-each-ref")
     with pytest.raises(error, match=words):
-        erase(session._handle.writer, ["DEC-0002"], by="a", now=clock(), seal=sealed.extend)
+        erase(
+            session._handle.writer,
+            ["DEC-0002"],
+            RewriteOrder(by="a", now=clock(), seal=sealed.extend),
+        )
 
     assert sealed == []
     assert git(session.path, "for-each-ref") == before

@@ -17,6 +17,7 @@ from smp_git import Session, Store
 from smp_git.model.errors import LockedError
 from smp_git.remove.history import erase as erasing
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 from tests.conftest import Clock
 from tests.support import ROOT, gc_at_work, git
 
@@ -52,7 +53,9 @@ def test_nothing_is_lost_and_nobody_reads_a_torn_state(store: Store, clock: Cloc
         writers = [_started(WRITER, place, f"w{number}") for number in range(2)]
         reader = _started(READER, place)
         for number in range(1, 9):
-            receipt = erase(session._handle.writer, [f"DEC-{number:04d}"], by="a", now=clock())
+            receipt = erase(
+                session._handle.writer, [f"DEC-{number:04d}"], RewriteOrder(by="a", now=clock())
+            )
             assert receipt.proof.clean, receipt.proof.hits
         said = [each.communicate(timeout=120) for each in writers]
         written = [line for out, _ in said for line in out.split()]
@@ -98,11 +101,13 @@ def test_deletion_waits_for_a_gc_that_is_at_work(shop: Session, clock: Clock, mo
     monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 0.3)
     with at_work(shop.path) as named:
         with pytest.raises(LockedError, match="being packed by Git") as told:
-            erase(shop._handle.writer, ["DEC-0001"], by="a", now=clock())
+            erase(shop._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=clock()))
         assert str(named) in str(told.value)
         assert shop.get("DEC-0001").content == "about to go"
         monkeypatch.setattr(erasing, "_PATIENCE_SECONDS", 600)
-        deleting = threading.Thread(target=erase, args=(shop._handle.writer, ["DEC-0001"]), kwargs={"now": clock()})  # fmt: skip
+        deleting = threading.Thread(
+            target=erase, args=(shop._handle.writer, ["DEC-0001"], RewriteOrder(now=clock()))
+        )
         deleting.start()
         deleting.join(0.3)
         assert deleting.is_alive()
@@ -121,7 +126,7 @@ def test_no_gc_begins_during_a_deletion(shop: Session, clock: Clock, command: tu
         subprocess.run(["git", *command], cwd=shop.path, capture_output=True, check=False)
         assert packs() == []
 
-    erase(shop._handle.writer, ["DEC-0001"], by="a", now=clock(), seal=seal)
+    erase(shop._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=clock(), seal=seal))
 
     shop.add("decision", "the next", agent="a")
     packed = packs()
@@ -140,7 +145,7 @@ def test_what_a_gc_left_that_died_does_not_hold_a_deletion_up(shop: Session, clo
     if left == "stale":
         os.utime(sign, (0, 0))
 
-    erase(shop._handle.writer, ["DEC-0001"], by="a", now=clock())
+    erase(shop._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=clock()))
 
     assert not sign.exists()
 
@@ -151,9 +156,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
 from smp_git.remove.history import erase
+from smp_git.remove.history.journal import RewriteOrder
 erase.make_plan = lambda *arguments, **named: os._exit(73)
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
-erase.erase(session._handle.writer, ["DEC-0001"], by="a", now=datetime.now(UTC))
+erase.erase(session._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=datetime.now(UTC)))
 """
 
 
@@ -174,8 +180,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from smp_git import Session
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 session = Session(Path(sys.argv[1]), lambda: datetime.now(UTC))
-erase(session._handle.writer, ["DEC-0001"], by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73))
+erase(session._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=datetime.now(UTC), seal=lambda versions: os._exit(73)))
 """
 
 
@@ -186,7 +193,7 @@ def test_killed_deletion_keeps_no_gc_out(shop: Session, clock: Clock) -> None:
     git(shop.path, "gc", "-q")
     assert not (shop.path / ".git/gc.pid").exists()
 
-    assert erase(shop._handle.writer, ["DEC-0001"], by="a", now=clock()).proof.clean
+    assert erase(shop._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=clock())).proof.clean
     git(shop.path, "maintenance", "run")
     assert [*shop.path.glob(".git/**/*.lock"), *shop.path.glob(".git/smp/gc-lock")] == []
 
@@ -197,7 +204,7 @@ def test_pack_without_an_index_goes_with_the_deletion(shop: Session, clock: Cloc
     orphan = index.with_name("pack-" + "1" * 40 + ".pack")
     orphan.write_bytes(index.with_suffix(".pack").read_bytes())
 
-    assert erase(shop._handle.writer, ["DEC-0001"], by="a", now=clock()).proof.clean
+    assert erase(shop._handle.writer, ["DEC-0001"], RewriteOrder(by="a", now=clock())).proof.clean
     assert not orphan.exists()
 
 
@@ -219,7 +226,9 @@ def test_gc_beside_deletions_brings_nothing_back(store: Store, clock: Clock) -> 
         collecting.start()
         try:
             for name in names:
-                assert erase(session._handle.writer, [name], by="a", now=clock()).proof.clean
+                assert erase(
+                    session._handle.writer, [name], RewriteOrder(by="a", now=clock())
+                ).proof.clean
         finally:
             done.set()
             collecting.join()

@@ -14,6 +14,7 @@ from smp_git.format.records import Tombstones, tombstone
 from smp_git.model import ids
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 from smp_git.remove.history.prove import verify
 from tests import golden
 from tests.conftest import Clock
@@ -270,7 +271,7 @@ def test_open_handles_answer_without_it_and_write_whole_commits(session: Session
     session.add("decision", f"{SENTINEL} goes away", agent="a")
     with Session(session.path, clock) as other:
         assert len(other.memories()) == 2
-        erase(session._handle.writer, ["DEC-0002"], by="a", now=clock())
+        erase(session._handle.writer, ["DEC-0002"], RewriteOrder(by="a", now=clock()))
         with pytest.raises(MemoryNotFoundError):
             other.get("DEC-0002")
         maps = Path("/proc/self/maps")

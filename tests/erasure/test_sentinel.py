@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.remove.history.erase import DeadVersion, Receipt, erase
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import Receipt, RewriteOrder
+from smp_git.remove.history.needles import DeadVersion
 from tests.conftest import Clock
 from tests.independent_scan import scan
 from tests.support import git
@@ -21,7 +23,9 @@ ALL_KINDS = ("turn", "decision", "finding", "preference", "learning", "artifact"
 
 def deleted(session: Session, clock: Clock, *ids: str, purge: bool = False) -> Receipt:
     return erase(
-        session._handle.writer, ids, purge=purge, reason="a test", by="tester", now=clock()
+        session._handle.writer,
+        ids,
+        RewriteOrder(purge=purge, reason="a test", by="tester", now=clock()),
     )
 
 
@@ -134,7 +138,11 @@ def test_seal_gets_every_version_before_anything_changes(session: Session, clock
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        erase(session._handle.writer, ["DEC-0001"], reason=None, by="a", seal=refuse, now=clock())
+        erase(
+            session._handle.writer,
+            ["DEC-0001"],
+            RewriteOrder(reason=None, by="a", seal=refuse, now=clock()),
+        )
 
     assert session.head == head
     assert [b"first" in each.data for each in got] == [True, False]

@@ -10,7 +10,9 @@ import pytest
 
 from smp_git import Session
 from smp_git.remove.history import journal
-from smp_git.remove.history.erase import DeadVersion, erase
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
+from smp_git.remove.history.needles import DeadVersion
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted
@@ -88,7 +90,7 @@ def test_what_another_process_has_just_written_stays_unless_it_holds_the_deleted
         made["its commit"] = git_input(folder, b"m\n", "commit-tree", bad)
 
     with Session(folder, clock) as opened:
-        erase(opened._handle.writer, ["DEC-0002"], by="a", now=clock(), seal=seal)
+        erase(opened._handle.writer, ["DEC-0002"], RewriteOrder(by="a", now=clock(), seal=seal))
 
     left = {name for name, each in made.items() if _is_there(folder, each)}
     assert left == {"innocent", "commit", "no id at all"}

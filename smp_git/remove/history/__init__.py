@@ -3,13 +3,14 @@
 The only part of the program that rewrites history or deletes objects. Its doors:
 
 `smp_git.remove.history.erase`
-    `erase(writer, ids, *, purge, reason, by, seal, now, deletion=None, deadline=None) -> Receipt`
-    takes memories out of every reference, removes their objects and proves it.
-    `seal` gets every `Version` that is about to go, under the session's lock, and must
+    `erase(writer, ids, order) -> Receipt` takes memories out of every reference, removes
+    their objects and proves it; `rewrite` is the order of its steps. The `seal` of the
+    `RewriteOrder` gets every `DeadVersion` that is about to go, under the session's lock, and must
     return only when its copy is durable; if it raises, nothing has changed.
-    `resume(writer) -> str | None` finishes or undoes an interrupted deletion (called on open).
+    `resume(writer)` finishes or undoes an interrupted deletion (called
+    on open).
 `smp_git.remove.history.rewrite`
-    `rewrite(history, tombstones)`: the pure function.
+    `Rewriter`: the rewrite as a pure function of history and tombstones.
 `smp_git.remove.history.prove`
     `verify(reader, tombstones, versions=()) -> Proof`: the scan, at any time.
 `smp_git.format.records`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from smp_git.model.ids import INDEX, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import journal, sweep
-from smp_git.remove.history.journal import Journal
+from smp_git.remove.history.journal import Incoming, Journal, Replacement
 from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.pages import subject
 from smp_git.remove.history.plan import RewritePlan
@@ -32,11 +32,10 @@ from smp_git.write import commit
 from smp_git.write.commit import TreeChange, assemble, check_out
 from smp_git.write.writer import Writer
 
-# What each branch gets in the place of what goes: files by path.
-Brought = Mapping[str, Mapping[str, bytes]]
-
 # Versions with the same such line say the same time.
 _CREATED: Final = re.compile(rb"^created_at: .*$", re.MULTILINE)
+
+_NOTHING: Final = Incoming()
 
 # How often a person's own Git command may come between.
 _MOST_MOVES: Final = 20
@@ -50,40 +49,44 @@ class Publisher:
         writer: Writer,
         plan: RewritePlan,
         entry: Journal,
-        files: Callable[[RewritePlan], Brought] | None = None,
+        brings: Journal | Replacement,
         versions: Sequence[DeadVersion] = (),
-        there: Collection[bytes] = (),
+        incoming: Incoming = _NOTHING,
     ) -> None:
         self._writer = writer
         self._plan = plan
-        self._files = files
+        self._brings = brings
         self._versions = versions
         self._entry = entry
         self._git = plan.repository.git
-        # What need not be written, being there.
-        self._there = there
+        # What was fetched need not be written, being there.
+        self._incoming = incoming
         self._stored: set[bytes] = set()
         self._brought: dict[str, Mapping[str, str]] = {}
         self._new: dict[str, bytes] = {}
 
-    def prepare(self) -> CommitId:
-        """Make all new objects durable; return the commit that names the deleted."""
+    @property
+    def head(self) -> CommitId:
+        """The commit that names the deleted."""
+        return CommitId(self._new[self._writer.reader.ref].hex())
+
+    def prepare(self) -> None:
+        """Make all new objects durable."""
         ref = self._writer.reader.ref
         self._new = dict(self._plan.result.refs)
         self._store(self._plan.rewriter.made)
-        brought = self._files(self._plan) if self._files else {}
+        brought = self._brings.files(self._plan)
         self._brought = {}
         for name in sorted({ref, *brought}):
             if name in self._new:
                 self._new[name] = self._on_top(name, self._new[name], brought.get(name, {}))
         journal.reached("objects written")
-        return CommitId(self._new[ref].hex())
 
     def _store(self, made: Mapping[bytes, MadeObject]) -> None:
         fresh = [
             Packed(n, m.type, m.data, m.like)
             for n, m in made.items()
-            if n not in self._stored and n not in self._there
+            if n not in self._stored and n not in self._incoming.objects
         ]
         if fresh:
             storage.write_pack(self._git / "objects", fresh)
@@ -99,7 +102,7 @@ class Publisher:
 
     def tips(self) -> tuple[bytes, ...]:
         """Return the commits and tags that reach all that lives."""
-        return (*self._new.values(), *self._plan.result.stashed)
+        return (*self._new.values(), *self._plan.result.stashed, *self._incoming.tips)
 
     # The commit that names the deleted
 
@@ -298,25 +301,25 @@ class Publisher:
         return {path: repository.blob(blob) for path, blob in found.items() if blob}
 
 
-def publish(writer: Writer, plan: RewritePlan, entry: Journal) -> None:
+def reassign(writer: Writer, plan: RewritePlan, entry: Journal) -> None:
     """Put the history in which memories have another id in the place of the old one.
 
     The caller holds the lock. What was there before goes: a record of the old id may name it.
     A crash after the first reference moved and before that leaves it to the next deletion.
     """
-    publisher = Publisher(writer, plan, entry)
+    publisher = Publisher(writer, plan, entry, entry)
     publisher.prepare()
     is_published = entry.step == journal.REMOVING
     if not is_published:
         _replace(writer, plan, entry, publisher)
-    _let_go(plan, publisher, everything=is_published)
+    _remove_old(plan, publisher, everything=is_published)
     writer.reader.local.raise_epoch()
     writer.reader.reopen()
 
 
 def _replace(writer: Writer, plan: RewritePlan, entry: Journal, publisher: Publisher) -> None:
     reader, smp = writer.reader, writer.reader.local.folder
-    reader.local.mark_pending({change.path: change.old for change in changes(plan, entry)})
+    reader.local.mark_pending({change.path: change.old for change in _changes(plan, entry)})
     journal.write(smp, publisher.entry(journal.PUBLISHING))
     publisher.publish()
     reader.local.raise_epoch()
@@ -328,7 +331,7 @@ def _replace(writer: Writer, plan: RewritePlan, entry: Journal, publisher: Publi
     journal.write(smp, entry.stepped(journal.REMOVING))
 
 
-def _let_go(plan: RewritePlan, publisher: Publisher, *, everything: bool) -> None:
+def _remove_old(plan: RewritePlan, publisher: Publisher, *, everything: bool) -> None:
     """Remove what the move replaced, or everything that nothing reaches.
 
     Which objects a removal that was interrupted had before it, nobody knows any more.
@@ -348,13 +351,13 @@ def _let_go(plan: RewritePlan, publisher: Publisher, *, everything: bool) -> Non
 
 def _check_out(writer: Writer, plan: RewritePlan, entry: Journal) -> None:
     """Bring the checked-out files up to date, but for those that a person has changed."""
-    local, found = writer.reader.local, changes(plan, entry)
+    local, found = writer.reader.local, _changes(plan, entry)
     left = check_out(writer.reader.path, found, plan.repository.blob, local.scratch("checkout"))
     bases = {change.path: change.old for change in found if change.path in left}
     local.note_left_alone(bases, [change.path for change in found if change.path not in left])
 
 
-def changes(plan: RewritePlan, entry: Journal) -> list[TreeChange]:
+def _changes(plan: RewritePlan, entry: Journal) -> list[TreeChange]:
     """Return how the files of the branch that is checked out change.
 
     Where an interrupted move is finished, the journal says what was checked out before it.
