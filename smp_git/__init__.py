@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smp_git.read.history import FieldChange as FieldChange
     from smp_git.read.history import MemoryDiff as MemoryDiff
     from smp_git.read.history import Version as Version
-    from smp_git.remove.drop_branch import Dropped as Dropped
+    from smp_git.remove.delete import Dropped
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.purge import Purged as Purged
     from smp_git.remove.redact import Redaction as Redaction
@@ -50,7 +50,7 @@ _HOMES = {
     "Conflict": "write.merge.memories",
     "Contested": "write.branches",
     "Culprit": "ask.bisect",
-    "Dropped": "remove.drop_branch",
+    "Dropped": "remove.delete",
     "FieldChange": "read.history",
     "Link": "model.memory",
     "Memory": "model.memory",

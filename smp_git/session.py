@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
     from smp_git.remove.audit import Audited
-    from smp_git.remove.delete import Plan
-    from smp_git.remove.drop_branch import Dropped
+    from smp_git.remove.delete import Dropped, Plan
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.history.prove import Proof
     from smp_git.remove.purge import Purged

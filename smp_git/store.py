@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from smp_git.ask.request import QueryParts
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.every import Synced
-    from smp_git.remove.audit import Audited
+    from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
-    from smp_git.remove.record import Record
     from smp_git.remove.sessions import SessionReceipt
     from smp_git.remove.trash import Damaged
 

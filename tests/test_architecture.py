@@ -248,7 +248,7 @@ def test_the_records_of_deletions_have_one_owner() -> None:
     # A tree's by a snapshot, a merge's sides, and all references' at once.
     assert _do(r"(\bfind|\)\.get)\([^\n]*\b(records|graves|tombstones)\.PATH\)") == {
         "smp_git.read.snapshot",
-        "smp_git.remove.history.tombstones",
+        "smp_git.remove.history.plan",
         "smp_git.write.merge.trees",
     }
 
@@ -275,7 +275,7 @@ def test_git_objects_are_parsed_in_known_places() -> None:
     }
     # Raw trees are searched by their bytes where each tree of a history is, or a stranger's.
     assert _say(r"\(\.\{20\}\)") == {
-        "smp_git.remove.history.pages",
+        "smp_git.remove.history.judge",
         "smp_git.sync.inspect.structure",
     }
 

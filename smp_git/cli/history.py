@@ -27,7 +27,7 @@ from smp_git.read.history import MemoryDiff, Version
 from smp_git.write.branches import Branch, Contested
 
 if TYPE_CHECKING:
-    from smp_git.remove.drop_branch import Dropped
+    from smp_git.remove.delete import Dropped
     from smp_git.write.merge.join import MergeResult
 
 At = Annotated[

@@ -1,19 +1,188 @@
-"""The audit log of a store and the receipts of its deletions, without content."""
+"""What is written down of each deletion, without content: its record, its receipt, the audit log."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from smp_git.format import dialect, yamlfile
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.model.errors import DamagedError, NotFoundError
-from smp_git.model.times import format_time
+from smp_git.model.ids import FIRST, of_generation, parse_id
+from smp_git.model.memory import MemoryId, Value
+from smp_git.model.times import format_time, parse_time
+
+RECORD: Final = "record.yaml"
+# The action of a branch that was dropped: its memories may stand on another.
+DROPPED: Final = "drop_branch"
+# The word that the record uses for a kind, where it is not the kind's own name.
+_TYPES: Final = {"turn": "conversation_turn", "state": "agent_state"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One memory of a deletion."""
+
+    id: MemoryId
+    type: str
+    timestamp: datetime
+    life: str | None = FIRST
+    versions: int = 1
+    # Why this one, where that is another reason than the deletion's.
+    reason: str | None = None
+    restored_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One deletion: memories, or a whole session; `backup` is the file of its copy.
+
+    `key` names the key of a sealed copy; it is None for a whole session and for the
+    copy that a redaction keeps until its texts are back.
+    """
+
+    deletion: str
+    session_id: str
+    session_uid: str
+    deleted_at: datetime
+    deleted_by: str
+    reason: str | None
+    items: tuple[Item, ...]
+    recovery_deadline: datetime
+    backup: str
+    key: str | None = None
+    action: str = "delete"
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the deletion of a whole session."""
+        return self.action == "delete_session"
+
+    def is_due(self, now: datetime, older_than: datetime | None = None) -> bool:
+        """Whether the deadline is past, or, with `older_than`, whether this is from before it."""
+        return self.deleted_at < older_than if older_than else now > self.recovery_deadline
+
+    def item(self, memory_id: str) -> Item | None:
+        """Return the item of a memory, or None."""
+        return next((item for item in self.items if item.id == memory_id), None)
+
+    def restored(self, ids: Iterable[str], at: datetime) -> Self:
+        """Return the record with some items marked as restored."""
+        names = set(ids)
+        items = (replace(i, restored_at=at) if i.id in names else i for i in self.items)
+        return replace(self, items=tuple(items))
+
+    def without(self, ids: Iterable[str]) -> Self:
+        """Return the record without some items."""
+        names = set(ids)
+        return replace(self, items=tuple(item for item in self.items if item.id not in names))
+
+
+def type_of(memory_id: str) -> str:
+    """Return the word that a record uses for the kind of a memory."""
+    kind = parse_id(memory_id).kind.name
+    return _TYPES.get(kind, kind)
+
+
+def write_record(record: Record) -> bytes:
+    """Return the bytes of a record's file."""
+    body: dict[str, Value] = {
+        "id": record.deletion,
+        "action": record.action,
+        "session_id": record.session_id,
+        "session_uid": record.session_uid,
+        "deleted_at": format_time(record.deleted_at),
+        "deleted_by": record.deleted_by,
+    }
+    if record.reason:
+        body["reason"] = record.reason
+    body["deleted_items"] = [_item(item) for item in record.items]
+    body["recovery_deadline"] = format_time(record.recovery_deadline)
+    body["backup_location"] = f"deleted/{record.session_id}/{record.deletion}/{record.backup}"
+    if record.key:
+        body["key"] = record.key
+    return dialect.write({"deletion": body}).encode()
+
+
+def _item(item: Item) -> dict[str, Value]:
+    out: dict[str, Value] = {
+        "type": item.type,
+        "id": item.id,
+        "timestamp": format_time(item.timestamp),
+        "versions": item.versions,
+    }
+    if item.life != FIRST:
+        out["life"] = item.life
+    if item.reason:
+        out["reason_specific"] = item.reason
+    if item.restored_at:
+        out["restored_at"] = format_time(item.restored_at)
+    return out
+
+
+def read_record(data: bytes, what: str) -> Record:
+    """Return the record of a file; raise DamagedError if it is none."""
+    try:
+        body = _mapping(yamlfile.read(data.decode(), what)["deletion"])
+        return _record(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"{what} is not a record of a deletion: {error}") from None
+
+
+def _record(body: Mapping[str, Value]) -> Record:
+    items = body["deleted_items"]
+    reason, key = body.get("reason"), body.get("key")
+    return Record(
+        deletion=str(body["id"]),
+        action=str(body.get("action", "delete")),
+        session_id=str(body["session_id"]),
+        session_uid=str(body["session_uid"]),
+        deleted_at=_time(body["deleted_at"]),
+        deleted_by=str(body["deleted_by"]),
+        reason=str(reason) if reason else None,
+        items=tuple(_read_item(_mapping(i)) for i in items) if isinstance(items, list) else (),
+        recovery_deadline=_time(body["recovery_deadline"]),
+        backup=str(body["backup_location"]).rpartition("/")[2],
+        key=str(key) if key else None,
+    )
+
+
+def _read_item(item: Mapping[str, Value]) -> Item:
+    restored, reason = item.get("restored_at"), item.get("reason_specific")
+    return Item(
+        id=MemoryId(str(item["id"])),
+        type=str(item["type"]),
+        timestamp=_time(item["timestamp"]),
+        life=_life(item),
+        versions=int(str(item.get("versions", 1))),
+        reason=str(reason) if reason else None,
+        restored_at=_time(restored) if restored else None,
+    )
+
+
+def _life(item: Mapping[str, Value]) -> str | None:
+    """Return the life of an item; format 1 numbered it."""
+    if "life" not in item:
+        return of_generation(int(str(item.get("generation", 1))))
+    return str(item["life"]) if item["life"] is not None else None
+
+
+def _mapping(value: Value) -> Mapping[str, Value]:
+    if not isinstance(value, dict):
+        raise TypeError("not a mapping")
+    return value
+
+
+def _time(value: Value) -> datetime:
+    text = str(value)
+    return parse_time(text, datetime.fromisoformat(text))
+
 
 FILE: Final = "audit.jsonl"
 

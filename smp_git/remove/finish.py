@@ -16,6 +16,7 @@ from smp_git.model.ids import FIRST, RESTORE, parse_id
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import OURS
 from smp_git.remove import audit, purge
+from smp_git.remove.audit import DROPPED, Item, Record
 from smp_git.remove.delete import drop_copies, keep
 from smp_git.remove.history import erase
 from smp_git.remove.history.journal import (
@@ -27,9 +28,8 @@ from smp_git.remove.history.journal import (
     RewriteOrder,
     is_final,
 )
-from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import RewritePlan
-from smp_git.remove.record import DROPPED, Item, Record
+from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.site import Site
 from smp_git.remove.trash import new_deletion
 

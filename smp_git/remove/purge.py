@@ -12,12 +12,12 @@ from smp_git.model.errors import DamagedError, InvalidError, MemoryNotFoundError
 from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, parse_id
 from smp_git.model.memory import MemoryId, aware
 from smp_git.model.times import parse_duration, parse_time
+from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.delete import check_droppable, check_known, copies_of, drop_copies
 from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import RewriteOrder
 from smp_git.remove.history.prove import Proof
-from smp_git.remove.record import DROPPED, Record
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site, tell
 from smp_git.remove.trash import Damaged, new_deletion

@@ -17,8 +17,8 @@ from smp_git.remove import audit, purge, traces
 from smp_git.remove.delete import check_droppable, keep
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
-from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import make_plan
+from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site
 from smp_git.remove.trash import new_deletion, way_out

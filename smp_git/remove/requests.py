@@ -13,12 +13,11 @@ from smp_git.model.errors import RefusedError, SmpError
 from smp_git.model.memory import MemoryId, check_text
 from smp_git.remove import audit, finish, purge, redact, restore
 from smp_git.remove import delete as deletion
-from smp_git.remove.delete import Plan
-from smp_git.remove.drop_branch import Dropped, drop
+from smp_git.remove.delete import Dropped, Plan, drop
 from smp_git.remove.history import prove
 from smp_git.remove.history.journal import Receipt
+from smp_git.remove.history.plan import effective
 from smp_git.remove.history.prove import Proof
-from smp_git.remove.history.tombstones import effective
 from smp_git.remove.purge import Purged
 from smp_git.remove.redact import Redaction
 from smp_git.remove.restore import Restored

@@ -22,7 +22,7 @@ from smp_git.model.ids import FIRST, PURGED, REDACTED, RESTORE, Edge, Lives, new
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
-from smp_git.remove.record import DROPPED, Record
+from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
 from smp_git.write.merge import memories

@@ -20,8 +20,8 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import stamp
 from smp_git.remove import purge
 from smp_git.remove.history.journal import Brought
-from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
 from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of

@@ -17,12 +17,12 @@ from smp_git.model.memory import check_text
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader
 from smp_git.remove import audit
+from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.history import prove
-from smp_git.remove.history.needles import DeadVersion
-from smp_git.remove.history.pages import Judge, how_many
+from smp_git.remove.history.judge import Judge, how_many
+from smp_git.remove.history.plan import effective
 from smp_git.remove.history.prove import Proof
-from smp_git.remove.history.tombstones import effective
-from smp_git.remove.record import DROPPED, Record
+from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.seal import Kept
 from smp_git.remove.trash import Trash
 from smp_git.write.writer import Writer

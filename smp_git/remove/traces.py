@@ -20,13 +20,13 @@ from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS, CommitId, Value
 from smp_git.read.replica import ERASURE, Use, use_of
-from smp_git.remove.history import compressed, files, pages, places
-from smp_git.remove.history import files as stream
+from smp_git.remove.history import compressed, judge, places, reading
+from smp_git.remove.history import reading as stream
 from smp_git.remove.history.compressed import Budget, ClosedError
-from smp_git.remove.history.files import Walk
-from smp_git.remove.history.pages import FOLDER
+from smp_git.remove.history.judge import FOLDER
 from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.reading import Walk
 from smp_git.remove.history.rewrite import TAG
 from smp_git.remove.wanted import Wanted, holds
 
@@ -166,7 +166,7 @@ class _Traces:
         for name, kind, data in stream.objects(self._repository):
             last = bytes.fromhex(name.decode()) if name else last
             if kind == TREE:
-                is_in = any(self._is_name(each.name) for each in pages.entries(data))
+                is_in = any(self._is_name(each.name) for each in judge.entries(data))
             else:
                 is_in = self._wanted.is_in(data)
             if is_in:
@@ -205,7 +205,7 @@ class _Traces:
                 continue
             seen.add((prefix, tree))
             self._reached.add(tree)
-            for entry in pages.entries(self._read(tree)[1]):
+            for entry in judge.entries(self._read(tree)[1]):
                 path = prefix + entry.name.decode("utf-8", "surrogateescape")
                 if self._is_name(entry.name):
                     self._note_name(path)
@@ -236,14 +236,14 @@ class _Traces:
                 return "versions"
             return "format" if self._wanted.is_in(data) else ""
         if is_index(path):
-            return "pages" if any(map(self._is_telling, pages.items(data)[1])) else "format"
+            return "pages" if any(map(self._is_telling, judge.items(data)[1])) else "format"
         if path == METADATA:
             return "metadata"
         if path == records.PATH:
             return "format"
         return "notes" if _NOTE.fullmatch(path) else "history"
 
-    def _is_telling(self, item: pages.IndexItem) -> bool:
+    def _is_telling(self, item: judge.IndexItem) -> bool:
         """Whether an item of an index holds the text in what a memory says."""
         if not self._wanted.is_in(item.text):
             return False
@@ -328,7 +328,7 @@ class _Traces:
         at = self._repository.path / path
         if kind == "uncommitted" and self._is_committed(path, data):
             return
-        if self._is_inside(path, data[0] if data else b"", lambda: files.opened(at)):
+        if self._is_inside(path, data[0] if data else b"", lambda: reading.opened(at)):
             self._counts["archives"] += 1
         if kind == "uncommitted" and self._is_name(
             path.rpartition("/")[2].encode("utf-8", "surrogateescape")

@@ -18,8 +18,8 @@ from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 from smp_git.remove import audit, seal
-from smp_git.remove import record as records
-from smp_git.remove.record import Item, Record
+from smp_git.remove import audit as records
+from smp_git.remove.audit import Item, Record
 from smp_git.remove.seal import Bound, Kept, Keys
 
 DELETED: Final = "deleted"
@@ -165,31 +165,31 @@ class Trash:
 
     def _read(self) -> Iterator[Record]:
         for place in _folders(self.folder):
-            path = place / records.FILE
+            path = place / records.RECORD
             # Only the receipt of a purge may be left there.
             data = disk.content(path)
             if data is not None:
                 with suppress(SmpError):
-                    yield records.read(data, str(path))
+                    yield records.read_record(data, str(path))
 
     def record(self, record: Record) -> Record:
         """Return a record as it is now, since another restoration may have marked it."""
-        path = self.place(record.deletion) / records.FILE
+        path = self.place(record.deletion) / records.RECORD
         data = disk.content(path)
-        return records.read(data, str(path)) if data is not None else record
+        return records.read_record(data, str(path)) if data is not None else record
 
     def damaged(self) -> tuple[Damaged, ...]:
         """Return the copies whose records cannot be read, oldest first."""
         found = []
         for place in _folders(self.folder):
-            data = disk.content(place / records.FILE)
+            data = disk.content(place / records.RECORD)
             has_copy = any(place.glob("*.sealed"))
             try:
                 if data is None:
                     if has_copy:
-                        raise DamagedError(f"{place / records.FILE} is missing")
+                        raise DamagedError(f"{place / records.RECORD} is missing")
                     continue
-                records.read(data, str(place / records.FILE))
+                records.read_record(data, str(place / records.RECORD))
             except SmpError as error:
                 found.append(damaged_at(place, error.message, self.retention))
         return tuple(found)
@@ -220,7 +220,7 @@ class Trash:
         with reporting(f"the copy of {record.deletion}"):
             disk.make_folders(aside)
             _write(aside / record.backup, data)
-            _write(aside / records.FILE, records.write(record))
+            _write(aside / records.RECORD, records.write_record(record))
             disk.flush_folder(aside)
             aside.rename(self.folder / (_KEPT + record.deletion))
             for each in (self.folder, self.folder.parent, self.store):
@@ -264,18 +264,18 @@ class Trash:
     def recalled(self, deletion: str) -> list[Kept]:
         """Return the versions of a deletion that may still be under way, none if they cannot be had."""
         for place in (self.place(deletion), self.folder / (_KEPT + deletion)):
-            data = disk.content(place / records.FILE)
+            data = disk.content(place / records.RECORD)
             if data is not None:
                 with suppress(SmpError):
-                    return self._opened(records.read(data, str(place)), place)
+                    return self._opened(records.read_record(data, str(place)), place)
         return []
 
     def update(self, record: Record) -> None:
         """Write a record anew."""
         place = self.place(record.deletion)
         with reporting(f"the record of {record.deletion}"):
-            scratch = place / f"{records.FILE}.tmp"
-            disk.replace_durably(place / records.FILE, records.write(record), scratch)
+            scratch = place / f"{records.RECORD}.tmp"
+            disk.replace_durably(place / records.RECORD, records.write_record(record), scratch)
 
     # Destroying
 
@@ -290,7 +290,7 @@ class Trash:
             self._keys.destroy(record.key)
         place = self.place(record.deletion)
         with reporting(f"the copy of {record.deletion}"):
-            for name in (record.backup, records.FILE):
+            for name in (record.backup, records.RECORD):
                 (place / name).unlink(missing_ok=True)
             _remove_if_empty(place)
             disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
@@ -300,7 +300,7 @@ class Trash:
         self._keys.destroy_all(deletion)
         place = self.place(deletion)
         with reporting(f"the copy of {deletion}"):
-            for path in (*place.glob("*.sealed"), place / records.FILE):
+            for path in (*place.glob("*.sealed"), place / records.RECORD):
                 path.unlink(missing_ok=True)
             _remove_if_empty(place)
             disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
@@ -350,7 +350,7 @@ class Trash:
         for aside in _folders(self.folder, _NEW):
             self._forget(aside, aside.name.removeprefix(_NEW))
         for place in _folders(self.folder, _KEPT):
-            record = records.read((place / records.FILE).read_bytes(), str(place))
+            record = records.read_record((place / records.RECORD).read_bytes(), str(place))
             if any(is_deleted(item.id, item.life) for item in record.items):
                 self.confirm(record.deletion)
             else:
@@ -363,7 +363,7 @@ class Trash:
     def tidy(self) -> None:
         """Destroy the former copies that a purge of some memories left when it died."""
         for record in self.records():
-            known = {record.backup, records.FILE, "receipt.json"}
+            known = {record.backup, records.RECORD, "receipt.json"}
             for path in self.place(record.deletion).iterdir():
                 if path.name not in known:
                     stem = path.name.removesuffix(".tar.gz.sealed")

@@ -9,8 +9,7 @@ from smp_git.model.errors import RefusedError, SessionNotFoundError
 from smp_git.model.memory import agent_name, check_text
 from smp_git.read.history import moment_of
 from smp_git.remove import audit, sessions
-from smp_git.remove.audit import Audited
-from smp_git.remove.record import Record
+from smp_git.remove.audit import Audited, Record
 from smp_git.remove.sessions import SessionReceipt
 from smp_git.remove.trash import Damaged
 from smp_git.write.handle import Home

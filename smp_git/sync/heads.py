@@ -17,8 +17,8 @@ from smp_git.model.errors import ConflictError
 from smp_git.model.ids import Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
-from smp_git.remove.history.generations import renames
 from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.renaming import renames
 from smp_git.remove.history.rewrite import TAG, History, MadeObject, Rewriter, RewrittenCommit
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write import commit

@@ -16,10 +16,9 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
 from smp_git.remove import finish
 from smp_git.remove.history.journal import Incoming
-from smp_git.remove.history.moves import Move
-from smp_git.remove.history.plan import RewritePlan, make_plan
+from smp_git.remove.history.plan import RewritePlan, effective, is_proof, make_plan
+from smp_git.remove.history.renaming import Move
 from smp_git.remove.history.rewrite import Rewriter
-from smp_git.remove.history.tombstones import effective, is_proof
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
 from smp_git.sync.heads import (

@@ -30,10 +30,9 @@ from smp_git.model.ids import DELETED, FIRST, Id, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.remove.history.erase import move
-from smp_git.remove.history.moves import Move, moved_id, moves_in
-from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.plan import RewritePlan, effective, named
+from smp_git.remove.history.renaming import Move, moved_id, moves_in
 from smp_git.remove.history.rewrite import History, Rewriter
-from smp_git.remove.history.tombstones import effective, named
 from smp_git.remove.site import Site
 from smp_git.sync.heads import keep_made
 from smp_git.sync.quarantine import Quarantine

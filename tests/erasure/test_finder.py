@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smp_git.git.storage import common, common_end
-from smp_git.remove.history.finder import SHORTEST, TextFinder
+from smp_git.remove.history.search import LEAST_BYTES, TextFinder
 
 _words = st.sampled_from([b"a", b"b", b"ab", b"\n", b"the cost of ", b"was 120 in trial 1. ", b"12345678"])  # fmt: skip
 _data = st.lists(_words, max_size=60).map(b"".join)
-_wanted = st.lists(_words, min_size=4, max_size=12).map(b"".join).filter(lambda text: len(text) >= SHORTEST)  # fmt: skip
+_wanted = st.lists(_words, min_size=4, max_size=12).map(b"".join).filter(lambda text: len(text) >= LEAST_BYTES)  # fmt: skip
 
 
 @given(data=_data, wanted=st.sets(_wanted, max_size=60))

@@ -18,8 +18,8 @@ from smp_git.model.errors import GitMissingError, LockedError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import RewriteOrder
-from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.prove import verify
+from smp_git.remove.history.search import DeadVersion
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted

@@ -16,9 +16,15 @@ from hypothesis import strategies as st
 from smp_git import Session
 from smp_git.format.records import Tombstones
 from smp_git.model.memory import MemoryId
-from smp_git.remove.history.finder import PhraseFinder, Search
-from smp_git.remove.history.needles import DeadVersion, needles, phrases_of, words
 from smp_git.remove.history.places import PlaceNames
+from smp_git.remove.history.search import (
+    DeadVersion,
+    PhraseFinder,
+    Search,
+    needles,
+    phrases_of,
+    words,
+)
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words

@@ -12,7 +12,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
-from smp_git.remove.history.needles import DeadVersion
+from smp_git.remove.history.search import DeadVersion
 from tests.conftest import Clock
 from tests.independent_scan import scan
 from tests.support import git

@@ -12,7 +12,7 @@ from smp_git import Session
 from smp_git.remove.history import journal
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import RewriteOrder
-from smp_git.remove.history.needles import DeadVersion
+from smp_git.remove.history.search import DeadVersion
 from tests.conftest import Clock
 from tests.erasure.test_places import filled
 from tests.erasure.test_sentinel import SENTINEL, deleted

@@ -9,7 +9,7 @@ import pytest
 
 from smp_git import Store
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history import tombstones
+from smp_git.remove.history import plan
 from smp_git.write.merge.trees import merge
 from tests.hooks.conftest import Person, assert_no_markers, assert_whole
 from tests.support import git
@@ -39,7 +39,7 @@ def _our_own(folder: Path, ours: str, theirs: str) -> dict[str, bytes]:
     reader = Reader(folder)
     repository = reader.repository
     left, right = (repository.resolve(name) for name in (ours, theirs))
-    made = merge(repository, left, right, tombstones.effective(reader))
+    made = merge(repository, left, right, plan.effective(reader))
     files: dict[str, bytes | None] = {path: repository.blob(blob) for path, blob in repository.files(repository.commit(left).tree)}  # fmt: skip
     files |= made.files
     reader.close()

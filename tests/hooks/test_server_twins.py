@@ -10,7 +10,7 @@ from smp_git import Session
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId
 from smp_git.remove.history.erase import move
-from smp_git.remove.history.moves import Move
+from smp_git.remove.history.renaming import Move
 from tests.hooks.conftest import Person, run_smp
 from tests.support import git
 from tests.sync.images import copied, settled, texts

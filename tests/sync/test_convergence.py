@@ -31,7 +31,7 @@ from smp_git.model.errors import (
     RefusedError,
 )
 from smp_git.model.ids import parse_path
-from smp_git.remove.history.tombstones import effective
+from smp_git.remove.history.plan import effective
 from tests import independent_scan
 from tests.conftest import Clock
 from tests.support import git

@@ -19,7 +19,7 @@ from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
 from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
-from smp_git.remove.history import tombstones
+from smp_git.remove.history import plan
 from smp_git.sync.inspect.structure import check_path
 from smp_git.write import hand_edits, handle
 from smp_git.write.commit import TreeChange, check_out
@@ -136,7 +136,7 @@ def _check_places(proposal: Proposal, paths: Iterable[str]) -> None:
 
 def _check_tombstones(proposal: Proposal, gate: Gate) -> None:
     """Refuse what was deleted, and a deletion that is taken back."""
-    known = tombstones.effective(gate.reader)
+    known = plan.effective(gate.reader)
     if records.PATH in proposal.staged:
         said = records.read(proposal.files[records.PATH] or b"")
         if not said.covers(proposal.base.said):
@@ -215,7 +215,7 @@ def _stage(gate: Gate, proposal: Proposal, index_file: Path) -> None:
     if reader.repository.checked_out() == MAIN:
         own = {path: data for path, data in files.items() if parse_path(path) is not None}
         mine = {path: data for path, data in own.items() if path not in proposal.merged_in}
-        right = hand_edits.put_right(mine, proposal.base, tombstones.effective(reader))
+        right = hand_edits.put_right(mine, proposal.base, plan.effective(reader))
         files |= right
         own |= right
         files |= hand_edits.brought_together(Handmade(own, (), ()), proposal.base, reader.local)

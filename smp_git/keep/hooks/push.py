@@ -21,7 +21,7 @@ from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
-from smp_git.remove.history import tombstones
+from smp_git.remove.history import plan
 from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, RewrittenCommit
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.twins import apart_there
@@ -46,7 +46,7 @@ def pushed(said: str) -> list[PushedUpdate]:
 
 def check(gate: Gate, remote: str, pushed: Iterable[PushedUpdate]) -> None:
     """Raise RefusedError if what is pushed holds anything deleted."""
-    known = tombstones.effective(gate.reader)
+    known = plan.effective(gate.reader)
     if not known:
         return
     repository = gate.reader.repository
@@ -206,7 +206,7 @@ class _Push:
         return [tip for ref, tip in self._there.items() if ref.startswith(prefix)]
 
     def _tombstones(self, tips: Iterable[str]) -> Tombstones:
-        return tombstones.named(self._repository.raw, map(bytes.fromhex, tips))
+        return plan.named(self._repository.raw, map(bytes.fromhex, tips))
 
     def _check_forced(self, update: PushedUpdate, known: Tombstones) -> None:
         """Refuse a reference that loses something, unless a deletion or new ids explain it."""

@@ -15,6 +15,6 @@ The only part of the program that rewrites history or deletes objects. Its doors
     `verify(reader, tombstones, versions=()) -> Proof`: the scan, at any time.
 `smp_git.format.records`
     `Tombstone`, `Tombstones`: what was deleted, merged by maximum.
-`smp_git.remove.history.tombstones`
+`smp_git.remove.history.plan`
     `effective(reader) -> Tombstones`: the union over all references and the local copy.
 """

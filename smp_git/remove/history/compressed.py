@@ -26,8 +26,8 @@ from typing import IO, Final, NamedTuple
 from smp_git.git import command, storage
 from smp_git.git.objects import BLOB
 from smp_git.model.errors import SmpError
-from smp_git.remove.history import files
-from smp_git.remove.history.files import OVERLAP, PIECE
+from smp_git.remove.history import reading
+from smp_git.remove.history.reading import OVERLAP, PIECE
 
 HEAD: Final = 512
 # So much is inflated of everything together, and so large may be what Git takes apart.
@@ -301,7 +301,7 @@ def _pack(file: IO[bytes], scratch: Path, budget: Budget, _: int) -> Iterator[In
         names = [
             name for index in storage.indexes(git / "objects") for name in storage.names(index)
         ]
-        for _name, kind, data in files.some(git, names):
+        for _name, kind, data in reading.some(git, names):
             budget.take(len(data))
             yield Inner(kind, data)
 

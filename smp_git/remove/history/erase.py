@@ -21,15 +21,12 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.remove.history import journal, prove, sweep
 from smp_git.remove.history import plan as guards
-from smp_git.remove.history.finder import Search
-from smp_git.remove.history.generations import raised
 from smp_git.remove.history.journal import Brought, Counts, Incoming, Journal, Receipt, RewriteOrder
-from smp_git.remove.history.moves import Move
-from smp_git.remove.history.needles import DeadVersion, needles
 from smp_git.remove.history.places import PlaceNames
-from smp_git.remove.history.plan import RewritePlan, is_staged_gone, make_plan
+from smp_git.remove.history.plan import RewritePlan, effective, is_staged_gone, make_plan
 from smp_git.remove.history.publish import Publisher, check_unedited, reassign
-from smp_git.remove.history.tombstones import effective
+from smp_git.remove.history.renaming import Move, raised
+from smp_git.remove.history.search import DeadVersion, Search, needles
 from smp_git.write import commit
 from smp_git.write.writer import Writer
 

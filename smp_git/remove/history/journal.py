@@ -17,10 +17,10 @@ from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time, parse_time
 from smp_git.read.replica import ERASURE
-from smp_git.remove.history.moves import Move
-from smp_git.remove.history.needles import DeadVersion
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.prove import Proof
+from smp_git.remove.history.renaming import Move
+from smp_git.remove.history.search import DeadVersion
 
 # What each branch gets in the place of what goes: files by path.
 Brought = Mapping[str, Mapping[str, bytes]]

@@ -18,7 +18,7 @@ from smp_git.format import records
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
-from smp_git.remove.history.needles import DeadVersion, vocabulary, words
+from smp_git.remove.history.search import DeadVersion, vocabulary, words
 
 HIDDEN: Final = "…"
 # Shorter words say nothing.

@@ -1,4 +1,4 @@
-"""The plan of a deletion: the rewrite in memory, and what stands against it."""
+"""Plan of a deletion: what is known to be deleted, what forbids the rewrite, the rewrite in memory."""
 
 from __future__ import annotations
 
@@ -9,22 +9,59 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from smp_git.format import records
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.git import command, references, staging, storage
-from smp_git.git.objects import BLOB, COMMIT, ObjectId, object_id, read_commit
-from smp_git.git.references import HEADS, SEEN
+from smp_git.git.objects import (
+    BLOB,
+    COMMIT,
+    ObjectId,
+    object_id,
+    raw_commit,
+    read_commit,
+    read_tree,
+)
+from smp_git.git.references import HEADS, REMOTES, SEEN
 from smp_git.git.repository import Repository, in_progress
 from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.ahead import Ahead
-from smp_git.remove.history.generations import Renames, renames
-from smp_git.remove.history.moves import Move, moves_in
-from smp_git.remove.history.needles import DeadVersion
+from smp_git.remove.history.reading import Ahead
+from smp_git.remove.history.renaming import Move, Renames, moves_in, renames
 from smp_git.remove.history.rewrite import TAG, Gone, History, Read, Rewriter, RewrittenCommit
-from smp_git.remove.history.tombstones import is_proof, named
+from smp_git.remove.history.search import DeadVersion
+
+
+def effective(reader: Reader) -> Tombstones:
+    """Return the union of all tombstones that this replica knows."""
+    refs = references.read(reader.repository.git).items()
+    tips = (bytes.fromhex(tip) for ref, tip in refs if is_proof(ref))
+    return reader.local.tombstones() | named(reader.repository.raw, tips)
+
+
+def is_proof(ref: str) -> bool:
+    """Whether what a reference says was deleted counts: not what plain Git fetched past every check."""
+    return not ref.startswith(REMOTES)
+
+
+def named(read: Read, tips: Iterable[bytes]) -> Tombstones:
+    """Return the union of the tombstones at some commits and tags."""
+    blobs = {blob for tip in set(tips) if (blob := _blob(read, tip)) is not None}
+    found = [item for blob in blobs for item in records.read(read(blob)[1]).items]
+    return Tombstones(found)
+
+
+def _blob(read: Read, tip: bytes) -> bytes | None:
+    kind, data = read(tip)
+    while kind == TAG:
+        kind, data = read(bytes.fromhex(data[7:47].decode()))
+    if kind != COMMIT:
+        return None
+    entry = read_tree(read(raw_commit(data).tree)[1]).get(records.PATH)
+    return bytes.fromhex(entry.id) if entry is not None else None
+
 
 _FOLDERS: Final = frozenset(kind.folder for kind in KINDS.values())
 _PARTIAL: Final = {

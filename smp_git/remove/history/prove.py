@@ -1,20 +1,400 @@
-"""The proof of a deletion: every object and every file is looked through."""
+"""Proof of a deletion: one pass over every object and every file, and one that names places."""
 
 from __future__ import annotations
 
+import io
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import IO, Final
 
+from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
+from smp_git.git import layout, references
+from smp_git.git.objects import BLOB, COMMIT, TREE, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
+from smp_git.model.ids import is_index, parse_path
+from smp_git.model.memory import KINDS
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history import places
-from smp_git.remove.history.needles import DeadVersion, Needles, needles
-from smp_git.remove.history.places import PlaceNames
-from smp_git.remove.history.scan import Scan
+from smp_git.remove.history import compressed, judge, places, reading
+from smp_git.remove.history.compressed import Budget, ClosedError
+from smp_git.remove.history.judge import FOLDER, Judge, own_id
+from smp_git.remove.history.places import Beside, PlaceNames
+from smp_git.remove.history.reading import Walk
+from smp_git.remove.history.rewrite import TAG
+from smp_git.remove.history.search import DeadVersion, Fresh, Needles, Phrase, Search, needles
+
+# So much new text is gathered before it is searched.
+_CHUNK: Final = 1 << 22
+# More than an entry of a tree takes, so that what is new in a tree is in whole entries.
+_MARGIN: Final = 128
+_SMALL: Final = 256
+_FILE_NAMES: Final = re.compile(rb" ([^\0 ]{1,96}\.(?:yaml|md))\0")
+_ITEM_LINES: Final = re.compile(rb"^-[^\n]*id[^\n]*", re.MULTILINE)
+_FOLDERS: Final = "|".join(kind.folder for kind in KINDS.values()).encode()
+_STAGED: Final = re.compile(rb"((?:%s)/[^\0]{1,96}\.(?:yaml|md))\0" % _FOLDERS)
+# Objects of the session, and those that a sync under way has fetched.
+_OBJECTS: Final = rf"\.git/(?:{layout.PLACE.as_posix()}/[^/]+/\.git/)?objects"
+_LOOSE: Final = re.compile(rf"{_OBJECTS}/[0-9a-f]{{2}}/[0-9a-f]{{38}}")
+_PACKED: Final = re.compile(rf"({_OBJECTS}/pack/[^/]+)\.(?:pack|idx)")
+_NOTE: Final = re.compile("[0-9a-f/]{40,80}")
+_HISTORY: Final = "an index line of history"
+
+
+class Scan:
+    """One pass over everything. A stretch that was looked at before is not looked at again."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        wanted: Needles,
+        names: PlaceNames,
+        beside: Iterable[Beside] = (),
+    ) -> None:
+        self._repository = repository
+        self._wanted = wanted
+        self._names = names
+        self._beside = {each.name: each.path for each in beside}
+        self._judge = Judge(wanted.known)
+        self._search = Search(wanted.texts, wanted.phrases)
+        self._fresh_trees = Fresh()
+        self._fresh_texts = Fresh()
+        self._files_of: dict[bytes, bool] = {}
+        self._chunk: list[bytes] = []
+        self._size = 0
+        self._texts: set[bytes] = set()
+        self._phrases: set[Phrase] = set()
+        self._copied: set[bytes] = set()
+        self._budget = Budget()
+        self._hits: set[str] = set()
+        self._also: set[str] = set()
+        self.unread: set[str] = set()
+        self.objects = self.files = self.bytes = 0
+
+    def run(self) -> None:
+        """Look through the objects, then the files."""
+        for name, kind, data in reading.objects(self._repository):
+            self.objects += bool(name)
+            self.bytes += len(data)
+            self._object(name, kind, data)
+        for path, pieces in self._all_files():
+            self.files += 1
+            for number, piece in enumerate(pieces):
+                self.bytes += len(piece)
+                self._file(path, piece, is_first=not number)
+        self._look()
+
+    def findings(self) -> tuple[set[str], set[str]]:
+        """Return the hits, and the live memories that say the same."""
+        if self._texts or self._phrases or self._copied:
+            self._place_all()
+        return self._hits, self._also
+
+    def _all_files(self) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """Yield every file but the objects, which are looked through inflated."""
+        walk = Walk(str(self._repository.path))
+        for path in walk:
+            if not self._is_object(path):
+                yield path, walk.pieces(path)
+        self._skipped(walk)
+        for name, file in self._beside.items():
+            near = Walk(str(file.parent))
+            yield name, near.pieces(file.name)
+            self._skipped(near)
+
+    def _skipped(self, walk: Walk) -> None:
+        self.unread.update(f"{self._names.file(each.path)}: {each.why}" for each in walk.unread)
+
+    def _is_object(self, path: str) -> bool:
+        if _LOOSE.fullmatch(path):
+            return True
+        pack = _PACKED.fullmatch(path)
+        top = self._repository.path
+        return pack is not None and all(
+            (top / f"{pack[1]}.{each}").is_file() for each in ("pack", "idx")
+        )
+
+    # What is looked at
+
+    def _object(self, name: bytes, kind: bytes, data: bytes) -> None:
+        if kind == TREE:
+            self._tree(data)
+            return
+        if kind == BLOB and name:
+            if name in self._wanted.blobs or self._judge.is_dead_file(data):
+                self._copied.add(name)
+            self._open(
+                "", data[: compressed.HEAD], lambda: io.BytesIO(data), "an archive of history"
+            )
+        elif kind == COMMIT:
+            self._commit(data)
+            self._lines(data, _HISTORY)
+            return
+        self._text(data, _HISTORY)
+
+    def _file(self, path: str, data: bytes, *, is_first: bool) -> None:
+        if is_first:
+            self._head(path, data)
+        self._text(data, f"an index line of {self._names.file(path)}")
+
+    def _head(self, path: str, data: bytes) -> None:
+        """Look at a file as a whole: its name, whose version it is, what is compressed in it."""
+        name = path.rpartition("/")[2].encode("utf-8", "surrogateescape")
+        if self._judge.is_dead_file(data):
+            self._hits.add(f"the file {self._names.file(path)}")
+        if path == ".git/index" and any(map(self._is_staged_gone, set(_STAGED.findall(data)))):
+            self._hits.add(f"the file {path}")
+        if self._search.is_in_words(b" " + name):
+            self._hits.add(f"the name of the file {self._names.file(path)}")
+        self._open(
+            path,
+            data[: compressed.HEAD],
+            lambda: reading.opened(self._at(path)),
+            f"the file {self._names.file(path)}",
+        )
+
+    def _at(self, path: str) -> Path:
+        return self._beside.get(path) or self._repository.path / path
+
+    def _open(self, path: str, head: bytes, file: object, place: str) -> None:
+        """Look into a compressed file at once; what is closed is named."""
+        if not compressed.is_compressed(path, head):
+            return
+        try:
+            with file() as opened:  # type: ignore[operator]
+                self._inside(path, opened, place)
+        except ClosedError as error:
+            self.unread.add(f"{place.removeprefix('the file ')}: {error}")
+        except FileNotFoundError:
+            # It went meanwhile.
+            return
+        except OSError as error:
+            self.unread.add(f"{place.removeprefix('the file ')}: {error.strerror}")
+
+    def _inside(self, path: str, file: IO[bytes], place: str) -> None:
+        for kind, data in compressed.opened(path, file, self._repository.git / "smp", self._budget):
+            self.bytes += len(data)
+            if self._is_telling(kind, data):
+                self._hits.add(f"inside {place}")
+
+    def _is_telling(self, kind: bytes, data: bytes) -> bool:
+        """Whether bytes that nobody needs tell of the deleted in any way."""
+        if kind == TREE:
+            return self._search.is_in_words(data)
+        if self._search.is_in(data) or (kind == BLOB and self._judge.is_dead_file(data)):
+            return True
+        return any(self._judge.is_dead_item(judge.item(line)) for line in _ITEM_LINES.findall(data))
+
+    def _is_staged_gone(self, path: bytes) -> bool:
+        if not self._is_gone_file(path.rpartition(b"/")[2]):
+            return False
+        place = parse_path(path.decode("utf-8", "surrogateescape"))
+        return (
+            place is not None
+            and self._judge.concerns(place.text.encode())
+            and not self._stands(place.path)
+        )
+
+    def _stands(self, path: str) -> bool:
+        """Whether a later life of the memory at a path is checked out."""
+        file = self._repository.path / path
+        return file.is_file() and not self._judge.is_dead_file(file.read_bytes())
+
+    def _tree(self, data: bytes) -> None:
+        stretch = self._fresh_trees.stretch(data) if len(data) > _SMALL else (0, len(data))
+        if stretch is None:
+            return
+        start, end = max(0, stretch[0] - _MARGIN), stretch[1] + _MARGIN
+        for name in _FILE_NAMES.findall(data, start, end):
+            if self._is_gone_file(name) and self._is_gone_entry(data, name):
+                self._hits.add("a path of history")
+        self._gather(data[start:end])
+
+    def _is_gone_file(self, name: bytes) -> bool:
+        """Whether a file of this name may be a gone memory's."""
+        found = self._files_of.get(name)
+        if found is None:
+            stem, _, suffix = name.rpartition(b".")
+            found = suffix in (b"yaml", b"md") and (
+                self._judge.concerns(stem) or self._judge.concerns(b"state-" + stem)
+            )
+            self._files_of[name] = found
+        return found
+
+    def _is_gone_entry(self, tree: bytes, name: bytes) -> bool:
+        for entry in judge.entries(tree):
+            if entry.name == name:
+                try:
+                    kind, data = self._repository.raw(entry.id)
+                except DamagedError:
+                    return True
+                return kind != BLOB or self._judge.is_dead_file(data)
+        return False
+
+    def _commit(self, data: bytes) -> None:
+        if not any(map(self._judge.concerns, judge.mentions(data))):
+            return
+        raw = raw_commit(data)
+        gone = [
+            each
+            for each in judge.mentions(raw.message)
+            if self._judge.concerns(each) and not self._is_there(raw.tree, each)
+        ]
+        if judge.without(raw.message, gone.__contains__, touches=False) != raw.message:
+            self._hits.add("a commit message")
+
+    def _is_there(self, tree: bytes, memory_id: bytes) -> bool:
+        try:
+            path = judge.path_of(memory_id)
+            return self._repository.find(tree.hex(), path) is not None  # type: ignore[arg-type]
+        except DamagedError:
+            return False
+
+    def _text(self, data: bytes, place: str) -> None:
+        stretch = self._fresh_texts.stretch(data)
+        if stretch is None:
+            return
+        # A text is in one line, a phrase may be in several that were there before.
+        reach = self._search.reach
+        start = data.rfind(b"\n", 0, max(0, stretch[0] - reach)) + 1
+        end = data.find(b"\n", stretch[1] + reach)
+        self._lines(data[start:] if end < 0 else data[start:end], place)
+
+    def _lines(self, fresh: bytes, place: str) -> None:
+        """Look at lines that were not looked at before."""
+        for line in _ITEM_LINES.findall(fresh) if b"\n-" in fresh or fresh[:1] == b"-" else ():
+            if self._judge.is_dead_item(judge.item(line)):
+                self._hits.add(place)
+        self._gather(fresh)
+
+    def _gather(self, fresh: bytes) -> None:
+        if self._search:
+            self._chunk.append(fresh)
+            self._size += len(fresh)
+            if self._size > _CHUNK:
+                self._look()
+
+    def _look(self) -> None:
+        texts, phrases = self._search.found(b"\n".join(self._chunk))
+        self._texts |= texts
+        self._phrases |= phrases
+        self._chunk.clear()
+        self._size = 0
+
+    # Where the text that was found stands
+
+    def _place_all(self) -> None:
+        paths = paths_of_history(self._repository)
+        self._search = Search(self._texts, self._phrases)
+        for name, kind, data in reading.objects(self._repository):
+            if kind == TREE:
+                if self._search.is_in_words(data):
+                    self._hits.add("the name of a file of history")
+            elif name in self._copied or self._search.is_in(data):
+                self._place(name, kind, data, paths)
+        for path, pieces in self._all_files():
+            for piece in pieces:
+                if self._search.is_in(piece):
+                    self._place_file(path, piece)
+
+    def _place(self, name: bytes, kind: bytes, data: bytes, paths: dict[bytes, set[str]]) -> None:
+        if kind == COMMIT:
+            self._place_commit(data)
+        elif kind == TAG:
+            self._hits.add("the message of a tag")
+        else:
+            places = paths.get(bytes.fromhex(name.decode()), set())
+            if not places:
+                self._hits.add("an object that no reference reaches")
+            for path in places:
+                if _NOTE.fullmatch(path):
+                    self._hits.add("a note")
+                else:
+                    self._place_file(path, data)
+
+    def _place_file(self, path: str, data: bytes) -> None:
+        place = parse_path(path)
+        if place is not None:
+            if self._judge.is_dead_file(data) or not (
+                place.name or own_id(data) == place.text.encode()
+            ):
+                self._hits.add(f"the file {path}")
+            else:
+                self._also.add(place.text)
+        elif is_index(path):
+            self._place_items(path, data)
+        elif path == METADATA:
+            self._also.add(path)
+        else:
+            self._hits.add(f"the file {self._names.file(path)}")
+
+    def _place_items(self, path: str, data: bytes) -> None:
+        for item in judge.items(data)[1]:
+            if self._search.is_in(item.text):
+                if item.id and not self._judge.is_dead_item(item):
+                    self._also.add(item.id.decode("utf-8", "replace"))
+                else:
+                    self._hits.add(f"an index line of {path}")
+
+    def _place_commit(self, data: bytes) -> None:
+        """Place a text by the lines of a message, or else in the commit's other parts."""
+        message = raw_commit(data).message
+        found = False
+        for line in message.split(b"\n"):
+            if self._search.is_in(line):
+                found = True
+                named = judge.mentions(line)
+                if named and not self._judge.concerns(named[0]):
+                    self._also.add(named[0].decode())
+                else:
+                    self._hits.add("a commit message")
+        if not found and self._search.is_in(message):
+            self._hits.add("a commit message")
+        elif not found:
+            self._hits.add("the author of a commit")
+
+
+def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
+    """Return where each file of history stands."""
+    found: dict[bytes, set[str]] = {}
+    seen: set[tuple[str, bytes]] = set()
+    commits: set[bytes] = set()
+    stack = [bytes.fromhex(tip) for tip in references.read(repository.git).values()]
+    stack += [bytes.fromhex(entry.id) for entry in references.read_stash(repository.git)]
+    while stack:
+        name = stack.pop()
+        if name in commits:
+            continue
+        commits.add(name)
+        kind, data = repository.raw(name)
+        if kind == TAG:
+            stack.append(bytes.fromhex(data[7:47].decode()))
+        elif kind == COMMIT:
+            raw = raw_commit(data)
+            stack += raw.parents
+            _note_paths(repository, raw.tree, found, seen)
+    return found
+
+
+def _note_paths(
+    repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]
+) -> None:
+    stack = [("", root)]
+    while stack:
+        prefix, tree = stack.pop()
+        if (prefix, tree) in seen:
+            continue
+        seen.add((prefix, tree))
+        for entry in judge.entries(repository.raw(tree)[1]):
+            path = prefix + entry.name.decode("utf-8", "surrogateescape")
+            if entry.mode == FOLDER:
+                stack.append((f"{path}/", entry.id))
+            else:
+                found.setdefault(entry.id, set()).add(path)
+
 
 _TRIES: Final = 4
 

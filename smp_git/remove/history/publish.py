@@ -24,10 +24,10 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import journal, sweep
 from smp_git.remove.history.journal import Incoming, Journal, Replacement
-from smp_git.remove.history.needles import DeadVersion
-from smp_git.remove.history.pages import subject
+from smp_git.remove.history.judge import subject
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.rewrite import MadeObject
+from smp_git.remove.history.search import DeadVersion
 from smp_git.write import commit
 from smp_git.write.commit import TreeChange, assemble, check_out
 from smp_git.write.writer import Writer

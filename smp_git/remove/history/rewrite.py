@@ -17,12 +17,11 @@ from smp_git.git.references import ACCESS
 from smp_git.model.ids import NOTHING as NO_LIVES
 from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.memory import KINDS
-from smp_git.remove.history import moves as moving
-from smp_git.remove.history import pages
-from smp_git.remove.history.ahead import Ahead
-from smp_git.remove.history.generations import Renames
-from smp_git.remove.history.moves import File, Moves
-from smp_git.remove.history.pages import FOLDER, INDEX_NAME, PageOrigin, TreeEntry
+from smp_git.remove.history import judge
+from smp_git.remove.history import renaming as moving
+from smp_git.remove.history.judge import FOLDER, INDEX_NAME, PageOrigin, TreeEntry
+from smp_git.remove.history.reading import Ahead
+from smp_git.remove.history.renaming import File, Moves, Renames
 
 TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
@@ -241,16 +240,16 @@ class Rewriter:
 
     def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
         message = self._moves.message(name, raw.message)
-        if touches or any(map(self._is_named, pages.mentions(message))):
-            message = pages.without(message, partial(self._is_gone, tree), touches=touches)
-        if not pages.is_derived(message):
+        if touches or any(map(self._is_named, judge.mentions(message))):
+            message = judge.without(message, partial(self._is_gone, tree), touches=touches)
+        if not judge.is_derived(message):
             return message
         origin = self._origins.get(name) or (raw.parents[0] if raw.parents else None)
         step = self.steps.get(origin) if origin else None
         if step is None or step.new == origin:
             return message
-        subject = pages.subject(raw_commit(self.read(step.new)[1]).message)
-        return pages.renamed(message, PageOrigin(hexlify(step.new), subject))
+        subject = judge.subject(raw_commit(self.read(step.new)[1]).message)
+        return judge.renamed(message, PageOrigin(hexlify(step.new), subject))
 
     def _is_named(self, memory_id: bytes) -> bool:
         return self._tombstones.lives_of_text(memory_id) is not NO_LIVES
@@ -260,11 +259,11 @@ class Rewriter:
         known = self._tombstones.lives_of_text(memory_id)
         if known is NO_LIVES or known.is_gone:
             return known is not NO_LIVES
-        return not self._holds(root, pages.path_of(memory_id))
+        return not self._holds(root, judge.path_of(memory_id))
 
     def _holds(self, root: bytes, path: str) -> bool:
         for part in path.encode().split(b"/"):
-            child = next((e for e in pages.entries(self.read(root)[1]) if e.name == part), None)
+            child = next((e for e in judge.entries(self.read(root)[1]) if e.name == part), None)
             if child is None:
                 return False
             root = child.id
@@ -289,7 +288,7 @@ class Rewriter:
         edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
         for name, wanted in self._wanted.items():
-            place = pages.folder_at(data, name)
+            place = judge.folder_at(data, name)
             if place is None:
                 continue
             edited = self._folder(name.decode(), data[place.id : place.end], wanted)
@@ -309,11 +308,11 @@ class Rewriter:
 
     def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
         data = self.read(tree)[1]
-        if len(wanted) > pages.MANY:
+        if len(wanted) > judge.MANY:
             return self._edit_pages(wanted, folder, tree, data)
         edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
-        for name, place in pages.folders_at(data, wanted):
+        for name, place in judge.folders_at(data, wanted):
             edited = self._page(f"{folder}/{name.decode()}", data[place.id : place.end])
             if edited.loss:
                 losses.append(edited.loss)
@@ -329,10 +328,10 @@ class Rewriter:
         For one memory of 20,000 this takes 1.2 s of processor time in the place of 0.8 s.
         """
         swapped, lost = self._swapped.setdefault(folder, ({}, {}))
-        pieces = pages.pieces(data)
+        pieces = judge.pieces(data)
         for piece in pieces:
             if piece not in swapped:
-                entry = pages.entry(piece)
+                entry = judge.entry(piece)
                 swapped[piece] = piece
                 if entry.mode == FOLDER and entry.name in wanted:
                     edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
@@ -372,7 +371,7 @@ class Rewriter:
 
     def _edit_page(self, page: str, tree: bytes) -> Edited:
         seen = self._gone_entries.setdefault(page, {})
-        old = pages.pieces(self.read(tree)[1])
+        old = judge.pieces(self.read(tree)[1])
         kept: list[bytes] = []
         loss: list[Gone | tuple[str, bytes]] = []
         moved: dict[bytes, File] = {}
@@ -380,7 +379,7 @@ class Rewriter:
         for piece in old:
             gone = seen.get(piece, _UNSEEN)
             if gone is _UNSEEN:
-                entry = pages.entry(piece)
+                entry = judge.entry(piece)
                 if entry.name == INDEX_NAME and entry.mode != FOLDER:
                     index, gone = len(kept), None
                 else:
@@ -411,7 +410,7 @@ class Rewriter:
         """Return an entry of a page with the file that names other ids."""
         self.replaced.add(piece[-_ID_SIZE:])
         name = file.path.rpartition("/")[2].encode()
-        mode = pages.entry(piece).mode
+        mode = judge.entry(piece).mode
         return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
 
     def _gone(self, page: str, entry: TreeEntry) -> Gone | None:
@@ -453,7 +452,7 @@ class Rewriter:
 
     def _lines_without(self, index: bytes) -> tuple[bytes, list[bytes]] | None:
         """Return what is left of an index and what goes, None if a line is not one item."""
-        lines = pages.plain_lines(index)
+        lines = judge.plain_lines(index)
         if lines is None:
             return None
         seen = self._lines
@@ -461,7 +460,7 @@ class Rewriter:
             if line not in seen:
                 if not line.startswith(b"-"):
                     return None
-                item = pages.item(line + b"\n")
+                item = judge.item(line + b"\n")
                 seen[line] = self._tombstones.lives_of_text(item.id).is_dead(item.life)
         gone = [line for line in lines if seen[line]]
         if not gone:
@@ -470,7 +469,7 @@ class Rewriter:
         return b"\n".join((*kept, b"")) if kept else b"", [line + b"\n" for line in gone]
 
     def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
-        head, items = pages.items(index)
+        head, items = judge.items(index)
         dead = [self._tombstones.lives_of_text(item.id).is_dead(item.life) for item in items]
         left = [item.text for item, is_dead in zip(items, dead, strict=True) if not is_dead]
         gone = [item.text for item, is_dead in zip(items, dead, strict=True) if is_dead]
@@ -485,11 +484,11 @@ class Rewriter:
 
     def _access(self, tree: bytes) -> bytes | None:
         """Return the tree of access counts without those of gone memories."""
-        old = pages.pieces(self.read(tree)[1])
+        old = judge.pieces(self.read(tree)[1])
         kept: list[bytes] = []
         for piece in old:
             kind, data = self.read(piece[-_ID_SIZE:])
-            left = pages.without_counts(data, self._is_named) if kind == BLOB else data
+            left = judge.without_counts(data, self._is_named) if kind == BLOB else data
             if left == data:
                 kept.append(piece)
                 continue
@@ -521,11 +520,11 @@ class Rewriter:
         # The signature goes first, so that it is no text of a message that changes later.
         plain = _TAG_SIGNATURE.sub(b"", message)
         told = self._moves.message(target, plain)
-        text = pages.without(
+        text = judge.without(
             told,
             partial(self._is_gone, self._tree_of(new)),
             touches=touches,
-            generic=label[1] if label else pages.GENERIC,
+            generic=label[1] if label else judge.GENERIC,
         )
         if (new, text) == (target, plain):
             return name, touches
@@ -572,7 +571,7 @@ class Rewriter:
         return None if gone else _like(path, hexlify(new))
 
     def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, TreeEntry]]:
-        for entry in pages.entries(self.read(tree)[1]):
+        for entry in judge.entries(self.read(tree)[1]):
             if entry.mode == FOLDER:
                 yield from self._flat(entry.id, prefix + entry.name + b"/")
             else:
@@ -580,7 +579,7 @@ class Rewriter:
 
     def _replace_folders(self, tree: bytes) -> None:
         self.replaced.add(tree)
-        for entry in pages.entries(self.read(tree)[1]):
+        for entry in judge.entries(self.read(tree)[1]):
             if entry.mode == FOLDER:
                 self._replace_folders(entry.id)
 
@@ -598,7 +597,7 @@ class Rewriter:
             if folder is not None:
                 here.append(TreeEntry(FOLDER, name, folder))
         here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
-        return self._make(TREE, pages.joined(here), NOTES) if here else None
+        return self._make(TREE, judge.joined(here), NOTES) if here else None
 
     # Objects
 
@@ -628,7 +627,7 @@ def _role(ref: str) -> str:
 
 def _place_in_tree(piece: bytes) -> bytes:
     """Return by what Git sorts the entries of a tree."""
-    mode, name, _ = pages.entry(piece)
+    mode, name, _ = judge.entry(piece)
     return name + b"/" if mode == FOLDER else name
 
 

@@ -17,8 +17,9 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
-from smp_git.remove.history import journal, pages
-from smp_git.remove.history.pages import Judge, mentions
+from smp_git.remove.history import journal
+from smp_git.remove.history import judge as pages
+from smp_git.remove.history.judge import Judge, mentions
 from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
