@@ -30,7 +30,6 @@ from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.replica import Local
 from smp_git.remove import audit, seal
-from smp_git.remove import audit as records
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.trash import DELETED, Damaged, damaged_at, new_deletion
 
@@ -144,9 +143,7 @@ def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> No
         locked(Local(place / ".git").lock_path, deadline, "deleting the session"),
     ):
         disk.make_folders(target)
-        disk.replace_file(
-            target / records.RECORD, records.write_record(made), target / "record.tmp"
-        )
+        disk.replace_file(target / audit.RECORD, audit.write_record(made), target / "record.tmp")
         disk.flush_folder(target)
         place.rename(target / FOLDER)
         for folder in (target, target.parent, target.parent.parent, place.parent):
@@ -163,9 +160,7 @@ def deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
 def _record(place: Path, retention: timedelta) -> Record:
     """Return the record of a deleted session; a damaged one is told by its receipt and the session."""
     try:
-        return records.read_record(
-            (place / records.RECORD).read_bytes(), str(place / records.RECORD)
-        )
+        return audit.read_record((place / audit.RECORD).read_bytes(), str(place / audit.RECORD))
     except (OSError, SmpError) as error:
         told = damaged_at(place, str(error), retention)
     uid, user = identity_of(place / FOLDER)
@@ -279,13 +274,13 @@ def _owner(place: Path, retention: timedelta) -> str:
     """Return the session of a deletion; raise an error if its record does not tell."""
     if (place / FOLDER).is_dir():
         return _record(place, retention).session_uid
-    path = place / records.RECORD
-    return records.read_record(path.read_bytes(), str(path)).session_uid
+    path = place / audit.RECORD
+    return audit.read_record(path.read_bytes(), str(path)).session_uid
 
 
 def _holds_something(place: Path) -> bool:
     """Whether more than a receipt is in the folder of a deletion."""
-    return any((place / name).exists() for name in (records.RECORD, FOLDER)) or any(
+    return any((place / name).exists() for name in (audit.RECORD, FOLDER)) or any(
         place.glob("*.sealed")
     )
 
@@ -317,9 +312,9 @@ def sweep(store: Path, settings: Settings) -> None:
 def _sweep(store: Path) -> None:
     for aside in (store / DELETED).glob(f"*/{_GONE}*"):
         shutil.rmtree(aside, ignore_errors=True)
-    for path in (store / DELETED).glob(f"*/[!.]*/{records.RECORD}"):
+    for path in (store / DELETED).glob(f"*/[!.]*/{audit.RECORD}"):
         try:
-            record = records.read_record(path.read_bytes(), str(path))
+            record = audit.read_record(path.read_bytes(), str(path))
         except SmpError:
             continue
         if record.whole and not (path.parent / FOLDER).exists():

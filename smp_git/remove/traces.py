@@ -23,11 +23,9 @@ from smp_git.read.replica import ERASURE, Use, use_of
 from smp_git.remove.history import compressed, judge, places, reading
 from smp_git.remove.history import reading as stream
 from smp_git.remove.history.compressed import Budget, ClosedError
-from smp_git.remove.history.judge import FOLDER
 from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import RewritePlan
-from smp_git.remove.history.reading import Walk
-from smp_git.remove.history.rewrite import TAG
+from smp_git.remove.history.reading import FOLDER, TAG, Walk
 from smp_git.remove.wanted import Wanted, holds
 
 _WITHOUT_HISTORY: Final = "smp anonymize makes a session without this history"
@@ -166,7 +164,7 @@ class _Traces:
         for name, kind, data in stream.objects(self._repository):
             last = bytes.fromhex(name.decode()) if name else last
             if kind == TREE:
-                is_in = any(self._is_name(each.name) for each in judge.entries(data))
+                is_in = any(self._is_name(each.name) for each in reading.entries(data))
             else:
                 is_in = self._wanted.is_in(data)
             if is_in:
@@ -205,7 +203,7 @@ class _Traces:
                 continue
             seen.add((prefix, tree))
             self._reached.add(tree)
-            for entry in judge.entries(self._read(tree)[1]):
+            for entry in reading.entries(self._read(tree)[1]):
                 path = prefix + entry.name.decode("utf-8", "surrogateescape")
                 if self._is_name(entry.name):
                     self._note_name(path)

@@ -18,7 +18,6 @@ from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 from smp_git.remove import audit, seal
-from smp_git.remove import audit as records
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.seal import Bound, Kept, Keys
 
@@ -165,31 +164,31 @@ class Trash:
 
     def _read(self) -> Iterator[Record]:
         for place in _folders(self.folder):
-            path = place / records.RECORD
+            path = place / audit.RECORD
             # Only the receipt of a purge may be left there.
             data = disk.content(path)
             if data is not None:
                 with suppress(SmpError):
-                    yield records.read_record(data, str(path))
+                    yield audit.read_record(data, str(path))
 
     def record(self, record: Record) -> Record:
         """Return a record as it is now, since another restoration may have marked it."""
-        path = self.place(record.deletion) / records.RECORD
+        path = self.place(record.deletion) / audit.RECORD
         data = disk.content(path)
-        return records.read_record(data, str(path)) if data is not None else record
+        return audit.read_record(data, str(path)) if data is not None else record
 
     def damaged(self) -> tuple[Damaged, ...]:
         """Return the copies whose records cannot be read, oldest first."""
         found = []
         for place in _folders(self.folder):
-            data = disk.content(place / records.RECORD)
+            data = disk.content(place / audit.RECORD)
             has_copy = any(place.glob("*.sealed"))
             try:
                 if data is None:
                     if has_copy:
-                        raise DamagedError(f"{place / records.RECORD} is missing")
+                        raise DamagedError(f"{place / audit.RECORD} is missing")
                     continue
-                records.read_record(data, str(place / records.RECORD))
+                audit.read_record(data, str(place / audit.RECORD))
             except SmpError as error:
                 found.append(damaged_at(place, error.message, self.retention))
         return tuple(found)
@@ -220,7 +219,7 @@ class Trash:
         with reporting(f"the copy of {record.deletion}"):
             disk.make_folders(aside)
             _write(aside / record.backup, data)
-            _write(aside / records.RECORD, records.write_record(record))
+            _write(aside / audit.RECORD, audit.write_record(record))
             disk.flush_folder(aside)
             aside.rename(self.folder / (_KEPT + record.deletion))
             for each in (self.folder, self.folder.parent, self.store):
@@ -264,18 +263,18 @@ class Trash:
     def recalled(self, deletion: str) -> list[Kept]:
         """Return the versions of a deletion that may still be under way, none if they cannot be had."""
         for place in (self.place(deletion), self.folder / (_KEPT + deletion)):
-            data = disk.content(place / records.RECORD)
+            data = disk.content(place / audit.RECORD)
             if data is not None:
                 with suppress(SmpError):
-                    return self._opened(records.read_record(data, str(place)), place)
+                    return self._opened(audit.read_record(data, str(place)), place)
         return []
 
     def update(self, record: Record) -> None:
         """Write a record anew."""
         place = self.place(record.deletion)
         with reporting(f"the record of {record.deletion}"):
-            scratch = place / f"{records.RECORD}.tmp"
-            disk.replace_durably(place / records.RECORD, records.write_record(record), scratch)
+            scratch = place / f"{audit.RECORD}.tmp"
+            disk.replace_durably(place / audit.RECORD, audit.write_record(record), scratch)
 
     # Destroying
 
@@ -290,7 +289,7 @@ class Trash:
             self._keys.destroy(record.key)
         place = self.place(record.deletion)
         with reporting(f"the copy of {record.deletion}"):
-            for name in (record.backup, records.RECORD):
+            for name in (record.backup, audit.RECORD):
                 (place / name).unlink(missing_ok=True)
             _remove_if_empty(place)
             disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
@@ -300,7 +299,7 @@ class Trash:
         self._keys.destroy_all(deletion)
         place = self.place(deletion)
         with reporting(f"the copy of {deletion}"):
-            for path in (*place.glob("*.sealed"), place / records.RECORD):
+            for path in (*place.glob("*.sealed"), place / audit.RECORD):
                 path.unlink(missing_ok=True)
             _remove_if_empty(place)
             disk.flush_folder(self.folder if self.folder.is_dir() else self.store)
@@ -350,7 +349,7 @@ class Trash:
         for aside in _folders(self.folder, _NEW):
             self._forget(aside, aside.name.removeprefix(_NEW))
         for place in _folders(self.folder, _KEPT):
-            record = records.read_record((place / records.RECORD).read_bytes(), str(place))
+            record = audit.read_record((place / audit.RECORD).read_bytes(), str(place))
             if any(is_deleted(item.id, item.life) for item in record.items):
                 self.confirm(record.deletion)
             else:
@@ -363,7 +362,7 @@ class Trash:
     def tidy(self) -> None:
         """Destroy the former copies that a purge of some memories left when it died."""
         for record in self.records():
-            known = {record.backup, records.RECORD, "receipt.json"}
+            known = {record.backup, audit.RECORD, "receipt.json"}
             for path in self.place(record.deletion).iterdir():
                 if path.name not in known:
                     stem = path.name.removesuffix(".tar.gz.sealed")

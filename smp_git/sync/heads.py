@@ -18,8 +18,9 @@ from smp_git.model.ids import Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
 from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.reading import TAG
 from smp_git.remove.history.renaming import renames
-from smp_git.remove.history.rewrite import TAG, History, MadeObject, Rewriter, RewrittenCommit
+from smp_git.remove.history.rewrite import History, MadeObject, Rewriter, RewrittenCommit
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write import commit
 from smp_git.write.merge import memories

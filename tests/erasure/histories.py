@@ -14,9 +14,9 @@ from smp_git.format.records import Tombstones
 from smp_git.git.objects import raw_commit
 from smp_git.model.ids import FIRST, Edge, Lives, generation
 from smp_git.model.memory import MemoryId
-from smp_git.remove.history import judge
-from smp_git.remove.history.judge import TreeEntry
-from smp_git.remove.history.rewrite import History, MadeObject, Read, Rewriter
+from smp_git.remove.history import reading
+from smp_git.remove.history.reading import Read, TreeEntry
+from smp_git.remove.history.rewrite import History, MadeObject, Rewriter
 from tests import some_lives
 
 IDS = ("DEC-0001", "DEC-0002", "DEC-0101", "turn-0001", "state-veritas")
@@ -65,11 +65,11 @@ class Objects:
             TreeEntry(b"40000", name.encode(), self.tree(inner)) for name, inner in below.items()
         ]
         here.sort(key=lambda e: e.name + (b"/" if e.mode == b"40000" else b""))
-        return self.add(b"tree", judge.joined(here))
+        return self.add(b"tree", reading.raw_tree(here))
 
     def files(self, tree: bytes, prefix: str = "") -> dict[str, bytes]:
         out: dict[str, bytes] = {}
-        for entry in judge.entries(self.read(tree)[1]):
+        for entry in reading.entries(self.read(tree)[1]):
             if entry.mode == b"40000":
                 out |= self.files(entry.id, f"{prefix}{entry.name.decode()}/")
             else:
@@ -260,7 +260,7 @@ def reachable(objects: Objects, history: History) -> dict[bytes, tuple[bytes, by
             raw = raw_commit(data)
             stack += [raw.tree, *raw.parents]
         elif kind == b"tree":
-            stack += judge.children(data)
+            stack += reading.children(data)
         elif kind == b"tag":
             stack.append(bytes.fromhex(data[7:47].decode()))
     return found

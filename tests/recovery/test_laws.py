@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from smp_git.model.errors import DamagedError
 from smp_git.model.memory import MemoryId
-from smp_git.remove import audit as records
+from smp_git.remove import audit
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.seal import Bound, Kept, opened, packed, sealed, unpacked
 
@@ -67,7 +67,7 @@ def test_a_copy_is_what_went_in(versions: list[Kept]) -> None:
 
 @given(RECORDS)
 def test_a_record_reads_as_it_was_written(record: Record) -> None:
-    assert records.read_record(records.write_record(record), "record.yaml") == record
+    assert audit.read_record(audit.write_record(record), "record.yaml") == record
 
 
 @given(st.binary(max_size=500), KEYS)

@@ -22,7 +22,8 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.remove.history import plan
-from smp_git.remove.history.rewrite import NOTHING, Gone, History, Read, Rewriter, RewrittenCommit
+from smp_git.remove.history.reading import Read
+from smp_git.remove.history.rewrite import NOTHING, Gone, History, Rewriter, RewrittenCommit
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.twins import apart_there
 

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from smp_git.format import messages
 from smp_git.format.document import life_of
 from smp_git.format.messages import BEGAN
 from smp_git.format.records import Tombstones
-from smp_git.model.ids import FIRST, INDEX, NOTHING, Lives, of_generation, parse_id
+from smp_git.model.ids import FIRST, NOTHING, Lives, of_generation, parse_id
 
-FOLDER: Final = b"40000"
-INDEX_NAME: Final = INDEX.encode()
-
-_ID_SIZE: Final = 20
-# From so many names on, taking a tree apart is cheaper than searching it for each.
-MANY: Final = 8
-
-_ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
-_PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
 _JSON_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _JSON_LIFE = re.compile(rb'"(?:life"\s*:\s*"([^"\\]*)"|gen"\s*:\s*(\d{1,7})(?=\s*[,}]))')
 _YAML_ID = re.compile(
@@ -40,14 +31,6 @@ _TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","(?:first|generation|lives)":[^\n]*\
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
 
 
-class TreeEntry(NamedTuple):
-    """One entry of a raw tree."""
-
-    mode: bytes
-    name: bytes
-    id: bytes
-
-
 def first_id(file: bytes) -> bytes:
     """Return the id that a memory's file begins with, or nothing."""
     match = _OWN_ID.match(file)
@@ -57,73 +40,6 @@ def first_id(file: bytes) -> bytes:
 def path_of(memory_id: bytes) -> str:
     """Return where the file of an id stands."""
     return parse_id(memory_id.decode()).path
-
-
-def entries(tree: bytes) -> list[TreeEntry]:
-    """Return the entries of a raw tree, in order.
-
-    In 0.4 of the time that `read_tree` takes, for a page of 100, and in bytes: each
-    tree of all of history is taken apart by it.
-    """
-    return [TreeEntry(*each) for each in _ENTRY.findall(tree)]
-
-
-def pieces(tree: bytes) -> list[bytes]:
-    """Return the entries of a raw tree as they stand in it."""
-    return _PIECE.findall(tree)
-
-
-def entry(piece: bytes) -> TreeEntry:
-    """Return one entry taken apart."""
-    mode, _, rest = piece[: -_ID_SIZE - 1].partition(b" ")
-    return TreeEntry(mode, rest, piece[-_ID_SIZE:])
-
-
-class PagePlace(NamedTuple):
-    """Where an entry stands in a raw tree: its start, its id's start, its end."""
-
-    start: int
-    id: int
-    end: int
-
-
-def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
-    """Return where the folder `name` stands in a raw tree, or None."""
-    head = b"%s %s\0" % (FOLDER, name)
-    start = tree.find(head)
-    if start < 0:
-        return None
-    if tree.find(head, start + 1) >= 0:
-        # An id that looks like an entry: only reading from the front tells them apart.
-        return next((place for found, place in _places(tree) if found == name), None)
-    return PagePlace(start, start + len(head), start + len(head) + _ID_SIZE)
-
-
-def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, PagePlace]]:
-    """Yield where some folders stand in a raw tree."""
-    for name in sorted(names):
-        place = folder_at(tree, name)
-        if place is not None:
-            yield name, place
-
-
-def _places(tree: bytes) -> Iterator[tuple[bytes, PagePlace]]:
-    at = 0
-    for mode, name, _ in _ENTRY.findall(tree):
-        end = at + len(mode) + len(name) + 2 + _ID_SIZE
-        if mode == FOLDER:
-            yield name, PagePlace(at, end - _ID_SIZE, end)
-        at = end
-
-
-def children(tree: bytes) -> list[bytes]:
-    """Return the ids that a raw tree names."""
-    return [each[2] for each in _ENTRY.findall(tree)]
-
-
-def joined(items: list[TreeEntry]) -> bytes:
-    """Return the raw tree of entries that are in order."""
-    return b"".join(b"%s %s\0%s" % item for item in items)
 
 
 class IndexItem(NamedTuple):

@@ -28,9 +28,9 @@ from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.reading import Ahead
+from smp_git.remove.history.reading import TAG, Ahead, Read
 from smp_git.remove.history.renaming import Move, Renames, moves_in, renames
-from smp_git.remove.history.rewrite import TAG, Gone, History, Read, Rewriter, RewrittenCommit
+from smp_git.remove.history.rewrite import Gone, History, Rewriter, RewrittenCommit
 from smp_git.remove.history.search import DeadVersion
 
 

@@ -12,7 +12,7 @@ from typing import IO, Final
 
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
-from smp_git.git import layout, references
+from smp_git.git import layout
 from smp_git.git.objects import BLOB, COMMIT, TREE, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
@@ -21,10 +21,9 @@ from smp_git.model.memory import KINDS
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import compressed, judge, places, reading
 from smp_git.remove.history.compressed import Budget, ClosedError
-from smp_git.remove.history.judge import FOLDER, Judge, own_id
+from smp_git.remove.history.judge import Judge, own_id
 from smp_git.remove.history.places import Beside, PlaceNames
-from smp_git.remove.history.reading import Walk
-from smp_git.remove.history.rewrite import TAG
+from smp_git.remove.history.reading import TAG, Walk
 from smp_git.remove.history.search import DeadVersion, Fresh, Needles, Phrase, Search, needles
 
 # So much new text is gathered before it is searched.
@@ -225,7 +224,7 @@ class Scan:
         return found
 
     def _is_gone_entry(self, tree: bytes, name: bytes) -> bool:
-        for entry in judge.entries(tree):
+        for entry in reading.entries(tree):
             if entry.name == name:
                 try:
                     kind, data = self._repository.raw(entry.id)
@@ -287,7 +286,7 @@ class Scan:
     # Where the text that was found stands
 
     def _place_all(self) -> None:
-        paths = paths_of_history(self._repository)
+        paths = reading.paths_of_history(self._repository)
         self._search = Search(self._texts, self._phrases)
         for name, kind, data in reading.objects(self._repository):
             if kind == TREE:
@@ -355,45 +354,6 @@ class Scan:
             self._hits.add("a commit message")
         elif not found:
             self._hits.add("the author of a commit")
-
-
-def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
-    """Return where each file of history stands."""
-    found: dict[bytes, set[str]] = {}
-    seen: set[tuple[str, bytes]] = set()
-    commits: set[bytes] = set()
-    stack = [bytes.fromhex(tip) for tip in references.read(repository.git).values()]
-    stack += [bytes.fromhex(entry.id) for entry in references.read_stash(repository.git)]
-    while stack:
-        name = stack.pop()
-        if name in commits:
-            continue
-        commits.add(name)
-        kind, data = repository.raw(name)
-        if kind == TAG:
-            stack.append(bytes.fromhex(data[7:47].decode()))
-        elif kind == COMMIT:
-            raw = raw_commit(data)
-            stack += raw.parents
-            _note_paths(repository, raw.tree, found, seen)
-    return found
-
-
-def _note_paths(
-    repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]
-) -> None:
-    stack = [("", root)]
-    while stack:
-        prefix, tree = stack.pop()
-        if (prefix, tree) in seen:
-            continue
-        seen.add((prefix, tree))
-        for entry in judge.entries(repository.raw(tree)[1]):
-            path = prefix + entry.name.decode("utf-8", "surrogateescape")
-            if entry.mode == FOLDER:
-                stack.append((f"{path}/", entry.id))
-            else:
-                found.setdefault(entry.id, set()).add(path)
 
 
 _TRIES: Final = 4

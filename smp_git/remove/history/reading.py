@@ -1,28 +1,115 @@
-"""Objects and files read in bulk: ahead of a rewrite, and all of them a piece at a time."""
+"""Trees, objects and files read in bulk: ahead of a rewrite, and all of them a piece at a time."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import tempfile
 from binascii import unhexlify
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from smp_git.git import command, layout, storage
+from smp_git.git import command, layout, references, storage
+from smp_git.git.objects import COMMIT, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
-from smp_git.remove.history import judge
-from smp_git.remove.history.judge import FOLDER, INDEX_NAME
+from smp_git.model.ids import INDEX
+
+TAG: Final = b"tag"
+# An object's type and bytes.
+Read = Callable[[bytes], tuple[bytes, bytes]]
+FOLDER: Final = b"40000"
+INDEX_NAME: Final = INDEX.encode()
+_ID_SIZE: Final = 20
+# From so many names on, taking a tree apart is cheaper than searching it for each.
+MANY: Final = 8
+_ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
+_PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
+
+
+class TreeEntry(NamedTuple):
+    """One entry of a raw tree."""
+
+    mode: bytes
+    name: bytes
+    id: bytes
+
+
+def entries(tree: bytes) -> list[TreeEntry]:
+    """Return the entries of a raw tree, in order.
+
+    In 0.4 of the time that `read_tree` takes, for a page of 100, and in bytes: each
+    tree of all of history is taken apart by it.
+    """
+    return [TreeEntry(*each) for each in _ENTRY.findall(tree)]
+
+
+def raw_entries(tree: bytes) -> list[bytes]:
+    """Return the entries of a raw tree as they stand in it."""
+    return _PIECE.findall(tree)
+
+
+def read_entry(piece: bytes) -> TreeEntry:
+    """Return one entry taken apart."""
+    mode, _, rest = piece[: -_ID_SIZE - 1].partition(b" ")
+    return TreeEntry(mode, rest, piece[-_ID_SIZE:])
+
+
+class PagePlace(NamedTuple):
+    """Where an entry stands in a raw tree: its start, its id's start, its end."""
+
+    start: int
+    id: int
+    end: int
+
+
+def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
+    """Return where the folder `name` stands in a raw tree, or None."""
+    head = b"%s %s\0" % (FOLDER, name)
+    start = tree.find(head)
+    if start < 0:
+        return None
+    if tree.find(head, start + 1) >= 0:
+        # An id that looks like an entry: only reading from the front tells them apart.
+        return next((place for found, place in _places(tree) if found == name), None)
+    return PagePlace(start, start + len(head), start + len(head) + _ID_SIZE)
+
+
+def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, PagePlace]]:
+    """Yield where some folders stand in a raw tree."""
+    for name in sorted(names):
+        place = folder_at(tree, name)
+        if place is not None:
+            yield name, place
+
+
+def _places(tree: bytes) -> Iterator[tuple[bytes, PagePlace]]:
+    at = 0
+    for mode, name, _ in _ENTRY.findall(tree):
+        end = at + len(mode) + len(name) + 2 + _ID_SIZE
+        if mode == FOLDER:
+            yield name, PagePlace(at, end - _ID_SIZE, end)
+        at = end
+
+
+def children(tree: bytes) -> list[bytes]:
+    """Return the ids that a raw tree names."""
+    return [each[2] for each in _ENTRY.findall(tree)]
+
+
+def raw_tree(items: list[TreeEntry]) -> bytes:
+    """Return the raw tree of entries that are in order."""
+    return b"".join(b"%s %s\0%s" % item for item in items)
+
 
 # So many commits are kept with their trees at a time.
 _BLOCK: Final = 2_048
 # Fewer objects are read faster one by one than by starting a program for them.
 _FEW: Final = 64
 _INDEX_ENTRY: Final = b"100644 %s\0" % INDEX_NAME
-_ID_SIZE: Final = 20
 
 # The pages that are looked into, by the folder of their kind.
 Wanted = Mapping[bytes, frozenset[bytes]]
@@ -61,19 +148,19 @@ class Ahead:
         read = self._many
         roots = read({unhexlify(data[5:45]) for data in read(commits)})
         for folder, names in wanted.items():
-            places = (judge.folder_at(data, folder) for data in roots)
+            places = (folder_at(data, folder) for data in roots)
             found = read({r[p.id : p.end] for r, p in zip(roots, places, strict=True) if p})
             if b"" not in names:
                 found = read({each for data in found for each in self._pages(data, names)})
             read({each for data in found for each in _indexes(data)})
 
     def _pages(self, folder: bytes, names: frozenset[bytes]) -> Iterator[bytes]:
-        if len(names) <= judge.MANY:
-            yield from (folder[p.id : p.end] for _, p in judge.folders_at(folder, names))
+        if len(names) <= MANY:
+            yield from (folder[p.id : p.end] for _, p in folders_at(folder, names))
             return
-        fresh = [each for each in judge.pieces(folder) if each not in self._seen]
+        fresh = [each for each in raw_entries(folder) if each not in self._seen]
         self._seen.update(fresh)
-        for entry in map(judge.entry, fresh):
+        for entry in map(read_entry, fresh):
             if entry.mode == FOLDER and entry.name in names:
                 yield entry.id
 
@@ -309,3 +396,42 @@ def _pieces(out: IO[bytes], name: bytes, kind: bytes, size: int) -> Iterator[Fil
         left -= len(data)
         yield FilePiece(b"", kind, end + data)
     out.read(1)
+
+
+def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
+    """Return where each file of history stands."""
+    found: dict[bytes, set[str]] = {}
+    seen: set[tuple[str, bytes]] = set()
+    commits: set[bytes] = set()
+    stack = [bytes.fromhex(tip) for tip in references.read(repository.git).values()]
+    stack += [bytes.fromhex(entry.id) for entry in references.read_stash(repository.git)]
+    while stack:
+        name = stack.pop()
+        if name in commits:
+            continue
+        commits.add(name)
+        kind, data = repository.raw(name)
+        if kind == TAG:
+            stack.append(bytes.fromhex(data[7:47].decode()))
+        elif kind == COMMIT:
+            raw = raw_commit(data)
+            stack += raw.parents
+            _note_paths(repository, raw.tree, found, seen)
+    return found
+
+
+def _note_paths(
+    repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]
+) -> None:
+    stack = [("", root)]
+    while stack:
+        prefix, tree = stack.pop()
+        if (prefix, tree) in seen:
+            continue
+        seen.add((prefix, tree))
+        for entry in entries(repository.raw(tree)[1]):
+            path = prefix + entry.name.decode("utf-8", "surrogateescape")
+            if entry.mode == FOLDER:
+                stack.append((f"{path}/", entry.id))
+            else:
+                found.setdefault(entry.id, set()).add(path)

@@ -40,7 +40,7 @@ from smp_git.model.ids import (
 )
 from smp_git.model.memory import KINDS, CommitId, MemoryId, Value
 from smp_git.read.pages import row_of
-from smp_git.remove.history import judge
+from smp_git.remove.history import judge, reading
 
 _CANONICAL: Final = re.compile(rb"^generation: [1-9][0-9]{0,6}\n", re.MULTILINE)
 _ORDER: Final = ("id", "kind", KEY, "created_at")
@@ -243,7 +243,7 @@ class Moves:
         below = self._files.get(piece[-20:])
         if below is None:
             return None
-        name = judge.entry(piece).name.decode("utf-8", "surrogateescape")
+        name = reading.read_entry(piece).name.decode("utf-8", "surrogateescape")
         return below.get(f"{page}/{name}")
 
     def message(self, commit: bytes, message: bytes) -> bytes:

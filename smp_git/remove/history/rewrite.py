@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import hexlify, unhexlify
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
@@ -17,13 +17,12 @@ from smp_git.git.references import ACCESS
 from smp_git.model.ids import NOTHING as NO_LIVES
 from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.memory import KINDS
-from smp_git.remove.history import judge
+from smp_git.remove.history import judge, reading
 from smp_git.remove.history import renaming as moving
-from smp_git.remove.history.judge import FOLDER, INDEX_NAME, PageOrigin, TreeEntry
-from smp_git.remove.history.reading import Ahead
+from smp_git.remove.history.judge import PageOrigin
+from smp_git.remove.history.reading import FOLDER, INDEX_NAME, TAG, Ahead, Read, TreeEntry
 from smp_git.remove.history.renaming import File, Moves, Renames
 
-TAG: Final = b"tag"
 NOTES: Final = "refs/notes/"
 REPLACE: Final = "refs/replace/"
 STASH: Final = "refs/stash"
@@ -38,9 +37,6 @@ _HEX = re.compile(rb"[0-9a-f]+")
 _HEX_LENGTH: Final = 40
 _STATES: Final = KINDS["state"].folder
 _ID_SIZE: Final = 20
-
-# An object's type and bytes.
-Read = Callable[[bytes], tuple[bytes, bytes]]
 
 
 class History(NamedTuple):
@@ -263,7 +259,7 @@ class Rewriter:
 
     def _holds(self, root: bytes, path: str) -> bool:
         for part in path.encode().split(b"/"):
-            child = next((e for e in judge.entries(self.read(root)[1]) if e.name == part), None)
+            child = next((e for e in reading.entries(self.read(root)[1]) if e.name == part), None)
             if child is None:
                 return False
             root = child.id
@@ -288,7 +284,7 @@ class Rewriter:
         edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
         for name, wanted in self._wanted.items():
-            place = judge.folder_at(data, name)
+            place = reading.folder_at(data, name)
             if place is None:
                 continue
             edited = self._folder(name.decode(), data[place.id : place.end], wanted)
@@ -308,11 +304,11 @@ class Rewriter:
 
     def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
         data = self.read(tree)[1]
-        if len(wanted) > judge.MANY:
+        if len(wanted) > reading.MANY:
             return self._edit_pages(wanted, folder, tree, data)
         edits: list[tuple[int, int, bytes | None]] = []
         losses: list[Loss] = []
-        for name, place in judge.folders_at(data, wanted):
+        for name, place in reading.folders_at(data, wanted):
             edited = self._page(f"{folder}/{name.decode()}", data[place.id : place.end])
             if edited.loss:
                 losses.append(edited.loss)
@@ -328,10 +324,10 @@ class Rewriter:
         For one memory of 20,000 this takes 1.2 s of processor time in the place of 0.8 s.
         """
         swapped, lost = self._swapped.setdefault(folder, ({}, {}))
-        pieces = judge.pieces(data)
+        pieces = reading.raw_entries(data)
         for piece in pieces:
             if piece not in swapped:
-                entry = judge.entry(piece)
+                entry = reading.read_entry(piece)
                 swapped[piece] = piece
                 if entry.mode == FOLDER and entry.name in wanted:
                     edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
@@ -371,7 +367,7 @@ class Rewriter:
 
     def _edit_page(self, page: str, tree: bytes) -> Edited:
         seen = self._gone_entries.setdefault(page, {})
-        old = judge.pieces(self.read(tree)[1])
+        old = reading.raw_entries(self.read(tree)[1])
         kept: list[bytes] = []
         loss: list[Gone | tuple[str, bytes]] = []
         moved: dict[bytes, File] = {}
@@ -379,7 +375,7 @@ class Rewriter:
         for piece in old:
             gone = seen.get(piece, _UNSEEN)
             if gone is _UNSEEN:
-                entry = judge.entry(piece)
+                entry = reading.read_entry(piece)
                 if entry.name == INDEX_NAME and entry.mode != FOLDER:
                     index, gone = len(kept), None
                 else:
@@ -410,7 +406,7 @@ class Rewriter:
         """Return an entry of a page with the file that names other ids."""
         self.replaced.add(piece[-_ID_SIZE:])
         name = file.path.rpartition("/")[2].encode()
-        mode = judge.entry(piece).mode
+        mode = reading.read_entry(piece).mode
         return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
 
     def _gone(self, page: str, entry: TreeEntry) -> Gone | None:
@@ -484,7 +480,7 @@ class Rewriter:
 
     def _access(self, tree: bytes) -> bytes | None:
         """Return the tree of access counts without those of gone memories."""
-        old = judge.pieces(self.read(tree)[1])
+        old = reading.raw_entries(self.read(tree)[1])
         kept: list[bytes] = []
         for piece in old:
             kind, data = self.read(piece[-_ID_SIZE:])
@@ -571,7 +567,7 @@ class Rewriter:
         return None if gone else _like(path, hexlify(new))
 
     def _flat(self, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, TreeEntry]]:
-        for entry in judge.entries(self.read(tree)[1]):
+        for entry in reading.entries(self.read(tree)[1]):
             if entry.mode == FOLDER:
                 yield from self._flat(entry.id, prefix + entry.name + b"/")
             else:
@@ -579,7 +575,7 @@ class Rewriter:
 
     def _replace_folders(self, tree: bytes) -> None:
         self.replaced.add(tree)
-        for entry in judge.entries(self.read(tree)[1]):
+        for entry in reading.entries(self.read(tree)[1]):
             if entry.mode == FOLDER:
                 self._replace_folders(entry.id)
 
@@ -597,7 +593,7 @@ class Rewriter:
             if folder is not None:
                 here.append(TreeEntry(FOLDER, name, folder))
         here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
-        return self._make(TREE, judge.joined(here), NOTES) if here else None
+        return self._make(TREE, reading.raw_tree(here), NOTES) if here else None
 
     # Objects
 
@@ -627,7 +623,7 @@ def _role(ref: str) -> str:
 
 def _place_in_tree(piece: bytes) -> bytes:
     """Return by what Git sorts the entries of a tree."""
-    mode, name, _ = judge.entry(piece)
+    mode, name, _ = reading.read_entry(piece)
     return name + b"/" if mode == FOLDER else name
 
 

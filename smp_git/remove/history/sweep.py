@@ -17,10 +17,10 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
 from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
-from smp_git.remove.history import journal
-from smp_git.remove.history import judge as pages
-from smp_git.remove.history.judge import Judge, mentions
-from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of
+from smp_git.remove.history import journal, reading
+from smp_git.remove.history.judge import Judge, items, mentions, without_counts
+from smp_git.remove.history.reading import TAG, Read
+from smp_git.remove.history.rewrite import Rewriter, pages_of
 
 _PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
@@ -109,7 +109,7 @@ def _strays(
         kind, data = read(name)
         needs[name] = _needed(kind, data)
         if kind == TREE:
-            gone = (entry.id for entry in pages.entries(data) if _is_gone_file(entry.name, judge))
+            gone = (entry.id for entry in reading.entries(data) if _is_gone_file(entry.name, judge))
             found.update(strays.intersection(gone))
         elif _holds(kind, data, judge) or holds(data):
             found.add(name)
@@ -125,7 +125,7 @@ def _needed(kind: bytes, data: bytes) -> list[bytes]:
         return [raw.tree, *raw.parents]
     if kind == TAG:
         return [bytes.fromhex(data[7:47].decode())]
-    return pages.children(data) if kind == TREE else []
+    return reading.children(data) if kind == TREE else []
 
 
 def _is_gone_file(name: bytes, judge: Judge) -> bool:
@@ -141,7 +141,7 @@ def _holds(kind: bytes, data: bytes, judge: Judge) -> bool:
         return True
     if b'"id"' not in data and b"id:" not in data:
         return False
-    return any(map(judge.is_dead_item, pages.items(data)[1]))
+    return any(map(judge.is_dead_item, items(data)[1]))
 
 
 # Objects
@@ -287,7 +287,7 @@ def _tidy_local(smp: Path, known: Tombstones) -> None:
     log = smp / ACCESSES
     if log.exists():
         data = log.read_bytes()
-        left = pages.without_counts(data, known.names_text)
+        left = without_counts(data, known.names_text)
         if left != data:
             disk.replace_file(log, left, smp / "access.tmp")
 
