@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
     from smp_git.remove.audit import Audited
-    from smp_git.remove.delete import Dropped, Plan
+    from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.history.prove import Proof
     from smp_git.remove.purge import Purged
     from smp_git.remove.redact import Redaction
-    from smp_git.remove.requests import AuditParts, Criteria
+    from smp_git.remove.reports import AuditParts
     from smp_git.remove.restore import Restored
     from smp_git.remove.trash import Damaged, Deleted
     from smp_git.sync.exchange import Progress
@@ -516,9 +516,9 @@ class Session:
         With `discard`, it cannot be restored. Raises RefusedError, with nothing
         changed, if no recoverable copy can be made here.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import delete
 
-        return requests.drop_branch(self._handle, name, discard=discard, by=by)
+        return delete.drop_branch(self._handle, name, discard=discard, by=by)
 
     def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
         """Tag a commit permanently; the newest one by default."""
@@ -592,25 +592,25 @@ class Session:
         subtrees), since, until, agents, kinds and text. With `dry_run`, nothing is
         changed and the plan is returned.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import delete
 
         if dry_run:
-            return requests.plan_delete(self._handle, ids, criteria, purge=purge)
-        return requests.delete(
+            return delete.plan_delete(self._handle, ids, criteria, purge=purge)
+        return delete.delete(
             self._handle, ids, criteria, reason=reason, reasons=reasons, by=by, purge=purge
         )
 
     def trash(self) -> tuple[Deleted, ...]:
         """Return what can be restored, oldest deletion first."""
-        from smp_git.remove import requests
+        from smp_git.remove import reports
 
-        return requests.trash(self._handle)
+        return reports.trash(self._handle)
 
     def damaged_copies(self) -> tuple[Damaged, ...]:
         """Return the copies whose records cannot be read; a purge by their ids destroys them."""
-        from smp_git.remove import requests
+        from smp_git.remove import reports
 
-        return requests.damaged_copies(self._handle)
+        return reports.damaged_copies(self._handle)
 
     def restore(
         self,
@@ -625,11 +625,9 @@ class Session:
         Raises RefusedError after the deadline or a purge, and DamagedError if the key
         of the sealed copy is lost or wrong; in that case nothing is restored.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import restore
 
-        return requests.restore_memories(
-            self._handle, ids, with_history=with_history, reason=reason, by=by
-        )
+        return restore.restore(self._handle, ids, with_history=with_history, reason=reason, by=by)
 
     def purge(
         self,
@@ -645,13 +643,13 @@ class Session:
 
         To purge a copy whose record is damaged, give the id of its deletion.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import purge
 
         if sum((ids is not None, expired, older_than is not None)) != 1:
             raise InvalidError("a purge needs ids, expired or older_than")
         if ids is None:
-            return requests.purge_due(self._handle, older_than, by=by, dry_run=dry_run)
-        return requests.purge_memories(self._handle, ids, reason=reason, by=by, dry_run=dry_run)
+            return purge.purge_due(self._handle, older_than, by=by, dry_run=dry_run)
+        return purge.purge(self._handle, ids, reason=reason, by=by, dry_run=dry_run)
 
     def redact(
         self,
@@ -667,11 +665,11 @@ class Session:
         The earlier versions of each memory that held it are removed and cannot be
         restored. The default replacement is the one from the settings, or `[REDACTED]`.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import redact
 
         if dry_run:
-            return requests.find_text(self._handle, pattern)
-        return requests.redact_text(self._handle, pattern, replacement, reason=reason, by=by)
+            return redact.find(self._handle, pattern)
+        return redact.redact(self._handle, pattern, replacement, reason=reason, by=by)
 
     def verify(self) -> Proof:
         """Search every object and file for anything ever deleted, and return what was found.
@@ -679,24 +677,24 @@ class Session:
         Texts are searched for as long as a sealed copy holds them; the proof says what
         was not searched for.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import reports
 
-        return requests.verify_deleted(self._handle)
+        return reports.verify_deleted(self._handle)
 
     def receipt(self, name: str | None = None) -> Mapping[str, object]:
         """Return the receipt of a deletion, or of a memory's latest; by default the latest of all."""
-        from smp_git.remove import requests
+        from smp_git.remove import reports
 
-        return requests.receipt(self._handle, name)
+        return reports.receipt(self._handle, name)
 
     def audit(self, **wanted: Unpack[AuditParts]) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what and when, oldest first.
 
         An entry must match everything given: action, id, by, since and until.
         """
-        from smp_git.remove import requests
+        from smp_git.remove import reports
 
-        return requests.audit_log(self._handle, wanted)
+        return reports.audit_log(self._handle, wanted)
 
     def anonymize(
         self,

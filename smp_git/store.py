@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smp_git.keep.every import Synced
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
+    from smp_git.remove.reports import AuditParts
     from smp_git.remove.sessions import SessionReceipt
     from smp_git.remove.trash import Damaged
 
@@ -204,15 +205,15 @@ class Store:
         self, id: str, reason: str | None = None, *, by: str | None = None
     ) -> SessionReceipt:
         """Delete a session: move it unchanged to `deleted/` until its deadline."""
-        from smp_git.remove import whole
+        from smp_git.remove import sessions
 
-        return whole.delete(self._home, id, reason, by)
+        return sessions.delete(self._home, id, reason, by)
 
     def undelete_session(self, id: str, *, by: str | None = None) -> Session:
         """Restore a deleted session and open it; raise RefusedError after its deadline."""
-        from smp_git.remove import whole
+        from smp_git.remove import sessions
 
-        return self._opened(whole.undelete(self._home, id, by))
+        return self._opened(sessions.undelete(self._home, id, by))
 
     def purge_session(
         self, id: str, *, reason: str | None = None, by: str | None = None
@@ -222,15 +223,15 @@ class Store:
         Returns the copies that are left: their records cannot be read, and they may
         belong to another session of that name in the trash.
         """
-        from smp_git.remove import whole
+        from smp_git.remove import sessions
 
-        return whole.purge(self._home, id, reason, by)
+        return sessions.purge(self._home, id, reason, by)
 
     def deleted_sessions(self) -> tuple[Record, ...]:
         """Return the records of the deleted sessions, oldest first."""
-        from smp_git.remove import whole
+        from smp_git.remove import sessions
 
-        return whole.deleted(self._home)
+        return sessions.deleted(self._home)
 
     def purge_expired(
         self,
@@ -262,11 +263,10 @@ class Store:
         Covers all sessions unless one is given. `id` names a memory or a
         deletion; a session that no longer exists keeps its entries.
         """
-        from smp_git.remove import whole
+        from smp_git.remove import reports
 
-        return whole.audit_log(
-            self._home, session, action=action, memory_id=id, by=by, since=since, until=until
-        )
+        wanted: AuditParts = {"action": action, "id": id, "by": by, "since": since, "until": until}
+        return reports.audit_log_of_store(self._home, session, wanted)
 
     def anonymize_session(
         self,

@@ -20,7 +20,7 @@ from smp_git.model.errors import AlreadyExistsError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
 from smp_git.model.secrets.redaction import redact
-from smp_git.remove import audit, whole
+from smp_git.remove import audit, sessions
 from smp_git.remove.sessions import SessionReceipt
 from smp_git.write.handle import Home
 from smp_git.write.stage import Stage
@@ -149,7 +149,7 @@ def _made(home: Home, new: Nameless) -> Anonymized:
 
 
 def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
-    receipt = whole.delete(home, name, "replaced by an anonymized copy", by)
+    receipt = sessions.delete(home, name, "replaced by an anonymized copy", by)
     audit.note(home.path, "anonymize", name, at=home.clock(), by=receipt.by)
     return receipt
 

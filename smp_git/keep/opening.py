@@ -77,7 +77,7 @@ def _finish_deletions(handle: Handle) -> None:
     """Finish a deletion that was interrupted; few programs ever delete."""
     git, local = handle.reader.repository.git, handle.reader.local
     if local.is_erasing():
-        from smp_git.remove.requests import finish_interrupted  # noqa: PLC0415 - after a crash
+        from smp_git.remove.interrupted import finish_interrupted  # noqa: PLC0415 - after a crash
 
         finish_interrupted(handle)
     if local.is_erasing() or locks.is_locked_by_us(git):

@@ -1,18 +1,21 @@
-"""Deletion of memories, and of a branch: selected, sealed, then erased from the history."""
+"""Deletion: of memories, of what was deleted elsewhere, of a branch; sealed first, then erased."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypedDict
 
 from smp_git.format import document
 from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
+from smp_git.format.records import Tombstones
 from smp_git.git import references
 from smp_git.git.ancestry import only_in
+from smp_git.git.references import HEADS, TAGS
+from smp_git.git.repository import MAIN
 from smp_git.model.errors import (
-    DamagedError,
     InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
@@ -23,21 +26,39 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
-from smp_git.remove import audit
-from smp_git.remove.audit import DROPPED, Item, Record, type_of
+from smp_git.remove.audit import DROPPED
 from smp_git.remove.history import journal
-from smp_git.remove.history.erase import erase
-from smp_git.remove.history.journal import Receipt, RewriteOrder
+from smp_git.remove.history.erase import erase, erase_arrived
+from smp_git.remove.history.journal import (
+    Adopt,
+    Incoming,
+    Receipt,
+    Replacement,
+    RewriteOrder,
+    is_final,
+)
+from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.prove import verify
 from smp_git.remove.history.search import DeadVersion
-from smp_git.remove.seal import Kept
-from smp_git.remove.site import Site, tell
-from smp_git.remove.trash import BACKUP, new_deletion, way_out
+from smp_git.remove.interrupted import site_of
+from smp_git.remove.site import (
+    ELSEWHERE,
+    Site,
+    check_droppable,
+    check_known,
+    drop_copies,
+    drop_ended,
+    keep,
+    tell,
+)
+from smp_git.remove.trash import new_deletion
+from smp_git.write import branches
+from smp_git.write.handle import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What memories to take; a tag stands for those below it too, a text is looked for without case."""
+    """What memories to take; a tag means those below it too, a text is looked for without case."""
 
     ids: tuple[MemoryId, ...] = ()
     tags: tuple[str, ...] = ()
@@ -53,33 +74,36 @@ class Selection:
         return bool(self.tags or self.since or self.until or self.agents or self.kinds or self.text)
 
 
-def selection(
-    ids: str | Iterable[str] = (),
-    *,
-    tags: Iterable[str] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
-    agents: Iterable[str] = (),
-    kinds: Iterable[str] = (),
-    text: str | None = None,
-) -> Selection:
-    """Return a checked selection; raise InvalidError if it would take everything."""
+class Criteria(TypedDict, total=False):
+    """What a deletion is about; all that is given must hold."""
+
+    tags: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
+    agents: Iterable[str]
+    kinds: Iterable[str]
+    text: str | None
+
+
+def _selected(handle: Handle, ids: str | Iterable[str], given: Criteria) -> tuple[MemoryId, ...]:
+    """Return the ids of what is to be deleted; raise InvalidError if it would be everything."""
     named = (ids,) if isinstance(ids, str) else tuple(ids)
-    made = Selection(
+    since, until = given.get("since"), given.get("until")
+    wanted = Selection(
         ids=tuple(dict.fromkeys(parse_id(name).text for name in named)),
-        tags=check_tags(tags),
-        since=since,
-        until=until,
-        agents=tuple(agent_name(agent) for agent in agents),
-        kinds=tuple(kind_named(kind).name for kind in kinds),
-        text=text,
+        tags=check_tags(given.get("tags", ())),
+        since=handle.moment(since) if since is not None else None,
+        until=handle.moment(until) if until is not None else None,
+        agents=tuple(agent_name(agent) for agent in given.get("agents", ())),
+        kinds=tuple(kind_named(kind).name for kind in given.get("kinds", ())),
+        text=given.get("text"),
     )
-    if not made.ids and not made.criteria:
+    if not wanted.ids and not wanted.criteria:
         raise InvalidError("nothing to delete was named", hint="name ids, or give a criterion")
-    return made
+    return handle.read(None, lambda snapshot: _select(snapshot, wanted))
 
 
-def select(snapshot: Snapshot, wanted: Selection) -> tuple[MemoryId, ...]:
+def _select(snapshot: Snapshot, wanted: Selection) -> tuple[MemoryId, ...]:
     """Return the ids that a selection takes; raise MemoryNotFoundError if there is none.
 
     Ids alone may also name memories that are only in the history.
@@ -156,64 +180,59 @@ class Plan:
         }
 
 
-def plan(site: Site, ids: Sequence[MemoryId], now: datetime, *, purge: bool) -> Plan:
+def plan_delete(
+    handle: Handle, ids: str | Iterable[str], criteria: Criteria, *, purge: bool
+) -> Plan:
     """Return what a deletion would do."""
-    return Plan(ids=tuple(ids), purge=purge, deadline=None if purge else now + site.trash.retention)
+    site, now = site_of(handle), handle.clock()
+    deadline = None if purge else now + site.trash.retention
+    return Plan(ids=_selected(handle, ids, criteria), purge=purge, deadline=deadline)
 
 
 def delete(
-    site: Site,
-    ids: Sequence[MemoryId],
-    now: datetime,
+    handle: Handle,
+    ids: str | Iterable[str],
+    criteria: Criteria,
     *,
-    by: str,
-    reason: str | None = None,
-    reasons: Mapping[str, str] | None = None,
-    purge: bool = False,
+    reason: str | None,
+    reasons: Mapping[str, str] | None,
+    by: str | None,
+    purge: bool,
 ) -> Receipt:
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
     next open of the session finishes it or leaves everything as it was.
     """
+    site, now = site_of(handle), handle.clock()
+    names, who = _selected(handle, ids, criteria), handle.actor(by)
     site.sweep()
-    why, each = site.reason(reason), site.reasons(reasons, ids)
+    why, each = site.reason(reason), site.reasons(reasons, names)
     deletion = new_deletion(now)
     # Of what was deleted before only its copy tells the text.
-    told = tell(site, site.tombstones(), ids) if purge else None
-    done: list[Receipt] = []
+    told = tell(site, site.tombstones(), names) if purge else None
 
-    def settle(receipt: Receipt) -> None:
+    def settle(receipt: Receipt) -> Receipt:
         if told is not None and not receipt.counts.versions:
-            receipt = replace(
-                receipt, proof=verify(site.reader, site.tombstones(), told.versions, told.unknown)
-            )
+            proof = verify(site.reader, site.tombstones(), told.versions, told.unknown)
+            receipt = replace(receipt, proof=proof)
         if purge:
             drop_copies(site, receipt.ids)
         else:
             site.trash.confirm(deletion)
-        done.append(receipt)
-        audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
-        site.note_once(
-            "purge" if purge else "delete",
-            at=now,
-            by=by,
-            ids=receipt.ids,
-            deletion=deletion,
-            reason=why,
-            reasons=each,
-        )
+        site.keep_receipt("purge" if purge else "delete", receipt, why, each)
+        return receipt
 
     def seal(versions: Sequence[DeadVersion]) -> None:
-        keep(site, deletion, versions, now, by=by, reason=why, reasons=each)
+        keep(site, deletion, versions, now, by=who, reason=why, reasons=each)
 
     if purge:
         check_known(site)
-        check_droppable(site, ids)
+        check_droppable(site, names)
     else:
         site.trash.check()
     order = RewriteOrder(
-        by=by,
+        by=who,
         now=now,
         purge=purge,
         deletion=deletion,
@@ -223,134 +242,12 @@ def delete(
         seal=None if purge else seal,
         settle=settle,
     )
-    erase(site.writer, ids, order)
-    return done[0]
-
-
-def keep(
-    site: Site,
-    deletion: str,
-    versions: Sequence[DeadVersion],
-    now: datetime,
-    *,
-    by: str,
-    reason: str | None,
-    reasons: Mapping[str, str] | None = None,
-    more: Sequence[Kept] = (),
-) -> None:
-    """Seal versions with their record; both are durable when this returns."""
-    record = Record(
-        deletion=deletion,
-        session_id=site.trash.session_id,
-        session_uid=site.trash.uid,
-        deleted_at=now,
-        deleted_by=by,
-        reason=reason,
-        items=(*items_of(versions, reasons), *map(_item, more)),
-        recovery_deadline=now + site.trash.retention,
-        backup=BACKUP,
-        key=deletion,
-    )
-    site.trash.keep(record, [*kept(site, versions), *more])
-
-
-def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:
-    """Destroy every copy of these memories; with `whatever` those that do not open, too."""
-    names = set(ids)
-    for record in copies_of(site, names):
-        site.trash.drop_items(record, names, whatever=whatever)
-
-
-def check_droppable(site: Site, ids: Iterable[str]) -> None:
-    """Raise an error if a copy of these memories holds others too and does not open, or its key is closed.
-
-    Without its key, or with a record that cannot be read, those others could not be
-    sealed anew.
-    """
-    names = set(ids)
-    for each in site.trash.damaged():
-        if names.intersection(each.ids):
-            raise DamagedError(each.why, hint=way_out(each.deletion))
-    copies = copies_of(site, names)
-    site.trash.check_keys(copies)
-    for record in copies:
-        others = [item.id for item in record.items if item.id not in names]
-        try:
-            if others:
-                site.trash.versions(record)
-        except DamagedError as error:
-            raise DamagedError(
-                f"{error.message}, and it holds {', '.join(others)} too",
-                hint="bring back its key, or purge all of them together",
-            ) from error
-
-
-def check_known(site: Site) -> None:
-    """Raise DamagedError if nothing tells what some copy holds: it may be what is to be purged."""
-    for each in site.trash.damaged():
-        if not each.ids:
-            raise DamagedError(each.why, hint=way_out(each.deletion))
-
-
-def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
-    """Return the records of the copies that hold one of these memories."""
-    names = set(ids)
-    return [
-        record for record in site.trash.records() if any(item.id in names for item in record.items)
-    ]
-
-
-def kept(site: Site, versions: Sequence[DeadVersion]) -> list[Kept]:
-    """Return versions as a copy keeps them; the ones at head are the current ones."""
-    head = site.reader.snapshot()
-    present = {name: head.file(name) for name in {version.id for version in versions}}
-    return [
-        Kept(
-            id=version.id,
-            life=version.life,
-            at=version.at,
-            agent=version.agent,
-            commit=version.commit,
-            current=version.data == present[version.id],
-            data=version.data,
-        )
-        for version in versions
-    ]
-
-
-def items_of(
-    versions: Sequence[DeadVersion], reasons: Mapping[str, str] | None = None
-) -> Iterable[Item]:
-    """Yield one item for each memory of `versions`, in their order."""
-    by_id: dict[MemoryId, list[DeadVersion]] = {}
-    for version in versions:
-        by_id.setdefault(version.id, []).append(version)
-    for name, mine in by_id.items():
-        yield Item(
-            id=name,
-            type=type_of(name),
-            timestamp=_created_at(mine[-1]),
-            life=mine[-1].life,
-            versions=len(mine),
-            reason=(reasons or {}).get(name),
-        )
-
-
-def _item(version: Kept) -> Item:
-    created = document.decode(version.data, parse_id(version.id).path).created_at
-    return Item(id=version.id, type=type_of(version.id), timestamp=created, life=version.life)
-
-
-def _created_at(version: DeadVersion) -> datetime:
-    try:
-        return document.decode(version.data, version.path).created_at
-    except InvalidFileError:
-        return version.at
+    return erase(site.writer, names, order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """A branch that is gone: where it stood, and the memories that can be restored from it."""
+    """A branch that is gone: where it was, and the memories that can be restored from it."""
 
     name: str
     commit: CommitId
@@ -367,31 +264,40 @@ class Dropped:
         }
 
 
-def drop(site: Site, ref: str, now: datetime, *, by: str, discard: bool) -> Dropped:
+def drop_branch(handle: Handle, name: str, *, discard: bool, by: str | None) -> Dropped:
     """Drop a branch; unless `discard`, the versions of memories that only it held are sealed.
 
     Raises RefusedError, with nothing changed, if they cannot be.
     """
+    ref = branches.find(handle, name)
+    if ref == MAIN:
+        raise RefusedError("main is the session itself", hint="delete memories, or the session")
+    if ref == handle.reader.ref:
+        raise RefusedError(f"this handle works on {name}", hint="switch to another branch first")
+    if ref == handle.reader.repository.checked_out():
+        raise RefusedError(
+            f"{name} is checked out in the folder", hint="git switch main brings main back"
+        )
+    site, now, who = site_of(handle), handle.clock(), handle.actor(by)
     site.writer.ready()
     site.sweep()
-    name = ref.removeprefix("refs/heads/")
-    repository = site.reader.repository
+    name, repository = ref.removeprefix(HEADS), site.reader.repository
     with site.writer.holding(f"dropping branch {name}"):
         tip = repository.head(ref)
         if tip is None:
             raise NotFoundError(f"no branch {name}", hint="smp branch lists them")
         versions = [] if discard else list(_only_there(site, ref, tip))
-        deletion = _kept(site, name, versions, tip, now, by) if versions else None
+        deletion = _keep_branch(site, name, versions, tip, now, who) if versions else None
         references.drop(repository.git, ref)
         journal.reached("branch dropped")
         ids = tuple(dict.fromkeys(version.id for version in versions))
         if deletion:
             reason = f"branch {name} was dropped"
-            site.note(DROPPED, at=now, by=by, ids=ids, deletion=deletion, reason=reason)
+            site.note(DROPPED, at=now, by=who, ids=ids, deletion=deletion, reason=reason)
     return Dropped(name=name, commit=tip, ids=ids, deletion=deletion)
 
 
-def _kept(
+def _keep_branch(
     site: Site, name: str, versions: list[DeadVersion], tip: CommitId, now: datetime, by: str
 ) -> str:
     """Seal versions, and return the id under which the trash has them."""
@@ -402,37 +308,11 @@ def _kept(
             error.message,
             hint="name one with key_dir in config.yaml, merge the branch first, or drop it for good with --discard",
         ) from error
-    deletion = new_deletion(now)
-    record = Record(
-        deletion=deletion,
-        session_id=site.trash.session_id,
-        session_uid=site.trash.uid,
-        deleted_at=now,
-        deleted_by=by,
-        reason=f"branch {name} was dropped",
-        items=tuple(items_of(versions)),
-        recovery_deadline=now + site.trash.retention,
-        backup=BACKUP,
-        key=deletion,
-        action=DROPPED,
-    )
-    at_tip = site.reader.at(tip)
-    site.trash.keep(record, [_copied(each, at_tip.file(each.id)) for each in versions])
+    deletion, why = new_deletion(now), f"branch {name} was dropped"
+    keep(site, deletion, versions, now, by=by, reason=why, action=DROPPED, head=site.reader.at(tip))
     # It counts before the branch goes: a crash leaves one copy too many, never none.
     site.trash.confirm(deletion)
     return deletion
-
-
-def _copied(version: DeadVersion, present: bytes | None) -> Kept:
-    return Kept(
-        id=version.id,
-        life=version.life,
-        at=version.at,
-        agent=version.agent,
-        commit=version.commit,
-        current=version.data == present,
-        data=version.data,
-    )
 
 
 def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[DeadVersion]:
@@ -440,9 +320,7 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[DeadVersion]:
     repository, known = site.reader.repository, site.tombstones()
     refs = repository.references()
     others = {
-        repository.resolve(each)
-        for each in refs
-        if each != ref and each.startswith(("refs/heads/", "refs/tags/"))
+        repository.resolve(each) for each in refs if each != ref and each.startswith((HEADS, TAGS))
     }
     trees = [repository.commit(other).tree for other in others]
     seen: set[tuple[str, str]] = set()
@@ -467,3 +345,63 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[DeadVersion]:
                     commit=commit.id,
                     data=data,
                 )
+
+
+def follow(
+    site: Site,
+    arrived: Tombstones,
+    now: datetime,
+    *,
+    by: str,
+    again: bool = False,
+    replacement: Replacement | None = None,
+    plan: RewritePlan | None = None,
+    adopt: Adopt = Incoming,
+    check: Callable[[], None] | None = None,
+) -> Receipt | None:
+    """Delete here what was deleted elsewhere; return None if nothing of it was here.
+
+    What no remote ever had of a deleted memory can be restored from this replica's own
+    copy; nothing that was purged or redacted can be, and its copies are destroyed. The
+    `replacement` brings what a redaction elsewhere left, `plan` is of the same deletions,
+    `adopt` brings in what came with them. What `check` raises under the lock, before
+    anything has changed, is the end of it.
+    """
+    site.sweep()
+    deletion = new_deletion(now)
+    sealed: list[str] = []
+    final = site.tombstones() | arrived
+
+    def seal(versions: Sequence[DeadVersion]) -> None:
+        if check is not None:
+            check()
+        own = [
+            version for version in versions if not is_final(final.lives(version.id), version.life)
+        ]
+        if not own:
+            return
+        site.trash.check()
+        keep(site, deletion, own, now, by=by, reason=ELSEWHERE)
+        sealed.append(deletion)
+
+    def settle(receipt: Receipt) -> Receipt:
+        if sealed:
+            site.trash.confirm(deletion)
+        if receipt.ids:
+            site.keep_receipt("delete", receipt, ELSEWHERE)
+        drop_ended(site)
+        return receipt
+
+    order = RewriteOrder(
+        by=by,
+        now=now,
+        deletion=deletion,
+        adopt=adopt,
+        replacement=replacement,
+        seal=seal,
+        settle=settle,
+    )
+    receipt = erase_arrived(site.writer, arrived, order, again=again, plan=plan)
+    if receipt is None:
+        drop_ended(site)
+    return receipt

@@ -3,72 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from smp_git.model.errors import DamagedError, InvalidError, MemoryNotFoundError, RefusedError
-from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, parse_id
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId, aware
 from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.audit import DROPPED, Record
-from smp_git.remove.delete import check_droppable, check_known, copies_of, drop_copies
 from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
-from smp_git.remove.history.journal import RewriteOrder
+from smp_git.remove.history.journal import Receipt, RewriteOrder
 from smp_git.remove.history.prove import Proof
-from smp_git.remove.seal import Kept
-from smp_git.remove.site import Site, tell
+from smp_git.remove.interrupted import site_of
+from smp_git.remove.site import (
+    Site,
+    check_droppable,
+    check_known,
+    copies_of,
+    drop_copies,
+    drop_ended,
+    tell,
+)
 from smp_git.remove.trash import Damaged, new_deletion
-
-
-def opened(site: Site, record: Record) -> list[Kept]:
-    """Return the versions of a copy, none if it cannot be opened."""
-    try:
-        return site.trash.versions(record)
-    except DamagedError:
-        return []
-
-
-def opens(site: Site, record: Record) -> bool:
-    """Whether a copy can be opened."""
-    try:
-        site.trash.versions(record)
-    except DamagedError:
-        return False
-    return True
-
-
-def follow(site: Site) -> None:
-    """Destroy the copies of what was purged or redacted, here or elsewhere.
-
-    One whose key is out of reach waits for the next deletion or purge. Nobody can restore
-    it, and its record is what tells that the key has to go.
-    """
-    known = site.tombstones()
-    for each in site.trash.damaged():
-        if each.ids and any({PURGED, REDACTED} & _ends(known.lives(name)) for name in each.ids):
-            with suppress(RefusedError):
-                site.trash.check_keys((), [each])
-                site.trash.drop_damaged(each.deletion)
-    for record in site.trash.records():
-        ended = {
-            item.id
-            for item in record.items
-            if {PURGED, REDACTED} & known.lives(item.id).ended_by(item.life or FIRST)
-        }
-        if ended:
-            with suppress(RefusedError):
-                site.trash.check_keys([record])
-                site.trash.drop_items(record, ended, whatever=True)
-    site.trash.tidy()
-
-
-def _ends(known: Lives) -> set[str]:
-    """Return how any life of a memory came to its end: which one a damaged copy holds, none tells."""
-    return {end for life in known.known for end in known.ended_by(life)}
-
+from smp_git.write.handle import Handle
 
 _DUE: Final = "deadline passed"
 
@@ -124,7 +83,7 @@ class Due(NamedTuple):
         return len(self.records) + len(self.damaged)
 
 
-def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
+def _due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
     """Return the deletions past their deadline, or from before a moment."""
     records = site.trash.records()
     return Due(
@@ -133,7 +92,7 @@ def due(site: Site, now: datetime, older_than: datetime | None = None) -> Due:
     )
 
 
-def drop_damaged(
+def _drop_damaged(
     site: Site, names: Iterable[str], now: datetime, *, by: str, reason: str | None
 ) -> tuple[str, ...]:
     """Destroy the copies of these deletions, whose records cannot be read; return their ids."""
@@ -142,9 +101,7 @@ def drop_damaged(
     site.trash.check_keys((), found)
     for each in found:
         site.trash.drop_damaged(each.deletion)
-        site.note(
-            "purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=site.reason(reason)
-        )
+        site.note("purge", at=now, by=by, ids=each.ids, deletion=each.deletion, reason=reason)
     return tuple(each.deletion for each in found)
 
 
@@ -164,7 +121,7 @@ def moment_before(age: datetime | str | timedelta | None, now: datetime) -> date
         raise InvalidError(str(error)) from None
 
 
-def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
+def _named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
     """Return the ids of deleted memories; raise an error that names one that is not."""
     names = tuple(dict.fromkeys(parse_id(name).text for name in ids))
     known, head = site.tombstones(), site.reader.snapshot()
@@ -179,34 +136,38 @@ def named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
 
 
 def purge(
-    site: Site,
-    ids: Sequence[MemoryId],
-    now: datetime,
-    *,
-    by: str,
-    reason: str | None = None,
-    damaged: Iterable[str] = (),
+    handle: Handle, ids: str | Iterable[str], *, reason: str | None, by: str | None, dry_run: bool
 ) -> Purged:
-    """Make deleted memories unrecoverable, here and wherever this session is synced to."""
-    why = site.reason(reason)
-    dropped = drop_damaged(site, damaged, now, by=by, reason=reason)
-    if not ids:
+    """Make deleted memories unrecoverable, here and wherever this session is synced to.
+
+    Copies with records that cannot be read are named by their deletions.
+    """
+    site = site_of(handle)
+    given = (ids,) if isinstance(ids, str) else tuple(ids)
+    broken = {each.deletion for each in site.trash.damaged()} & set(given)
+    names = _named(site, [each for each in given if each not in broken])
+    if dry_run:
+        damaged = tuple(sorted(broken))
+        return Purged(ids=names, copies=len(broken), dry_run=True, damaged=damaged)
+    now, who, why = handle.clock(), handle.actor(by), site.reason(reason)
+    dropped = _drop_damaged(site, broken, now, by=who, reason=why)
+    if not names:
         return Purged(ids=(), copies=len(dropped), damaged=dropped)
     check_known(site)
-    check_droppable(site, ids)
-    held = copies_of(site, ids)
+    check_droppable(site, names)
+    held = copies_of(site, names)
     kept = _kept_keys(site, held)
-    told = tell(site, site.tombstones(), ids)
+    told = tell(site, site.tombstones(), names)
     deletion = new_deletion(now)
 
-    def settle() -> None:
-        drop_copies(site, ids)
-        site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=why)
+    def destroy() -> None:
+        drop_copies(site, names)
+        site.note_once("purge", at=now, by=who, ids=names, deletion=deletion, reason=why)
 
-    _publish(site, ids, now, by, deletion, settle, why)
+    _publish(site, names, now, who, deletion, destroy, why)
     found = prove.verify(site.reader, site.tombstones(), told.versions, told.unknown)
     return Purged(
-        ids=tuple(ids),
+        ids=names,
         copies=len(held) + len(dropped),
         proof=found,
         kept_keys=kept,
@@ -219,13 +180,27 @@ def _kept_keys(site: Site, records: Iterable[Record]) -> tuple[str, ...]:
     return tuple(sorted(owners))
 
 
-def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
-    """Destroy the copies of whole deletions; what was restored meanwhile lives on."""
+def purge_due(
+    handle: Handle,
+    older_than: datetime | str | timedelta | None,
+    *,
+    by: str | None,
+    dry_run: bool,
+) -> Purged:
+    """Destroy the copies that are past their deadline, or older than a time, whole.
+
+    What was restored meanwhile lives on.
+    """
+    site, now = site_of(handle), handle.clock()
+    found = _due(site, now, moment_before(older_than, now))
+    if dry_run:
+        return Purged(ids=found.ids, copies=len(found), dry_run=True)
+    drop_ended(site)
+    who, records = handle.actor(by), found.records
     site.sweep()
-    records = found.records
     site.trash.check_keys(records, found.damaged)
     head = site.reader.snapshot()
-    # What only a dropped branch held was never deleted, and may stand on another.
+    # What only a dropped branch held was never deleted, and may be on another.
     deletions = [record for record in records if record.action != DROPPED]
     gone = [
         i.id for r in deletions for i in r.items if not i.restored_at and head.blob(i.id) is None
@@ -234,14 +209,16 @@ def purge_due(site: Site, found: Due, now: datetime, *, by: str) -> Purged:
     kept = _kept_keys(site, records)
     deletion = new_deletion(now)
 
-    def settle() -> None:
+    def destroy() -> None:
         for record in records:
             site.trash.drop(record)
         if records:
-            site.note_once("purge", at=now, by=by, ids=ids, deletion=deletion, reason=_DUE)
+            site.note_once("purge", at=now, by=who, ids=ids, deletion=deletion, reason=_DUE)
 
-    _publish(site, ids, now, by, deletion, settle, _DUE)
-    dropped = drop_damaged(site, (each.deletion for each in found.damaged), now, by=by, reason=_DUE)
+    _publish(site, ids, now, who, deletion, destroy, _DUE)
+    dropped = _drop_damaged(
+        site, (each.deletion for each in found.damaged), now, by=who, reason=_DUE
+    )
     return Purged(ids=ids, copies=len(found), kept_keys=kept, damaged=dropped)
 
 
@@ -251,21 +228,21 @@ def _publish(
     now: datetime,
     by: str,
     deletion: str,
-    settle: Callable[[], None],
+    destroy: Callable[[], None],
     reason: str | None,
 ) -> None:
-    """Publish what was purged, then let the copies go; the next open finishes it."""
+    """Publish what was purged, then destroy the copies; the next open finishes it."""
+
+    def settle(receipt: Receipt) -> Receipt:
+        destroy()
+        return receipt
+
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
         order = RewriteOrder(
-            by=by,
-            now=now,
-            purge=True,
-            deletion=deletion,
-            reason=reason,
-            settle=lambda _: settle(),
+            by=by, now=now, purge=True, deletion=deletion, reason=reason, settle=settle
         )
         erase(site.writer, left, order)
     else:
-        settle()
+        destroy()

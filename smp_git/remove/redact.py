@@ -7,31 +7,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from smp_git.git.objects import ObjectId
 from smp_git.model.errors import DamagedError, InvalidError, InvalidRevisionError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
-from smp_git.remove import audit, purge, traces
-from smp_git.remove.delete import check_droppable, keep
+from smp_git.remove import traces
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.history.search import DeadVersion
+from smp_git.remove.interrupted import site_of
 from smp_git.remove.rewording import Rewording, check_by_hand
-from smp_git.remove.site import Site
+from smp_git.remove.site import Site, check_droppable, drop_ended, keep, opened
 from smp_git.remove.trash import new_deletion, way_out
 from smp_git.remove.wanted import Wanted, holds
-
-_ACTION: Final = "redact"
+from smp_git.write.handle import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
     """What a redaction did, or would do: memories reworded, memories only in the history gone.
 
-    `left` says with counts in what kinds of places the text still stands, `ways_out` what
+    `left` says with counts in what kinds of places the text is left, `ways_out` what
     can be done about them; `receipt` is None for a dry run and where no memory held it.
     """
 
@@ -57,9 +55,9 @@ class Redaction:
         }
 
 
-def find(site: Site, pattern: str | re.Pattern[str]) -> Redaction:
-    """Return what a redaction would do and where the text would still stand, without doing it."""
-    wanted = Wanted(pattern)
+def find(handle: Handle, pattern: str | re.Pattern[str]) -> Redaction:
+    """Return what a redaction would do and where the text would still be, without doing it."""
+    site, wanted = site_of(handle), Wanted(pattern)
     plan = _hits(site, wanted)
     ids = (*plan.ids, *plan.gone)
     check_by_hand(site, ids)
@@ -67,13 +65,12 @@ def find(site: Site, pattern: str | re.Pattern[str]) -> Redaction:
 
 
 def redact(
-    site: Site,
+    handle: Handle,
     pattern: str | re.Pattern[str],
-    replacement: str,
-    now: datetime,
+    replacement: str | None,
     *,
-    by: str,
-    reason: str | None = None,
+    reason: str | None,
+    by: str | None,
 ) -> Redaction:
     """Take a text out of every version, sealed copies included; it cannot be restored.
 
@@ -82,9 +79,12 @@ def redact(
     interruption before the text is gone leaves everything as it was. What is left in
     places that hold no memories is named.
     """
-    wanted = Wanted(pattern)
-    check_text(replacement, "replacement")
-    if wanted.fits(replacement):
+    site, rules = site_of(handle), handle.rules
+    gap = rules.gap
+    if replacement is not None:
+        gap = rules.text(check_text(replacement, "replacement"))[0]
+    now, who, wanted = handle.clock(), handle.actor(by), Wanted(pattern)
+    if wanted.fits(check_text(gap, "replacement")):
         raise InvalidError(
             "the replacement contains the text to be removed", hint="choose another replacement"
         )
@@ -97,8 +97,8 @@ def redact(
     check_by_hand(site, ids)
     # What takes too long anywhere is refused before anything is done.
     traces.find(site.reader.repository, wanted)
-    why = wanted.replace(text, replacement) if (text := site.reason(reason)) else text
-    return _erase(site, plan, wanted, Wanted(pattern), replacement, now, by=by, why=why)
+    why = wanted.replace(text, gap) if (text := site.reason(reason)) else text
+    return _erase(site, plan, wanted, Wanted(pattern), gap, now, by=who, why=why)
 
 
 def _erase(
@@ -123,14 +123,14 @@ def _erase(
             site.trash.check()
             keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
 
-    def settle(receipt: Receipt) -> None:
-        purge.follow(site)
+    def settle(receipt: Receipt) -> Receipt:
+        drop_ended(site)
         site.trash.settle(deletion)
         found = _left(site, plan, again)
         receipt = replace(receipt, redacted=True, left=found.left)
-        audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
-        site.note_once(_ACTION, at=now, by=by, ids=receipt.ids, deletion=deletion, reason=why)
+        site.keep_receipt("redact", receipt, why)
         done.append(replace(found, receipt=receipt))
+        return receipt
 
     order = RewriteOrder(
         by=by,
@@ -160,7 +160,7 @@ def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
 def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[MemoryId]) -> Redaction:
     """Say where the text is left; with ids, where it will be once those are redacted."""
     records = site.trash.records()
-    closed = [record.deletion for record in records if not purge.opens(site, record)]
+    closed = [record.deletion for record in records if opened(site, record) is None]
     found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
     sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
     ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
@@ -197,7 +197,7 @@ def _hits(site: Site, wanted: Wanted) -> Redaction:
 
 
 def _versions(site: Site) -> Iterator[tuple[str, ObjectId]]:
-    """Yield each version of each memory's file once, on whatever reference it stands."""
+    """Yield each version of each memory's file once, on whatever reference it is."""
     repository = site.reader.repository
     seen: set[tuple[str, ObjectId]] = set()
     for commit_id in _commits(site):
@@ -229,7 +229,7 @@ def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
         raise DamagedError(each.why, hint=way_out(each.deletion))
     found: dict[MemoryId, None] = {}
     for record in site.trash.records():
-        for version in purge.opened(site, record):
+        for version in opened(site, record) or ():
             if holds(wanted, version.data, parse_id(version.id).path):
                 found[version.id] = None
     return list(found)

@@ -23,8 +23,10 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
 from smp_git.remove.audit import DROPPED, Record
+from smp_git.remove.interrupted import site_of
 from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
+from smp_git.write.handle import Handle
 from smp_git.write.merge import memories
 from smp_git.write.merge.memories import Stamp
 from smp_git.write.stage import Stage
@@ -66,7 +68,7 @@ class _Return:
     record: Record
     life: str
     versions: Sequence[Kept]
-    # Whether it was never deleted, and stands on the present branch.
+    # Whether it was never deleted, and is on the present branch.
     lives_on: bool = False
 
     @property
@@ -76,13 +78,12 @@ class _Return:
 
 
 def restore(
-    site: Site,
-    ids: Sequence[str],
-    now: datetime,
+    handle: Handle,
+    ids: str | Iterable[str],
     *,
-    by: str,
-    reason: str | None = None,
-    with_history: bool = False,
+    with_history: bool,
+    reason: str | None,
+    by: str | None,
 ) -> Restored:
     """Bring memories back; with `with_history` their earlier versions as new commits first.
 
@@ -90,21 +91,23 @@ def restore(
     RefusedError after the deadline, a purge or a redaction, and DamagedError if the key
     is lost or wrong.
     """
+    given = (ids,) if isinstance(ids, str) else tuple(ids)
+    site, now, who = site_of(handle), handle.clock(), handle.actor(by)
     site.sweep()
-    names = tuple(dict.fromkeys(parse_id(name).text for name in ids))
+    names, why = tuple(dict.fromkeys(parse_id(name).text for name in given)), site.reason(reason)
     returns = _found(site, names, now)
     unreadable = 0
     works: list[Work] = []
     versions = 0
     if with_history:
         works, versions, unreadable = _history(site, returns)
-    works.append(Work(by, _bringing(site, returns), RESTORE_BATCH))
+    works.append(Work(who, _bringing(site, returns), RESTORE_BATCH))
     with site.marking(_PATIENCE_SECONDS):
-        change = site.writer.run_all(works, site.reason(reason))
+        change = site.writer.run_all(works, why)
         with site.writer.holding("restoring"):
             site.reader.local.keep_tombstones(_records(returns))
         # In this order: a record that says so means that the log tells of it.
-        site.note("restore", at=now, by=by, ids=names, reason=site.reason(reason))
+        site.note("restore", at=now, by=who, ids=names, reason=why)
         _mark(site, returns, now)
     merged = tuple(item.id for item in returns if item.lives_on)
     return Restored(

@@ -18,12 +18,11 @@ from smp_git.model.errors import InvalidFileError, RefusedError
 from smp_git.model.ids import DELETED, REDACT, REDACTED, Edge, Lives, new_life, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import stamp
-from smp_git.remove import purge
 from smp_git.remove.history.journal import Brought
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.seal import Kept
-from smp_git.remove.site import Site
+from smp_git.remove.site import Site, opened
 from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of
 from smp_git.write.merge.versions import MemoryHistory
 
@@ -172,7 +171,7 @@ class Rewording:
     def _sealed_versions(self) -> dict[MemoryId, list[Kept]]:
         found: dict[MemoryId, list[Kept]] = {}
         for record in self._site.trash.records():
-            for version in purge.opened(self._site, record):
+            for version in opened(self._site, record) or ():
                 item = record.item(version.id)
                 if item is not None and item.restored_at is None and version.id in self._ids:
                     found.setdefault(version.id, []).append(version)

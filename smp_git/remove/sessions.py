@@ -1,4 +1,4 @@
-"""Whole sessions moved to `deleted/`, back, and away for good."""
+"""Whole sessions: deleted, brought back, purged."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from smp_git.model.errors import (
     SessionNotFoundError,
     SmpError,
 )
-from smp_git.model.memory import MemoryId
-from smp_git.model.settings import Settings
+from smp_git.model.memory import MemoryId, agent_name, check_text
 from smp_git.model.times import format_time
 from smp_git.read.replica import Local
 from smp_git.remove import audit, seal
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.trash import DELETED, Damaged, damaged_at, new_deletion
+from smp_git.write.handle import Home
 
 FOLDER: Final = "session"
 _ACTION: Final = "delete_session"
@@ -67,10 +67,25 @@ class SessionReceipt:
         }
 
 
+def actor(home: Home, by: str | None) -> str | None:
+    """Return the name of who acts, None if nobody is named."""
+    if not by:
+        return None
+    return agent_name(home.settings.redaction.name(by, "the name of an agent"))
+
+
+def _reason(home: Home, reason: str | None) -> str | None:
+    return home.settings.redaction.text(check_text(reason or "", "reason"))[0] or None
+
+
+def _is_there(home: Home, name: str) -> bool:
+    return (home.path / "active" / name / ".git").is_dir()
+
+
 @contextmanager
-def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
+def _holding(home: Home, doing: str) -> Iterator[None]:
     """Hold the lock of the store, for what moves a whole session."""
-    limit = settings.lock_timeout_seconds
+    store, limit = home.path, home.settings.lock_timeout_seconds
     try:
         with locked(store / ".lock" / "store", time.monotonic() + limit, doing):
             yield
@@ -82,7 +97,7 @@ def holding(store: Path, settings: Settings, doing: str) -> Iterator[None]:
         ) from error
 
 
-def identity_of(place: Path) -> tuple[str, str]:
+def _identity_of(place: Path) -> tuple[str, str]:
     """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
     try:
         found = metadata.mapping((place / metadata.PATH).read_bytes())
@@ -92,52 +107,52 @@ def identity_of(place: Path) -> tuple[str, str]:
     return str(found.get("uid", "")), user if isinstance(user, str) else "user"
 
 
-def delete(
-    store: Path,
-    place: Path,
-    uid: str,
-    settings: Settings,
-    now: datetime,
-    *,
-    by: str,
-    reason: str | None,
-) -> SessionReceipt:
-    """Move the session at `place` to `deleted/`; nothing in it changes."""
-    started = time.monotonic()
-    name = place.name
+def delete(home: Home, name: str, reason: str | None, by: str | None) -> SessionReceipt:
+    """Delete a session: it moves to `deleted/` as it is, until its deadline."""
+    place = home.path / "active" / name
+    if not name or Path(name).name != name or not _is_there(home, name):
+        raise SessionNotFoundError(
+            f"no session {name!r}", hint="smp sessions lists them; give the whole id"
+        )
+    why, who = _reason(home, reason), actor(home, by)
+    uid, user = _identity_of(place)
+    now, started = home.clock(), time.monotonic()
     made = Record(
         deletion=new_deletion(now),
         session_id=name,
         session_uid=uid,
         deleted_at=now,
-        deleted_by=by,
-        reason=reason,
+        deleted_by=who or agent_name(user),
+        reason=why,
         items=(Item(id=MemoryId(name), type="session", timestamp=now),),
-        recovery_deadline=now + settings.retention,
+        recovery_deadline=now + home.settings.retention,
         backup=FOLDER,
         action=_ACTION,
     )
-    with holding(store, settings, "deleting a session"):
+    with _holding(home, "deleting a session"):
         remotes = remotes_of(place)
-        _move_away(store, place, made, settings)
+        _move_away(home, place, made)
         receipt = SessionReceipt(
             deletion=made.deletion,
             session=name,
             at=now,
-            by=by,
-            reason=reason,
+            by=made.deleted_by,
+            reason=why,
             deadline=made.recovery_deadline,
             remotes=remotes,
             seconds=time.monotonic() - started,
         )
-        audit.keep_receipt(_place(store, made), receipt.as_json())
-        audit.note(store, _ACTION, name, at=now, by=by, deletion=made.deletion, reason=reason)
+        audit.keep_receipt(_place(home.path, made), receipt.as_json())
+        audit.note(
+            home.path, _ACTION, name, at=now, by=receipt.by, deletion=made.deletion, reason=why
+        )
     return receipt
 
 
-def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> None:
-    target = _place(store, made)
-    deadline = time.monotonic() + settings.lock_timeout_seconds
+def _move_away(home: Home, place: Path, made: Record) -> None:
+    """Move a session to `deleted/`; nothing in it changes."""
+    target = _place(home.path, made)
+    deadline = time.monotonic() + home.settings.lock_timeout_seconds
     with (
         reporting(f"the deletion of session {place.name}"),
         locked(Local(place / ".git").lock_path, deadline, "deleting the session"),
@@ -150,8 +165,15 @@ def _move_away(store: Path, place: Path, made: Record, settings: Settings) -> No
             disk.flush_folder(folder)
 
 
-def deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
-    """Return the deletions of whole sessions, oldest first."""
+def deleted(home: Home) -> tuple[Record, ...]:
+    """Return the records of the deleted sessions, oldest first."""
+    if (home.path / DELETED).is_dir():
+        with _holding(home, "sweeping"):
+            _sweep(home.path)
+    return _deleted(home.path, home.settings.retention)
+
+
+def _deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
     places = (path.parent for path in (store / DELETED).glob(f"*/[!.]*/{FOLDER}") if path.is_dir())
     found = (_record(place, retention) for place in places)
     return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
@@ -163,7 +185,7 @@ def _record(place: Path, retention: timedelta) -> Record:
         return audit.read_record((place / audit.RECORD).read_bytes(), str(place / audit.RECORD))
     except (OSError, SmpError) as error:
         told = damaged_at(place, str(error), retention)
-    uid, user = identity_of(place / FOLDER)
+    uid, user = _identity_of(place / FOLDER)
     at = told.deleted_at or datetime.fromtimestamp(place.stat().st_mtime, UTC)
     return Record(
         deletion=place.name,
@@ -179,70 +201,78 @@ def _record(place: Path, retention: timedelta) -> Record:
     )
 
 
-def find(store: Path, session_id: str, retention: timedelta) -> Record:
+def _find(home: Home, name: str) -> Record:
     """Return the latest deletion of a session; raise SessionNotFoundError."""
-    found = [each for each in deleted(store, retention) if each.session_id == session_id]
+    found = [e for e in _deleted(home.path, home.settings.retention) if e.session_id == name]
     if not found:
         raise SessionNotFoundError(
-            f"no session {session_id!r} was deleted", hint="smp trash --sessions lists them"
+            f"no session {name!r} was deleted", hint="smp trash --sessions lists them"
         )
     return found[-1]
 
 
-def undelete(store: Path, record: Record, settings: Settings, now: datetime, *, by: str) -> Path:
-    """Move a deleted session back to its place and return it."""
-    home = store / "active" / record.session_id
+def undelete(home: Home, name: str, by: str | None) -> Path:
+    """Move a deleted session back to its place and return it; raise RefusedError after its deadline."""
+    record, who, now = _find(home, name), actor(home, by) or "user", home.clock()
+    target = home.path / "active" / record.session_id
     if now > record.recovery_deadline:
         raise RefusedError(
             f"session {record.session_id} could be brought back until "
             f"{format_time(record.recovery_deadline)}, which is past"
         )
-    with holding(store, settings, "bringing a session back"):
-        if home.exists():
+    with _holding(home, "bringing a session back"):
+        if target.exists():
             raise AlreadyExistsError(
                 f"session {record.session_id} exists", hint="delete that one first"
             )
-        place = _place(store, record)
+        place = _place(home.path, record)
         with reporting(f"session {record.session_id}"):
-            (place / FOLDER).rename(home)
-            disk.flush_folder(home.parent)
+            (place / FOLDER).rename(target)
+            disk.flush_folder(target.parent)
             shutil.rmtree(place)
         audit.note(
-            store, "undelete_session", record.session_id, at=now, by=by, deletion=record.deletion
+            home.path,
+            "undelete_session",
+            record.session_id,
+            at=now,
+            by=who,
+            deletion=record.deletion,
         )
-    return home
+    return target
 
 
-def purge(
-    store: Path,
-    record: Record,
-    settings: Settings,
-    key_folder: Path | None,
-    now: datetime,
-    *,
-    by: str,
-    reason: str | None,
-) -> tuple[Damaged, ...]:
-    """Destroy a deleted session, with everything that was deleted from it before.
+def purge(home: Home, name: str, reason: str | None, by: str | None) -> tuple[Damaged, ...]:
+    """Destroy a deleted session, with the copies of what was deleted from it before.
 
-    Returns what is left of its name because nobody can tell whose it is: copies with
-    records that cannot be read, while another session of that name is in the trash.
+    Returns the copies that are left: their records cannot be read, and they may be of
+    another session of that name which is in the trash.
     """
-    ring = seal.Keys(key_folder, record.session_uid, store)
-    with holding(store, settings, "purging a session"):
-        ours, unknown = _told_apart(store / DELETED / record.session_id, record, ring, settings)
+    if _is_there(home, name):
+        raise RefusedError(f"session {name} is not deleted", hint="delete it first")
+    return purge_record(home, _find(home, name), home.clock(), by, _reason(home, reason))
+
+
+def purge_record(
+    home: Home, record: Record, now: datetime, by: str | None, reason: str | None
+) -> tuple[Damaged, ...]:
+    """Destroy one deleted session; return the copies of which nobody can tell whose they are."""
+    store, who = home.path, actor(home, by) or "user"
+    ring = seal.Keys(home.keys(), record.session_uid, store)
+    with _holding(home, "purging a session"):
+        folder = store / DELETED / record.session_id
+        ours, unknown = _told_apart(folder, record, ring, home.settings.retention)
         ring.check_destroyable(place.name for place in ours)
         for place in ours:
             ring.destroy_all(place.name)
         for place in ours:
             _destroy(place)
-        _destroy_receipts(store / DELETED / record.session_id)
+        _destroy_receipts(folder)
         audit.note(
             store,
             "purge_session",
             record.session_id,
             at=now,
-            by=by,
+            by=who,
             deletion=record.deletion,
             reason=reason,
         )
@@ -250,7 +280,7 @@ def purge(
 
 
 def _told_apart(
-    folder: Path, record: Record, ring: seal.Keys, settings: Settings
+    folder: Path, record: Record, ring: seal.Keys, retention: timedelta
 ) -> tuple[list[Path], tuple[Damaged, ...]]:
     """Return the deletions of one session in the folder of its name, and those of nobody knows whom.
 
@@ -259,11 +289,11 @@ def _told_apart(
     ours, unclear, others = list[Path](), list[Damaged](), 0
     for place in sorted(path for path in folder.glob("[!.]*") if _holds_something(path)):
         try:
-            is_ours = _owner(place, settings.retention) == record.session_uid
+            is_ours = _owner(place, retention) == record.session_uid
             others += not is_ours
         except (OSError, SmpError) as error:
             is_ours = ring.has(place.name)
-            unclear += [] if is_ours else [damaged_at(place, str(error), settings.retention)]
+            unclear += [] if is_ours else [damaged_at(place, str(error), retention)]
         ours += [place] if is_ours else []
     if others:
         return ours, tuple(unclear)
@@ -301,15 +331,8 @@ def _destroy_receipts(folder: Path) -> None:
         disk.flush_folder(folder.parent)
 
 
-def sweep(store: Path, settings: Settings) -> None:
-    """Finish what a purge that died left half-removed, and forget moves that never happened."""
-    if not (store / DELETED).is_dir():
-        return
-    with holding(store, settings, "sweeping"):
-        _sweep(store)
-
-
 def _sweep(store: Path) -> None:
+    """Finish what a purge that died left half-removed, and forget moves that never happened."""
     for aside in (store / DELETED).glob(f"*/{_GONE}*"):
         shutil.rmtree(aside, ignore_errors=True)
     for path in (store / DELETED).glob(f"*/[!.]*/{audit.RECORD}"):

@@ -1,31 +1,36 @@
-"""The place where memories are deleted and brought back, and the proof at any later time."""
+"""One session and the trash of its store: copies kept, opened and destroyed, the proof at any time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git.locks import locked
-from smp_git.model.errors import DamagedError, InvalidError
+from smp_git.model.errors import DamagedError, InvalidError, InvalidFileError, RefusedError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import check_text
+from smp_git.model.memory import MemoryId, check_text
 from smp_git.model.secrets.rules import Rules
-from smp_git.read.snapshot import Reader
+from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.remove import audit
-from smp_git.remove.audit import DROPPED, Record
+from smp_git.remove.audit import DROPPED, Item, Record, type_of
 from smp_git.remove.history import prove
+from smp_git.remove.history.journal import Receipt, is_final
 from smp_git.remove.history.judge import Judge, how_many
 from smp_git.remove.history.plan import effective
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.seal import Kept
-from smp_git.remove.trash import Trash
+from smp_git.remove.trash import BACKUP, Trash, way_out
 from smp_git.write.writer import Writer
+
+# The reason of what was deleted on another replica.
+ELSEWHERE = "deleted on another replica"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,18 +118,34 @@ class Site:
                 action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons
             )
 
+    def keep_receipt(
+        self,
+        action: str,
+        receipt: Receipt,
+        reason: str | None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep the receipt of a deletion, and write its line of the audit log."""
+        audit.keep_receipt(self.trash.place(receipt.deletion), receipt.as_json())
+        self.note_once(
+            action,
+            at=receipt.at,
+            by=receipt.by,
+            ids=receipt.ids,
+            deletion=receipt.deletion,
+            reason=reason,
+            reasons=reasons,
+        )
+
     def sweep(self) -> None:
         """Settle what interrupted deletions left, unless one is under way."""
-        if not self.trash.is_unsettled() or self._is_erasing():
+        local = self.reader.local
+        if not self.trash.is_unsettled() or local.is_erasing():
             return
         # Copies are made under the lock, so none of those seen here is still being made.
         with self.writer.holding("settling deletions"):
-            if not self._is_erasing():
-                known = self.tombstones()
-                self.trash.sweep(known.is_dead)
-
-    def _is_erasing(self) -> bool:
-        return self.reader.local.is_erasing()
+            if not local.is_erasing():
+                self.trash.sweep(self.tombstones().is_dead)
 
 
 class Unsealed(NamedTuple):
@@ -157,7 +178,9 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Uns
             closed |= names
             continue
         versions += (
-            _version(each) for each in kept if each.id in names and judge.is_dead_file(each.data)
+            dead_version(each)
+            for each in kept
+            if each.id in names and judge.is_dead_file(each.data)
         )
     found = {each.id for each in versions}
     unknown = [
@@ -184,6 +207,164 @@ def _untold(number: int) -> list[str]:
     return [f"the text of {whose}, which no copy here holds"] if number > 0 else []
 
 
-def _version(kept: Kept) -> DeadVersion:
+def dead_version(kept: Kept) -> DeadVersion:
+    """Return a version of a sealed copy as one that is to be looked for."""
     path = parse_id(kept.id).path
     return DeadVersion(kept.id, path, kept.life, kept.at, kept.agent, kept.commit, kept.data)
+
+
+# Copies: kept, opened, destroyed
+
+
+def keep(
+    site: Site,
+    deletion: str,
+    versions: Sequence[DeadVersion],
+    now: datetime,
+    *,
+    by: str,
+    reason: str | None,
+    reasons: Mapping[str, str] | None = None,
+    more: Sequence[Kept] = (),
+    action: str = "delete",
+    head: Snapshot | None = None,
+) -> None:
+    """Seal versions with their record; both are durable when this returns.
+
+    The ones at `head`, or as the session is, are the current ones.
+    """
+    head = head or site.reader.snapshot()
+    present = {name: head.file(name) for name in {version.id for version in versions}}
+    kept = [
+        Kept(
+            id=version.id,
+            life=version.life,
+            at=version.at,
+            agent=version.agent,
+            commit=version.commit,
+            current=version.data == present[version.id],
+            data=version.data,
+        )
+        for version in versions
+    ]
+    record = Record(
+        deletion=deletion,
+        session_id=site.trash.session_id,
+        session_uid=site.trash.uid,
+        deleted_at=now,
+        deleted_by=by,
+        reason=reason,
+        items=(*_items_of(versions, reasons), *map(_item, more)),
+        recovery_deadline=now + site.trash.retention,
+        backup=BACKUP,
+        key=deletion,
+        action=action,
+    )
+    site.trash.keep(record, [*kept, *more])
+
+
+def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:
+    """Destroy every copy of these memories; with `whatever` those that do not open, too."""
+    names = set(ids)
+    for record in copies_of(site, names):
+        site.trash.drop_items(record, names, whatever=whatever)
+
+
+def check_droppable(site: Site, ids: Iterable[str]) -> None:
+    """Raise an error if a copy of these memories holds others too and does not open, or its key is closed.
+
+    Without its key, or with a record that cannot be read, those others could not be
+    sealed anew.
+    """
+    names = set(ids)
+    for each in site.trash.damaged():
+        if names.intersection(each.ids):
+            raise DamagedError(each.why, hint=way_out(each.deletion))
+    copies = copies_of(site, names)
+    site.trash.check_keys(copies)
+    for record in copies:
+        others = [item.id for item in record.items if item.id not in names]
+        try:
+            if others:
+                site.trash.versions(record)
+        except DamagedError as error:
+            raise DamagedError(
+                f"{error.message}, and it holds {', '.join(others)} too",
+                hint="bring back its key, or purge all of them together",
+            ) from error
+
+
+def check_known(site: Site) -> None:
+    """Raise DamagedError if nothing tells what some copy holds: it may be what is to be purged."""
+    for each in site.trash.damaged():
+        if not each.ids:
+            raise DamagedError(each.why, hint=way_out(each.deletion))
+
+
+def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
+    """Return the records of the copies that hold one of these memories."""
+    names = set(ids)
+    return [
+        record for record in site.trash.records() if any(item.id in names for item in record.items)
+    ]
+
+
+def _items_of(
+    versions: Sequence[DeadVersion], reasons: Mapping[str, str] | None = None
+) -> Iterable[Item]:
+    """Yield one item for each memory of `versions`, in their order."""
+    by_id: dict[MemoryId, list[DeadVersion]] = {}
+    for version in versions:
+        by_id.setdefault(version.id, []).append(version)
+    for name, mine in by_id.items():
+        yield Item(
+            id=name,
+            type=type_of(name),
+            timestamp=_created_at(mine[-1]),
+            life=mine[-1].life,
+            versions=len(mine),
+            reason=(reasons or {}).get(name),
+        )
+
+
+def _item(version: Kept) -> Item:
+    created = document.decode(version.data, parse_id(version.id).path).created_at
+    return Item(id=version.id, type=type_of(version.id), timestamp=created, life=version.life)
+
+
+def _created_at(version: DeadVersion) -> datetime:
+    try:
+        return document.decode(version.data, version.path).created_at
+    except InvalidFileError:
+        return version.at
+
+
+def opened(site: Site, record: Record) -> list[Kept] | None:
+    """Return the versions of a copy, None if it cannot be opened."""
+    try:
+        return site.trash.versions(record)
+    except DamagedError:
+        return None
+
+
+def drop_ended(site: Site) -> None:
+    """Destroy the copies of what was purged or redacted, here or elsewhere.
+
+    One whose key is out of reach waits for the next deletion or purge. Nobody can restore
+    it, and its record is what tells that the key has to go.
+    """
+    known = site.tombstones()
+    for each in site.trash.damaged():
+        # Which life a damaged copy holds, nobody tells.
+        lives = [(known.lives(name), life) for name in each.ids for life in known.lives(name).known]
+        if any(is_final(*life) for life in lives):
+            with suppress(RefusedError):
+                site.trash.check_keys((), [each])
+                site.trash.drop_damaged(each.deletion)
+    for record in site.trash.records():
+        ended = {item.id for item in record.items if is_final(known.lives(item.id), item.life)}
+        if ended:
+            with suppress(RefusedError):
+                site.trash.check_keys([record])
+                site.trash.drop_items(record, ended, whatever=True)
+    site.trash.tidy()

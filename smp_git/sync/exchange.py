@@ -31,7 +31,7 @@ from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import journal
 from smp_git.remove.history.plan import effective
-from smp_git.remove.requests import site_of
+from smp_git.remove.interrupted import site_of
 from smp_git.remove.site import Site
 from smp_git.sync import inbound, outbound, remotes, twins
 from smp_git.sync.outbound import RemoteState

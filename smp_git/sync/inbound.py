@@ -14,7 +14,7 @@ from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.history import replica_of
-from smp_git.remove import finish
+from smp_git.remove import delete
 from smp_git.remove.history.journal import Incoming
 from smp_git.remove.history.plan import RewritePlan, effective, is_proof, make_plan
 from smp_git.remove.history.renaming import Move
@@ -263,7 +263,7 @@ def _cleaned(
     receipt = None
     if told or brought:
         adopt = partial(_adopted, held, arrived) if plan and not arrived.is_rewritten else Incoming
-        receipt = finish.follow(
+        receipt = delete.follow(
             site,
             known,
             site.writer.clock(),
@@ -323,7 +323,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
         trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
         return ()
-    receipt = finish.follow(site, known, site.writer.clock(), by=by, again=True)
+    receipt = delete.follow(site, known, site.writer.clock(), by=by, again=True)
     return receipt.ids if receipt else ()
 
 

@@ -65,7 +65,7 @@ class Objects:
             TreeEntry(b"40000", name.encode(), self.tree(inner)) for name, inner in below.items()
         ]
         here.sort(key=lambda e: e.name + (b"/" if e.mode == b"40000" else b""))
-        return self.add(b"tree", reading.raw_tree(here))
+        return self.add(b"tree", reading.joined(here))
 
     def files(self, tree: bytes, prefix: str = "") -> dict[str, bytes]:
         out: dict[str, bytes] = {}

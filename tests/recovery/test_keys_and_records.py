@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from smp_git import Session, Store
 from smp_git.model.errors import DamagedError, InvalidError, RefusedError
 from smp_git.remove import seal
-from smp_git.remove.requests import site_of
+from smp_git.remove.interrupted import site_of
 from tests.conftest import Clock
 from tests.recovery.test_recovery import keys_of
 from tests.support import smp

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.remove.requests import site_of
+from smp_git.remove.interrupted import site_of
 from tests.independent_scan import scan
 from tests.recovery.support import everything
 from tests.support import git, python

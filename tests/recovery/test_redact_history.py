@@ -9,7 +9,7 @@ import pytest
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.ids import is_life
-from smp_git.remove.requests import site_of
+from smp_git.remove.interrupted import site_of
 from tests.recovery.support import everything
 from tests.recovery.test_recovery import keys_of
 from tests.support import git

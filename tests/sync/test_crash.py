@@ -15,7 +15,7 @@ import pytest
 
 from smp_git.git import transport
 from smp_git.git.repository import Repository
-from smp_git.remove import finish
+from smp_git.remove import delete
 from smp_git.sync import inbound, integrate, outbound, remotes
 from smp_git.sync.inspect.inspection import Inspection
 from smp_git.sync.quarantine import Quarantine
@@ -39,7 +39,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "inspect the tips": (Inspection, "look_at_tips"),
     "inspect": (Inspection, "look_through"),
     "clean": (inbound, "cleaned"),
-    "follow": (finish, "follow"),
+    "follow": (delete, "follow"),
     "adopt": (Quarantine, "adopt"),
     "lineage": (integrate, "check"),
     "integrate": (inbound, "integrate"),

@@ -93,7 +93,7 @@ def rewrite(writer: Writer, order: RewriteOrder, plan: RewritePlan | None = None
             removed = _sweep(work, publisher)
         receipt = _prove(work, publisher, removed)
         if order.settle is not None:
-            order.settle(receipt)
+            receipt = order.settle(receipt)
         journal.reached("settled")
         journal.close(writer.reader.local.folder, order.deletion)
     return receipt

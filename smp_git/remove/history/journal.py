@@ -26,7 +26,7 @@ from smp_git.remove.history.search import DeadVersion
 Brought = Mapping[str, Mapping[str, bytes]]
 Seal = Callable[[Sequence[DeadVersion]], None]
 # What belongs to a deletion beside the session; until it returns, the next open does it again.
-Settle = Callable[["Receipt"], None]
+Settle = Callable[["Receipt"], "Receipt"]
 
 
 class Replacement(Protocol):
@@ -65,7 +65,8 @@ class RewriteOrder:
     `seal` gets every version that is about to go, those that were deleted before and
     that plain Git brought back included, and must return only when its copy is durable;
     if it raises, nothing has changed. With a `replacement` the memories go on as another
-    life. `settle` is told when all is done, and when it returns the deletion is over.
+    life. `settle` gets the receipt when all is done and returns it as it is kept; then the
+    deletion is over.
     """
 
     now: datetime

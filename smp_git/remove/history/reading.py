@@ -100,7 +100,7 @@ def children(tree: bytes) -> list[bytes]:
     return [each[2] for each in _ENTRY.findall(tree)]
 
 
-def raw_tree(items: list[TreeEntry]) -> bytes:
+def joined(items: list[TreeEntry]) -> bytes:
     """Return the raw tree of entries that are in order."""
     return b"".join(b"%s %s\0%s" % item for item in items)
 

@@ -593,7 +593,7 @@ class Rewriter:
             if folder is not None:
                 here.append(TreeEntry(FOLDER, name, folder))
         here.sort(key=lambda entry: entry.name + (b"/" if entry.mode == FOLDER else b""))
-        return self._make(TREE, reading.raw_tree(here), NOTES) if here else None
+        return self._make(TREE, reading.joined(here), NOTES) if here else None
 
     # Objects
 

@@ -1,101 +1,49 @@
-"""Removals finished: those that arrive from a replica, and those that were interrupted."""
+"""Removals that were interrupted: finished, and written down, before another one begins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from smp_git.format import messages
-from smp_git.format.records import Tombstones
 from smp_git.git.objects import Commit
-from smp_git.model.errors import LockedError
-from smp_git.model.ids import FIRST, RESTORE, parse_id
+from smp_git.model.errors import LockedError, SmpError
+from smp_git.model.ids import FIRST, RESTORE
 from smp_git.model.memory import MemoryId
 from smp_git.read.replica import OURS
-from smp_git.remove import audit, purge
+from smp_git.remove import audit
 from smp_git.remove.audit import DROPPED, Item, Record
-from smp_git.remove.delete import drop_copies, keep
 from smp_git.remove.history import erase
-from smp_git.remove.history.journal import (
-    Adopt,
-    Incoming,
-    Journal,
-    Receipt,
-    Replacement,
-    RewriteOrder,
-    is_final,
-)
-from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.journal import Journal, Receipt
 from smp_git.remove.history.search import DeadVersion
-from smp_git.remove.site import Site
-from smp_git.remove.trash import new_deletion
+from smp_git.remove.site import ELSEWHERE, Site, dead_version, drop_copies, drop_ended
+from smp_git.remove.trash import Trash
+from smp_git.write.handle import Handle
 
-REASON = "deleted on another replica"
+
+def site_of(handle: Handle) -> Site:
+    """Return where removals are made, once what was interrupted is finished."""
+    finish_interrupted(handle)
+    site = _place(handle)
+    _note_missing(site, handle.clock)
+    return site
 
 
-def follow(
-    site: Site,
-    arrived: Tombstones,
-    now: datetime,
-    *,
-    by: str,
-    again: bool = False,
-    replacement: Replacement | None = None,
-    plan: RewritePlan | None = None,
-    adopt: Adopt = Incoming,
-    check: Callable[[], None] | None = None,
-) -> Receipt | None:
-    """Delete here what was deleted elsewhere; return None if nothing of it was here.
+def finish_interrupted(handle: Handle) -> None:
+    """Finish a deletion that was interrupted."""
+    if handle.home is not None and handle.reader.local.is_erasing():
+        with suppress(SmpError):
+            _finish(_place(handle))
 
-    What no remote ever had of a deleted memory can be restored from this replica's own
-    copy; nothing that was purged or redacted can be, and its copies are destroyed. The
-    `replacement` brings what a redaction elsewhere left, `plan` is of the same deletions,
-    `adopt` brings in what came with them. What `check` raises under the lock, before
-    anything has changed, is the end of it.
-    """
-    site.sweep()
-    deletion = new_deletion(now)
-    sealed: list[str] = []
-    final = site.tombstones() | arrived
 
-    def seal(versions: Sequence[DeadVersion]) -> None:
-        if check is not None:
-            check()
-        own = [
-            version for version in versions if not is_final(final.lives(version.id), version.life)
-        ]
-        if not own:
-            return
-        site.trash.check()
-        keep(site, deletion, own, now, by=by, reason=REASON)
-        sealed.append(deletion)
-
-    def settle(receipt: Receipt) -> None:
-        if sealed:
-            site.trash.confirm(deletion)
-        if receipt.ids:
-            audit.keep_receipt(site.trash.place(deletion), receipt.as_json())
-            site.note_once(
-                "delete", at=now, by=by, ids=receipt.ids, deletion=deletion, reason=REASON
-            )
-        purge.follow(site)
-
-    order = RewriteOrder(
-        by=by,
-        now=now,
-        deletion=deletion,
-        adopt=adopt,
-        replacement=replacement,
-        seal=seal,
-        settle=settle,
-    )
-    receipt = erase.erase_arrived(site.writer, arrived, order, again=again, plan=plan)
-    if receipt is None:
-        purge.follow(site)
-    return receipt
+def _place(handle: Handle) -> Site:
+    home = handle.at_home()
+    uid = handle.metadata.uid
+    trash = Trash(home.path, home.keys(), home.settings.retention, handle.name, uid)
+    return Site(writer=handle.main_writer, trash=trash, rules=handle.rules)
 
 
 # A journal keeps no text, so nobody knows after a crash what was to be taken out.
@@ -104,7 +52,7 @@ _UNKNOWN: Final = (
 )
 
 
-def finish(site: Site) -> None:
+def _finish(site: Site) -> None:
     """Finish or undo what was interrupted, as if it had come to its end by itself."""
     # Whoever holds the lock is at work on it, or Git packs, and it is finished later.
     with suppress(LockedError), erase.interrupted(site.writer) as kept:
@@ -121,7 +69,7 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
     site.trash.settle(kept.deletion)
     if kept.purge:
         drop_copies(site, receipt.ids, whatever=True)
-    purge.follow(site)
+    drop_ended(site)
     if kept.redacts:
         receipt = replace(receipt, redacted=True, left=(_UNKNOWN,))
     if not audit.has_receipt(site.trash.place(receipt.deletion)):
@@ -132,22 +80,20 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
         by=kept.by,
         ids=receipt.ids,
         deletion=kept.deletion,
-        reason=REASON if kept.arrived else kept.reason,
+        reason=ELSEWHERE if kept.arrived else kept.reason,
         reasons=kept.reasons,
     )
 
 
 def _sealed(site: Site, deletion: str) -> Iterator[DeadVersion]:
     """Yield the versions that the copy of a deletion holds, as far as it opens."""
-    for each in site.trash.recalled(deletion):
-        path = parse_id(each.id).path
-        yield DeadVersion(each.id, path, each.life, each.at, each.agent, each.commit, each.data)
+    yield from map(dead_version, site.trash.recalled(deletion))
 
 
 _RESTORE: Final = "restore"
 
 
-def settle(site: Site, clock: Callable[[], datetime]) -> None:
+def _note_missing(site: Site, clock: Callable[[], datetime]) -> None:
     """Mark what was restored, and write the lines of the audit log that are missing.
 
     Whoever is at it in this moment does so too, and is left alone.
