@@ -1,14 +1,15 @@
-"""Recovery: what was deleted, kept sealed until its deadline, and brought back or destroyed.
+"""Removal: what is deleted is kept sealed until its deadline, and brought back or destroyed.
 
-`selection`    which memories a deletion is about
-`deletion`     memories deleted: sealed, then erased
-`redaction`    a text taken out of every version of every memory
-`trash`        the folder `deleted/` of a store, its copies and their records
-`restore`      memories brought back as a life of their own
-`purge`        copies and their keys destroyed
-`sessions`     whole sessions moved away and back
-`anonymize`    a session without names; `takeover` puts its memories into a new one
-`seal`, `keys` encryption, and where its keys stand
-`record`, `audit`, `receipts` what is written down, without content
-`site`         one session and its trash, which all of these work on
+`delete`        memories selected, sealed, erased; what was deleted elsewhere; branches
+`restore`       memories brought back as a life of their own
+`purge`         copies and their keys destroyed
+`redact`        a text taken out of every version of every memory: `rewording` is what
+                takes its place, `wanted` the text in all its forms, `traces` where it is
+`sessions`      whole sessions moved away and back
+`reports`       the trash, receipts, the audit log, the proof
+`interrupted`   what a process that died left, finished
+`site`          one session and its trash, which all of these work on
+`trash`, `seal` the folder `deleted/` of a store; encryption, and where its keys are
+`audit`         what is written down, without content: records, receipts, the audit log
+`history/`      memories taken out of history, physically, with proof
 """

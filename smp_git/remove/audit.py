@@ -19,7 +19,7 @@ from smp_git.model.memory import MemoryId, Value
 from smp_git.model.times import format_time, parse_time
 
 RECORD: Final = "record.yaml"
-# The action of a branch that was dropped: its memories may stand on another.
+# The action of a branch that was dropped: its memories may be on another.
 DROPPED: Final = "drop_branch"
 # The word that the record uses for a kind, where it is not the kind's own name.
 _TYPES: Final = {"turn": "conversation_turn", "state": "agent_state"}

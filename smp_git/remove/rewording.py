@@ -53,7 +53,7 @@ class Rewording:
         """
         return {
             ref: {path: self._file(data, path) for path, data in found.items()}
-            for ref, found in self._standing(plan).items()
+            for ref, found in self._living(plan).items()
         }
 
     def _file(self, data: bytes, path: str) -> bytes:
@@ -69,7 +69,7 @@ class Rewording:
             data, path, self._wanted, self._replacement, self._lives[place.text], self._now
         )
 
-    def _standing(self, plan: RewritePlan) -> dict[str, dict[str, bytes]]:
+    def _living(self, plan: RewritePlan) -> dict[str, dict[str, bytes]]:
         """Return the files of the memories by branch, as they are before the redaction."""
         repository, own = plan.repository, self._site.reader.ref
         tips = {ref: tip.hex() for ref, tip in plan.history.refs.items() if ref.startswith(HEADS)}
@@ -83,7 +83,7 @@ class Rewording:
                     name, life_of(repository.blob(blob), path)
                 ):
                     found.setdefault(ref, {})[path] = repository.blob(blob)
-        self._stand_in_history(plan, tips.get(own, ""), found)
+        self._add_removed(plan, tips.get(own, ""), found)
         here = found.get(own, {})
         past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
         for ref, files in found.items():
@@ -97,12 +97,10 @@ class Rewording:
                 )
         return found
 
-    def _stand_in_history(
-        self, plan: RewritePlan, tip: str, found: dict[str, dict[str, bytes]]
-    ) -> None:
+    def _add_removed(self, plan: RewritePlan, tip: str, found: dict[str, dict[str, bytes]]) -> None:
         """Add what no branch has any more, though it was never deleted.
 
-        It was removed by an ordinary commit, and may stand on another replica: what is
+        It was removed by an ordinary commit, and may be on another replica: what is
         left of it has to be in the history, so that it is known there.
         """
         shown = {path for files in found.values() for path in files}
@@ -131,13 +129,13 @@ class Rewording:
             if plan.repository.raw(tip)[0] == b"commit"
         ]
         history = MemoryHistory(plan.repository, tips, [parse_id(name).path for name in self._ids])
-        standing = self._standing(plan)
+        living = self._living(plan)
         gone: dict[MemoryId, list[DeadVersion]] = {}
         for version in plan.versions():
             gone.setdefault(version.id, []).append(version)
         return Tombstones.of(
             {
-                name: self._record(name, plan, history, standing, gone.get(name, []))
+                name: self._record(name, plan, history, living, gone.get(name, []))
                 for name in self._ids
             }
         )
@@ -147,11 +145,11 @@ class Rewording:
         name: MemoryId,
         plan: RewritePlan,
         history: MemoryHistory,
-        standing: Mapping[str, Mapping[str, bytes]],
+        living: Mapping[str, Mapping[str, bytes]],
         versions: Sequence[DeadVersion],
     ) -> Lives:
         path, before, life = parse_id(name).path, plan.known.lives(name), self._lives[name]
-        heads = [found[path] for found in standing.values() if path in found]
+        heads = [found[path] for found in living.values() if path in found]
         sealed = self._sealed_versions.get(name, [])
         ended = {each.life for each in versions if each.life is not None}
         ended |= {each.life for each in sealed if each.life is not None}
@@ -180,7 +178,7 @@ class Rewording:
     def _seal(
         self, name: MemoryId, versions: Sequence[DeadVersion], sealed: Sequence[Kept]
     ) -> None:
-        """Keep the last version of a memory that stands nowhere, redacted, as a sealed copy."""
+        """Keep the last version of a memory that is nowhere else, redacted, as a sealed copy."""
         current = [each for each in sealed if each.current] or list(sealed)
         last = current[-1] if current else None
         if last is None and versions:

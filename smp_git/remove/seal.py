@@ -1,7 +1,7 @@
 """Sealed copies: encrypted versions of deleted memories, and their keys in the user's data folder.
 
 A key belongs to the store that made it. A copied store neither opens with it nor destroys
-it while that store stands; one that was moved, or put back in its place, is that store.
+it while that store is there; one that was moved, or put back in its place, is that store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FLEETING: Final = frozenset({"tmpfs", "ramfs"})
 
 
 def folder(key_dir: Path | None, environment: Mapping[str, str], store: Path) -> Path | None:
-    """Return where keys stand, or None if this user has no place that lasts as long as the store."""
+    """Return where keys are, or None if this user has no place that lasts as long as the store."""
     if key_dir is not None:
         return key_dir
     data = _data_folder(environment)
@@ -239,7 +239,7 @@ class Keys:
         return key
 
     def destroy(self, name: str) -> None:
-        """Overwrite a key, remove it, and force both out; a key that is gone stays gone.
+        """Overwrite a key, remove it, and flush both; a key that is gone stays gone.
 
         Another store's key stays.
         """
@@ -270,7 +270,7 @@ class Keys:
 
 
 def _inode(store: Path) -> int | None:
-    """Return the inode of a store, None if no store stands there."""
+    """Return the inode of a store, None if no store is there."""
     try:
         return store.stat().st_ino if (store / "config.yaml").is_file() else None
     except OSError:
@@ -286,7 +286,7 @@ _LIST: Final = "versions.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """One version of a memory's file in a copy; `current` if it stood at the session's head."""
+    """One version of a memory's file in a copy; `current` if it was at the session's head."""
 
     id: MemoryId
     life: str | None

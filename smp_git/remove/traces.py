@@ -1,4 +1,4 @@
-"""Where a text stands: every object, every file and every name, counted by kind of place."""
+"""Where a text is: every object, every file and every name, counted by kind of place."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _NOT_TEXT: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", 
 
 
 class FoundTraces(NamedTuple):
-    """Where a text stands, by kind of place, and what could not be looked into."""
+    """Where a text is, by kind of place, and what could not be looked into."""
 
     counts: Mapping[str, int]
     unread: tuple[str, ...]
@@ -110,7 +110,7 @@ def find(repository: Repository, wanted: Wanted) -> FoundTraces:
 
 
 def foresee(repository: Repository, wanted: Wanted, plan: RewritePlan) -> FoundTraces:
-    """Say where a text will stand once what a plan takes out is gone."""
+    """Say where a text will be once what a plan takes out is gone."""
     search = _Traces(repository, wanted, plan.rewriter.read, is_plan=True)
     tips = dict(plan.result.refs)
     tips |= {f"stash@{{{number}}}": tip for number, tip in enumerate(plan.result.stashed)}
@@ -158,7 +158,7 @@ class _Traces:
     # Objects
 
     def objects(self) -> tuple[set[bytes], set[bytes]]:
-        """Return the objects in which the text stands, and those in which it stands compressed."""
+        """Return the objects in which the text is, and those in which it is compressed."""
         matched, packed = set[bytes](), set[bytes]()
         last = b""
         for name, kind, data in stream.objects(self._repository):
@@ -389,7 +389,7 @@ class _Traces:
         return self._wanted.holds(_said(found))
 
     def _is_inside(self, path: str, head: bytes, opened: Callable[[], IO[bytes]]) -> bool:
-        """Whether the text stands in what is compressed in a file."""
+        """Whether the text is in what is compressed in a file."""
         if not compressed.is_compressed(path, head[: compressed.HEAD]):
             return False
         try:

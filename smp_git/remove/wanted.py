@@ -35,7 +35,7 @@ class Wanted:
     def __init__(self, pattern: str | re.Pattern[str]) -> None:
         self._plain = pattern if isinstance(pattern, str) else None
         self._bounded = _bounded(pattern)
-        # For what stands in a file, where the lines of a text may be set in.
+        # For what is in a file, where the lines of a text may be set in.
         self._loose = _loose(pattern) or self._bounded
         plain = self._plain or ""
         # Only where nothing in the text is ever written in another way.
@@ -49,7 +49,7 @@ class Wanted:
             raise InvalidError("what is to be redacted is empty, or fits an empty text")
 
     def fits(self, text: str) -> bool:
-        """Whether it stands in a text, composed or decomposed."""
+        """Whether it is in a text, composed or decomposed."""
         return any(self._search(form) for form in _composed(text))
 
     def replace(self, text: str, replacement: str) -> str:
@@ -70,7 +70,7 @@ class Wanted:
         )
 
     def holds(self, value: Value) -> bool:
-        """Whether it stands in a value, its keys, or a number as it is written."""
+        """Whether it is in a value, its keys, or a number as it is written."""
         if isinstance(value, dict):
             return any(self.fits(key) or self.holds(item) for key, item in value.items())
         if isinstance(value, list):
@@ -78,14 +78,14 @@ class Wanted:
         return value is not None and not isinstance(value, bool) and self.fits(str(value))
 
     def is_in(self, data: bytes) -> bool:
-        """Whether it stands in the bytes of a file, quoted, escaped or set in."""
+        """Whether it is in the bytes of a file, quoted, escaped or set in."""
         if self._is_simple:
             assert self._plain is not None  # noqa: S101 - only a plain text is simple
             return self._plain.encode() in data or (data[:2] in _WIDE and self.fits(_decoded(data)))
         return _timed(lambda: any(map(self._is_in_form, _forms(_decoded(data)))))
 
     def count(self, data: bytes) -> int:
-        """Return how often it stands in the bytes of a file."""
+        """Return how often it is in the bytes of a file."""
         return _timed(lambda: max(map(self._count_in_form, _forms(_decoded(data)))))
 
     def _is_in_form(self, text: str) -> bool:
@@ -139,7 +139,7 @@ def _composed(text: str) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield what a file says: as it stands, with its lines not set in, with its escapes undone."""
+    """Yield what a file says: as it is, with its lines not set in, with its escapes undone."""
     found = {text: None}
     if "\\" in text:
         found[_joined(_ESCAPE.sub(_unescaped, text))] = None

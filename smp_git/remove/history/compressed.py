@@ -66,7 +66,7 @@ class ClosedError(Exception):
 
 
 class Inner(NamedTuple):
-    """Bytes that stand inside a compressed file: the type of a Git object, and a piece of it."""
+    """Bytes that are inside a compressed file: the type of a Git object, and a piece of it."""
 
     kind: bytes
     data: bytes

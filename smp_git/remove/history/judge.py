@@ -38,7 +38,7 @@ def first_id(file: bytes) -> bytes:
 
 
 def path_of(memory_id: bytes) -> str:
-    """Return where the file of an id stands."""
+    """Return the path of the file of an id."""
     return parse_id(memory_id.decode()).path
 
 
@@ -57,7 +57,7 @@ def plain_lines(index: bytes) -> list[bytes] | None:
 
 
 def items(index: bytes) -> tuple[bytes, list[IndexItem]]:
-    """Return what stands before the first item of an index, and the items."""
+    """Return what is before the first item of an index, and the items."""
     head: list[bytes] = []
     found: list[list[bytes]] = []
     for line in _lines(index):

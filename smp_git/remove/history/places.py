@@ -26,7 +26,7 @@ _TELLING: Final = 4
 # Git makes these names from the subjects of commits.
 _MADE_BY_GIT: Final = re.compile(r"(?:v\d+-)?\d{4}-.*\.(?:patch|eml)", re.DOTALL)
 _SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,8}(?:\.[A-Za-z0-9]{1,8})?~?")
-# Words of the program and of Git, which stand in the files of memories too.
+# Words of the program and of Git, which are in the files of memories too.
 _USUAL: Final = frozenset(
     b"active agent agents agent states artifact artifacts backup branch branches bundle config conversation "
     b"copy decision decisions file files finding findings heads hooks index info learning learnings "

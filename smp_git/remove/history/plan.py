@@ -29,7 +29,7 @@ from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history.reading import TAG, Ahead, Read
-from smp_git.remove.history.renaming import Move, Renames, moves_in, renames
+from smp_git.remove.history.renaming import Move, moves_in, renames
 from smp_git.remove.history.rewrite import Gone, History, Rewriter, RewrittenCommit
 from smp_git.remove.history.search import DeadVersion
 
@@ -232,23 +232,22 @@ class RewritePlan:
 
     def _make(self) -> None:
         self.history = self._read()
-        self.known = self._effective() | self._more
-        self.renames = (
-            renames(self.repository, self._tips(), self.known) if self._upgrades else Renames()
-        )
-        moves = moves_in(self.repository, self._tips(), self._moves)
+        local = self._reader.local.tombstones()
+        proofs = (tip for ref, tip in self.history.refs.items() if is_proof(ref))
+        self.known = local | named(self.repository.raw, proofs) | self._more
+        tips = [tip.hex() for tip in (*self.history.refs.values(), *self.history.stashed)]
+        lives = renames(self.repository, tips, self.known) if self._upgrades else None
+        moves = moves_in(self.repository, tips, self._moves) if self._moves else None
         # Where memories take another id, nothing goes.
         dead = Tombstones() if self._moves else self.known
-        self.known |= self.renames.records()
+        if lives:
+            self.known |= lives.records()
         # Every life that is there goes: the record names those that were found.
         everything = Tombstones(tombstone(each, EVERY_LIFE) for each in self._ids)
         ahead = Ahead(self.repository)
-        self.rewriter = Rewriter(ahead.read, dead | everything, self.renames, moves)
+        self.rewriter = Rewriter(ahead.read, dead | everything, lives, moves)
         self.rewriter.prepare(self.history, ahead)
         self.result = self.rewriter.rewritten(self.history)
-
-    def _tips(self) -> list[str]:
-        return [tip.hex() for tip in (*self.history.refs.values(), *self.history.stashed)]
 
     def close(self) -> None:
         """Let go of the repository."""
@@ -260,11 +259,6 @@ class RewritePlan:
         check_tips(git, self.repository.raw, refs)
         stashed = (bytes.fromhex(entry.id) for entry in references.read_stash(git))
         return History(refs, tuple(stashed))
-
-    def _effective(self) -> Tombstones:
-        local = self._reader.local.tombstones()
-        tips = (tip for ref, tip in self.history.refs.items() if is_proof(ref))
-        return local | named(self.repository.raw, tips)
 
     def update(self) -> None:
         """Take in what was written since; the caller holds the lock."""

@@ -194,10 +194,10 @@ class Scan:
         return (
             place is not None
             and self._judge.concerns(place.text.encode())
-            and not self._stands(place.path)
+            and not self._is_alive(place.path)
         )
 
-    def _stands(self, path: str) -> bool:
+    def _is_alive(self, path: str) -> bool:
         """Whether a later life of the memory at a path is checked out."""
         file = self._repository.path / path
         return file.is_file() and not self._judge.is_dead_file(file.read_bytes())
@@ -283,7 +283,7 @@ class Scan:
         self._chunk.clear()
         self._size = 0
 
-    # Where the text that was found stands
+    # Where the text that was found is
 
     def _place_all(self) -> None:
         paths = reading.paths_of_history(self._repository)

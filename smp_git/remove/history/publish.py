@@ -283,7 +283,7 @@ class Publisher:
         self._writer.reader.local.clear_pending()
 
     def _file(self, memory_id: str, tree: ObjectId, known: Tombstones) -> dict[str, bytes | None]:
-        """Return what becomes of a checked-out file: nothing, unless it is of a life that stands."""
+        """Return what becomes of a checked-out file: nothing, unless it is of a life that goes on."""
         path = parse_id(memory_id).path
         file = self._plan.repository.path / path
         is_there = file.is_file() and not file.is_symlink()

@@ -48,7 +48,7 @@ def entries(tree: bytes) -> list[TreeEntry]:
 
 
 def raw_entries(tree: bytes) -> list[bytes]:
-    """Return the entries of a raw tree as they stand in it."""
+    """Return the entries of a raw tree as they are in it."""
     return _PIECE.findall(tree)
 
 
@@ -59,7 +59,7 @@ def read_entry(piece: bytes) -> TreeEntry:
 
 
 class PagePlace(NamedTuple):
-    """Where an entry stands in a raw tree: its start, its id's start, its end."""
+    """Where an entry is in a raw tree: its start, its id's start, its end."""
 
     start: int
     id: int
@@ -67,7 +67,7 @@ class PagePlace(NamedTuple):
 
 
 def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
-    """Return where the folder `name` stands in a raw tree, or None."""
+    """Return where the folder `name` is in a raw tree, or None."""
     head = b"%s %s\0" % (FOLDER, name)
     start = tree.find(head)
     if start < 0:
@@ -79,7 +79,7 @@ def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
 
 
 def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, PagePlace]]:
-    """Yield where some folders stand in a raw tree."""
+    """Yield where some folders are in a raw tree."""
     for name in sorted(names):
         place = folder_at(tree, name)
         if place is not None:
@@ -399,7 +399,7 @@ def _pieces(out: IO[bytes], name: bytes, kind: bytes, size: int) -> Iterator[Fil
 
 
 def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
-    """Return where each file of history stands."""
+    """Return where each file of history is."""
     found: dict[bytes, set[str]] = {}
     seen: set[tuple[str, bytes]] = set()
     commits: set[bytes] = set()

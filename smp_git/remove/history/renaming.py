@@ -252,10 +252,10 @@ class Moves:
         return names.replaced(message) if names else message
 
 
-def index(text: bytes, changed: Mapping[bytes, File]) -> bytes:
+def index_with(text: bytes, changed: Mapping[bytes, File]) -> bytes:
     """Return a page's index with the lines of some files, by the blob they were, as they become."""
     lines = judge.plain_lines(text)
-    if lines is None or not changed:
+    if lines is None:
         return text
     made = [_line(line, changed) for line in lines]
     return b"".join(each + b"\n" for each in _sorted(made))

@@ -18,10 +18,9 @@ from smp_git.model.ids import NOTHING as NO_LIVES
 from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.memory import KINDS
 from smp_git.remove.history import judge, reading
-from smp_git.remove.history import renaming as moving
 from smp_git.remove.history.judge import PageOrigin
 from smp_git.remove.history.reading import FOLDER, INDEX_NAME, TAG, Ahead, Read, TreeEntry
-from smp_git.remove.history.renaming import File, Moves, Renames
+from smp_git.remove.history.renaming import File, Moves, Renames, index_with
 
 NOTES: Final = "refs/notes/"
 REPLACE: Final = "refs/replace/"
@@ -104,9 +103,11 @@ class Rewriter:
     ) -> None:
         self._source = read
         self._tombstones = tombstones
-        self._renames = renames or Renames()
-        self._moves = moves or Moves()
-        self._wanted = _united(pages_of(tombstones), self._moves.wanted)
+        # Few rewrites name lives or ids anew; then nothing is asked of these.
+        self._renames = renames or None
+        self._moves = moves or None
+        self._names_anew = bool(renames or moves)
+        self._wanted = _united(pages_of(tombstones), moves.wanted if moves else {})
         self.made: dict[bytes, MadeObject] = {}
         self.steps: dict[bytes, RewrittenCommit] = {}
         self.replaced: set[bytes] = set()
@@ -235,7 +236,7 @@ class Rewriter:
         return len(before) > 1 or raw.tree != before[0].old_tree
 
     def _message(self, name: bytes, raw: Raw, tree: bytes, *, touches: bool) -> bytes:
-        message = self._moves.message(name, raw.message)
+        message = self._moves.message(name, raw.message) if self._moves else raw.message
         if touches or any(map(self._is_named, judge.mentions(message))):
             message = judge.without(message, partial(self._is_gone, tree), touches=touches)
         if not judge.is_derived(message):
@@ -381,10 +382,7 @@ class Rewriter:
                 else:
                     gone = seen[piece] = self._gone(page, entry)
             if gone is None:
-                file = self._moves.file(page, piece) if self._moves else None
-                kept.append(self._moved(piece, file) if file else self._renamed(piece))
-                if file:
-                    moved[piece[-_ID_SIZE:]] = file
+                kept.append(self._anew(page, piece, moved) if self._names_anew else piece)
             else:
                 loss.append(gone)
                 self.replaced.add(gone.id)
@@ -394,20 +392,20 @@ class Rewriter:
             kept.sort(key=_place_in_tree)
         return Edited(self._tree(page, tree, old, kept), tuple(loss))
 
-    def _renamed(self, piece: bytes) -> bytes:
-        """Return an entry of a page with the file that names its life."""
-        data = self._renames.files.get(piece[-_ID_SIZE:])
+    def _anew(self, page: str, piece: bytes, moved: dict[bytes, File]) -> bytes:
+        """Return an entry of a page with the file that names its life or other ids anew."""
+        old = piece[-_ID_SIZE:]
+        file = self._moves.file(page, piece) if self._moves else None
+        if file:
+            moved[old] = file
+            self.replaced.add(old)
+            mode, name = reading.read_entry(piece).mode, file.path.rpartition("/")[2].encode()
+            return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
+        data = self._renames.files.get(old) if self._renames else None
         if data is None:
             return piece
-        self.replaced.add(piece[-_ID_SIZE:])
+        self.replaced.add(old)
         return piece[:-_ID_SIZE] + self._make(BLOB, data, None)
-
-    def _moved(self, piece: bytes, file: File) -> bytes:
-        """Return an entry of a page with the file that names other ids."""
-        self.replaced.add(piece[-_ID_SIZE:])
-        name = file.path.rpartition("/")[2].encode()
-        mode = reading.read_entry(piece).mode
-        return b"%s %s\0%s" % (mode, name, self._make(BLOB, file.data, None))
 
     def _gone(self, page: str, entry: TreeEntry) -> Gone | None:
         """Return what an entry of a page loses: itself, or nothing."""
@@ -419,7 +417,8 @@ class Rewriter:
         if parse_path(path) is None:
             return None
         is_file = entry.mode.startswith(b"100")
-        file = self._renames.files.get(entry.id) or (self.read(entry.id)[1] if is_file else b"")
+        renamed = self._renames.files.get(entry.id) if self._renames else None
+        file = renamed or (self.read(entry.id)[1] if is_file else b"")
         life = life_of(file, path) if is_file else None
         return Gone(path, entry.id, life) if known.is_dead(life) else None
 
@@ -434,7 +433,8 @@ class Rewriter:
         """Bring the index among the entries that are kept up to date."""
         name = kept[place][-_ID_SIZE:]
         old = self.read(name)[1]
-        data = moving.index(self._renames.index(old) if self._renames else old, moved)
+        data = self._renames.index(old) if self._renames else old
+        data = index_with(data, moved) if moved else data
         found = self._lines_without(data)
         left, gone = found if found is not None else self._items_without(data)
         if not gone and left == old and (left or not loss):
@@ -515,7 +515,7 @@ class Rewriter:
         label = re.search(rb"^tag ([^\n]*)$", head, re.MULTILINE)
         # The signature goes first, so that it is no text of a message that changes later.
         plain = _TAG_SIGNATURE.sub(b"", message)
-        told = self._moves.message(target, plain)
+        told = self._moves.message(target, plain) if self._moves else plain
         text = judge.without(
             told,
             partial(self._is_gone, self._tree_of(new)),

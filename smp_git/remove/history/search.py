@@ -33,7 +33,7 @@ _DIGIT: Final = 2
 # A longer line is looked for in parts, so that a part of it is found too.
 _MOST_WORDS: Final = 32
 _LONGEST_WORD: Final = 512
-# No phrase is longer, whatever stands between its words.
+# No phrase is longer, whatever is between its words.
 LONGEST: Final = _MOST_WORDS * (_LONGEST_WORD + 64)
 _WORDS: Final = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() else 32  # noqa: PLR2004 - from there on it is no ASCII
@@ -63,7 +63,7 @@ def words(text: bytes) -> list[bytes]:
 
 
 def phrases_of(lines: Iterable[bytes]) -> Phrases:
-    """Return what to look for of lines that stand one below the other."""
+    """Return what to look for of lines that follow each other."""
     rows = [row for line in lines if (row := tuple(words(line)))]
     phrases: set[Phrase] = set()
     short: set[Phrase] = set()
@@ -131,7 +131,7 @@ def size_of(row: Phrase) -> int:
     return sum(map(len, row)) + len(row) - 1
 
 
-# Shorter texts stand in anything; longer ones say where they came from.
+# Shorter texts are in anything; longer ones say where they came from.
 SHORTEST: Final = 24
 _MOST_COMPARED: Final = 1_000
 # Values that every memory has of its own kind say nothing of one.
@@ -250,7 +250,7 @@ def _long(text: bytes) -> Iterator[bytes]:
 
 
 def _passages(version: DeadVersion) -> Iterator[list[bytes]]:
-    """Yield the lines of each text of a version that stand one below the other."""
+    """Yield the lines of each text of a version that follow each other."""
     try:
         memory = document.decode(version.data, version.path)
     except InvalidFileError:
@@ -290,7 +290,7 @@ def _joined(value: object) -> Iterator[str]:
 
 
 def _is_common(line: str) -> bool:
-    """Whether a line is a time or an id, which stand in other files as well."""
+    """Whether a line is a time or an id, which are in other files as well."""
     return bool(_TIME.fullmatch(line.strip()) or _ID.fullmatch(line.strip()))
 
 
@@ -356,7 +356,7 @@ class Fresh:
 
 # Fewer texts are searched faster one by one.
 _FEW: Final = 24
-# A text of so many bytes holds, wherever it stands, eight that begin at a multiple of eight.
+# A text of so many bytes holds, wherever it is, eight that begin at a multiple of eight.
 LEAST_BYTES: Final = 15
 _WIDTH: Final = 8
 # So much of a text is taken apart into words at a time.
@@ -377,20 +377,20 @@ class TextFinder:
         return bool(self._texts)
 
     def found(self, data: bytes) -> set[bytes]:
-        """Return the texts that stand in `data`."""
+        """Return the texts that are in `data`."""
         if self._anchors is None:
             return {text for text in self._texts if text in data}
         return set(_at_anchors(data, self._anchors))
 
     def is_in(self, data: bytes) -> bool:
-        """Whether any of the texts stands in `data`."""
+        """Whether any of the texts is in `data`."""
         if self._anchors is None:
             return any(text in data for text in self._texts)
         return next(_at_anchors(data, self._anchors), None) is not None
 
 
 def _at_anchors(data: bytes, anchors: _Anchors) -> Iterator[bytes]:
-    """Yield the texts that stand around a place where eight bytes of theirs do."""
+    """Yield the texts around a place where eight bytes of theirs do."""
     numbers = _numbers(data, 0)
     for place in compress(range(len(numbers)), map(anchors.__contains__, numbers)):
         for offset, text in anchors[numbers[place]]:
@@ -437,11 +437,11 @@ class PhraseFinder:
         return bool(self.reach)
 
     def found(self, data: bytes) -> set[Phrase]:
-        """Return the phrases that stand in `data`."""
+        """Return the phrases that are in `data`."""
         return set(self._each(data))
 
     def is_in(self, data: bytes) -> bool:
-        """Whether any of the phrases stands in `data`."""
+        """Whether any of the phrases is in `data`."""
         return next(self._each(data), None) is not None
 
     def _each(self, data: bytes) -> Iterator[Phrase]:
@@ -481,13 +481,13 @@ class Search:
         return bool(self._texts) or bool(self._phrases)
 
     def found(self, data: bytes) -> tuple[set[bytes], set[Phrase]]:
-        """Return the texts and the phrases that stand in `data`."""
+        """Return the texts and the phrases that are in `data`."""
         return self._texts.found(data), self._phrases.found(data)
 
     def is_in(self, data: bytes) -> bool:
-        """Whether any of them stands in `data`."""
+        """Whether any of them is in `data`."""
         return self._texts.is_in(data) or self._phrases.is_in(data)
 
     def is_in_words(self, data: bytes) -> bool:
-        """Whether any of the phrases stands in `data`, such as the name of a file."""
+        """Whether any of the phrases is in `data`, e.g. the name of a file."""
         return self._phrases.is_in(data)

@@ -1,4 +1,4 @@
-"""Dead objects and every leftover of the deleted, taken off the disk."""
+"""Dead objects, and every file that `.git` and the folder keep of the deleted, removed."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def _place(text: str) -> Id | None:
 
 
 def check_out(folder: Path, files: Mapping[str, bytes | None], scratch: Path) -> None:
-    """Write or remove (None) checked-out files, whatever stands there."""
+    """Write or remove (None) checked-out files, whatever is there."""
     for path, data in files.items():
         target = folder / path
         if any(parent.is_symlink() for parent in target.parents if folder in parent.parents):
