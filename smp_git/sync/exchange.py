@@ -29,7 +29,6 @@ from smp_git.model.memory import CommitId
 from smp_git.read.history import replica_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history import journal
 from smp_git.remove.history.plan import effective
 from smp_git.remove.interrupted import site_of
 from smp_git.remove.site import Site
@@ -131,7 +130,7 @@ class Exchange:
             yield
         except (DamagedError, SyncError):
             # A deletion under way raises the epoch before and after it takes objects away.
-            if local.epoch() == before and not journal.exists(self._smp):
+            if local.epoch() == before and not local.is_erasing():
                 raise
 
     @property

@@ -83,7 +83,7 @@ def finished(containers: list[Path], hub: Path) -> None:
         assert found["Shall we move?"].fields["memory_refs"] == [new]
         assert session.get("DEC-0001").fields["rationale"] == f"until {new}"
         assert len(found) == len(session.memories())
-        assert not journal.exists(session.path / ".git/smp")
+        assert not session._handle.reader.local.is_erasing()
         log = git(session.path, "log", "--all", "-p", "--", "decisions/000/DEC-0002.yaml")
         assert "SQLite" not in log
 

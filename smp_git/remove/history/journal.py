@@ -258,11 +258,6 @@ def close(smp: Path, deletion: str) -> None:
         (smp / ERASURE).unlink(missing_ok=True)
 
 
-def exists(smp: Path) -> bool:
-    """Whether a deletion is under way or was interrupted."""
-    return (smp / ERASURE).exists()
-
-
 def reached(step: str) -> None:
     """Mark a point at which a crash is tried."""
 
