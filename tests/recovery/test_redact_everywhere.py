@@ -8,13 +8,14 @@ import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.ids import parse_id
+from smp_git.model.regexes import REDACTING
 from tests.independent_scan import scan, unreachable
 from tests.support import git, python, smp
 
@@ -359,13 +360,14 @@ def test_a_staged_edit_of_the_memory_is_not_lost(session: Session) -> None:
 
 def test_a_pattern_that_backtracks_ends_with_an_error_and_changes_nothing(session: Session) -> None:
     session.add("decision", "a" * 4000)
-    before, started = session.head, perf_counter()
+    before = session.head
 
     for dry_run in (True, False):
+        started = thread_time()
         with pytest.raises(InvalidError, match="takes too long"):
             session.redact(re.compile("(?:a?){500}a{500}b|(a|aa)+$x"), dry_run=dry_run)
-
-    assert perf_counter() - started < 60
+        # Of processor time it gets what the product promises, and as much again for the rest.
+        assert thread_time() - started < 2 * REDACTING.seconds
     assert session.head == before
     assert session.trash() == ()
 
