@@ -310,7 +310,7 @@ def read_receipt(folder: Path, name: str | None = None) -> dict[str, object]:
     """Return the receipt of a deletion or of a memory, the latest if several; raise NotFoundError."""
     for path in sorted(folder.glob(f"[!.]*/{RECEIPT}"), reverse=True):
         try:
-            receipt = _parsed_receipt(path)
+            receipt = read_receipt_at(path.parent)
         except DamagedError:
             if name in (None, path.parent.name):
                 raise
@@ -326,12 +326,8 @@ def read_receipt(folder: Path, name: str | None = None) -> dict[str, object]:
 
 def read_receipt_at(place: Path) -> dict[str, object]:
     """Return the receipt in the folder of a deletion; raise DamagedError."""
-    return _parsed_receipt(place / RECEIPT)
-
-
-def _parsed_receipt(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads((place / RECEIPT).read_bytes())
     except (OSError, ValueError):
-        raise DamagedError(f"the receipt at {path} cannot be read") from None
+        raise DamagedError(f"the receipt at {place / RECEIPT} cannot be read") from None
     return found if isinstance(found, dict) else {}

@@ -31,12 +31,6 @@ _TOMBSTONE = re.compile(rb'- \{"id":"[^"]*","(?:first|generation|lives)":[^\n]*\
 _OWN_ID = re.compile(rb"(?:---\r?\n)?id:[ \t]*[\"']?([A-Za-z0-9_-]+)")
 
 
-def first_id(file: bytes) -> bytes:
-    """Return the id that a memory's file begins with, or nothing."""
-    match = _OWN_ID.match(file)
-    return match[1] if match else b""
-
-
 def path_of(memory_id: bytes) -> str:
     """Return the path of the file of an id."""
     return parse_id(memory_id.decode()).path
@@ -159,9 +153,8 @@ def how_many(known: Tombstones) -> int:
 
 def own_id(data: bytes) -> bytes:
     """Return the id that a file says of itself, whatever is above it, or nothing."""
-    found = first_id(data)
-    if found:
-        return found
+    if found := _OWN_ID.match(data):
+        return found[1]
     data = data.removeprefix(_BOM)
     if not data.startswith((b"id", b'"id', b"'id")) and not any(mark in data for mark in _MARKS):
         return b""

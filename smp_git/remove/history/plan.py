@@ -127,7 +127,8 @@ def _closed(folder: Path, *, is_deep: bool) -> Iterator[Path]:
             yield Path(here)
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if is_deep or _is_page(entry.name, depth):
+                # Of the session only the folders of memories, and their pages.
+                if is_deep or depth == 1 or (depth == 0 and entry.name in _FOLDERS):
                     stack.append((entry.path, depth + 1))
             elif is_deep and _is_closed(entry.path, os.R_OK):
                 yield Path(entry.path)
@@ -137,11 +138,6 @@ def _is_closed(path: str, mode: int) -> bool:
     """Whether something is there, still, and cannot be used so."""
     # It may have been away for the moment of the first question.
     return not os.access(path, mode) and os.path.lexists(path) and not os.access(path, mode)
-
-
-def _is_page(name: str, depth: int) -> bool:
-    """Whether a folder of the session is one of a kind of memories, or a page of one."""
-    return name in _FOLDERS if depth == 0 else depth == 1
 
 
 def _check_neighbours(git: Path) -> None:

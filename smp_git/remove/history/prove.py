@@ -407,11 +407,13 @@ def verify(
     versions = tuple(versions)
     wanted = needles(tombstones, versions)
     scan, (hits, also) = _scanned(reader, wanted, PlaceNames(versions))
+    short = "a text that is" if wanted.short == 1 else f"{wanted.short} texts that are"
+    too_short = [f"{short} too short to distinguish from chance"] if wanted.short else []
     return Proof(
         clean=not hits,
         hits=tuple(sorted(hits)),
         also_in=tuple(sorted(also)),
-        not_searched=(*unknown, *_too_short(wanted.short)),
+        not_searched=(*unknown, *too_short),
         not_looked_into=tuple(sorted(scan.unread)),
         objects=scan.objects,
         files=scan.files,
@@ -437,8 +439,3 @@ def _scanned(
         finally:
             repository.close()
     raise AssertionError  # not reached: the last one returns or raises
-
-
-def _too_short(number: int) -> list[str]:
-    what = "a text that is" if number == 1 else f"{number} texts that are"
-    return [f"{what} too short to distinguish from chance"] if number else []

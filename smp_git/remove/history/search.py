@@ -265,7 +265,9 @@ def _passages(version: DeadVersion) -> Iterator[list[bytes]]:
         if text.endswith("…"):
             # Cut in the middle of a word.
             text = text.removesuffix("…").rpartition(" ")[0]
-        lines = [line for line in text.splitlines() if not _is_common(line)]
+        # A time or an id is in other files as well.
+        rows = [(line, line.strip()) for line in text.splitlines()]
+        lines = [line for line, row in rows if not (_TIME.fullmatch(row) or _ID.fullmatch(row))]
         yield [line.encode("utf-8", "surrogatepass") for line in lines]
         if not text.isascii():
             yield [
@@ -287,11 +289,6 @@ def _joined(value: object) -> Iterator[str]:
             yield from _joined(each)
     elif isinstance(value, str):
         yield value
-
-
-def _is_common(line: str) -> bool:
-    """Whether a line is a time or an id, which are in other files as well."""
-    return bool(_TIME.fullmatch(line.strip()) or _ID.fullmatch(line.strip()))
 
 
 def _values(value: object) -> Iterator[str]:
@@ -445,7 +442,8 @@ class PhraseFinder:
         return next(self._each(data), None) is not None
 
     def _each(self, data: bytes) -> Iterator[Phrase]:
-        if not self or self._is_far_from(data):
+        low = data.lower() if self._marks else b""
+        if not self or (self._marks and not any(mark in low for mark in self._marks)):
             return
         for at in range(0, max(len(data), 1), _PART):
             row = words(data[max(0, at - LONGEST) : at + _PART])
@@ -453,10 +451,6 @@ class PhraseFinder:
             yield from (self._long[each] for each in self._texts.found(text))
             for word in self._anchors.keys() & set(row) if self._anchors else ():
                 yield from (each for each in self._anchors[word] if _set(each) in text)
-
-    def _is_far_from(self, data: bytes) -> bool:
-        low = data.lower() if self._marks else b""
-        return bool(self._marks) and not any(mark in low for mark in self._marks)
 
 
 def _set(row: Iterable[bytes]) -> bytes:

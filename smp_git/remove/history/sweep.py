@@ -225,7 +225,9 @@ def tidy(git: Path, known: Tombstones) -> None:
         quarantine.rename(aside)
         _drop(aside)
     _drop_halves(git / "objects" / "pack")
-    _drop_logs(git / "logs")
+    for log in sorted((git / "logs").rglob("*")):
+        if not log.is_dir() and log.relative_to(git / "logs").as_posix() != _KEPT_LOG:
+            log.unlink(missing_ok=True)
     _tidy_local(git / "smp", known)
 
 
@@ -263,14 +265,6 @@ def _drop_halves(folder: Path) -> None:
     for index in folder.glob("*.idx"):
         if not index.with_suffix(".pack").exists():
             _drop(index)
-
-
-def _drop_logs(logs: Path) -> None:
-    for path in sorted(logs.rglob("*"), reverse=True):
-        if path.is_dir():
-            continue
-        if path.relative_to(logs).as_posix() != _KEPT_LOG:
-            path.unlink(missing_ok=True)
 
 
 def _tidy_local(smp: Path, known: Tombstones) -> None:
