@@ -20,10 +20,6 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read import pages as index
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.remove import sessions
-from smp_git.remove.purge import Purged, moment_before, purge_due
-from smp_git.sync.exchange import exchange_with, known_remotes
-from smp_git.sync.remotes import SyncResult
 from smp_git.write.hand_edits import find
 
 
@@ -162,48 +158,53 @@ def problems(reader: Reader) -> list[str]:
     A removal is explained by a tombstone or by a line of the commit's message; it is
     mended when the memory is there again.
     """
-    now, left = home.clock(), list[str]()
-    moment, found = moment_before(older_than, now), list[Purged]()
-    for name in session_ids(home.path):
-        with _naming(f"session {name}", left), opened(home, name) as handle:
-            found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
-    gone = []
-    for record in sessions.deleted(home):
-        if not record.is_due(now, moment):
+    snapshot = reader.main()
+    seen, known = reader.local.vetted()
+    known = known | {commit.id: _removed(snapshot, commit) for commit in _since(snapshot, seen)}
+    found = {name: ids for name, ids in known.items() if ids}
+    if snapshot.id != seen:
+        with suppress(OSError):
+            # A session that can only be read is looked through again.
+            reader.local.note_vetted(snapshot.id, found)
+    buried = snapshot.said
+    out = []
+    for name, ids in found.items():
+        gone = [each for each in ids if snapshot.blob(each) is None and not buried.names(each)]
+        if gone:
+            out.append(_sentence(name, gone, snapshot.id))
+    return out + [str(loss) for loss in losses(reader)]
+
+
+class Loss(NamedTuple):
+    """Writes that a Git command took off main and nothing else has: the last one, and how many."""
+
+    head: CommitId
+    commits: int
+    ids: tuple[MemoryId, ...]
+
+    def __str__(self) -> str:
+        writes = "1 write" if self.commits == 1 else f"{self.commits} writes"
+        return f"a Git command removed {writes} from main that nothing else has ({', '.join(self.ids)}); to bring them back: git merge {self.head[:12]}"
+
+
+def losses(reader: Reader) -> list[Loss]:
+    """Return the writes that `git reset` and its like took off main, the latest first.
+
+    Git's own log names them, as long as it has them; what a deletion took is not there.
+    """
+    repository = reader.repository
+    names = _left_by_git(repository.git)
+    if not names:
+        return []
+    refs = references.read(repository.git)
+    tips = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(_KEEPING)]
+    tips = [tip for tip in tips if repository.raw(bytes.fromhex(tip))[0] == COMMIT]
+    found: list[Loss] = []
+    for name in names:
+        if not repository.has(name) or any(
+            is_ancestor(repository, name, each.head) for each in found
+        ):
             continue
-        with _naming(f"deleted session {record.session_id}", left):
-            if not dry_run:
-                damaged = sessions.purge_record(home, record, now, by, "deadline passed")
-                left += [
-                    f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
-                ]
-            gone.append(record.session_id)
-    return Purged(
-        ids=tuple(item for each in found for item in each.ids),
-        copies=sum(each.copies for each in found),
-        sessions=tuple(gone),
-        dry_run=dry_run,
-        kept_keys=tuple(dict.fromkeys(store for each in found for store in each.kept_keys)),
-        damaged=tuple(name for each in found for name in each.damaged),
-        left=tuple(left),
-    )
-
-
-@contextmanager
-def _naming(what: str, left: list[str]) -> Iterator[None]:
-    """Go on past an error, and name it among what is left."""
-    try:
-        yield
-    except SmpError as error:
-        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
-
-
-def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
-    """Sync every session that has the remote, the global one too."""
-    results: dict[str, SyncResult] = {}
-    failed: dict[str, SmpError] = {}
-    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
-    for name in (*session_ids(home.path), *shared):
         try:
             gone = repository.beyond([name], tips)
             ids = _lost_by(reader.main(), name, gone) if gone else ()

@@ -18,8 +18,8 @@ from smp_git.model.errors import (
     AlreadyExistsError,
     SmpError,
 )
-from smp_git.remove import requests, whole
-from smp_git.remove.purge import Purged, moment_before
+from smp_git.remove import sessions
+from smp_git.remove.purge import Purged, moment_before, purge_due
 from smp_git.sync import integrate, remotes
 from smp_git.sync.exchange import exchange_with, known_remotes
 from smp_git.sync.remotes import SyncResult
@@ -71,14 +71,14 @@ def purge_expired(
     moment, found = moment_before(older_than, now), list[Purged]()
     for name in session_ids(home.path):
         with _naming(f"session {name}", left), opened(home, name) as handle:
-            found.append(requests.purge_due(handle, older_than, by=by, dry_run=dry_run))
+            found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     gone = []
-    for record in whole.deleted(home):
+    for record in sessions.deleted(home):
         if not record.is_due(now, moment):
             continue
         with _naming(f"deleted session {record.session_id}", left):
             if not dry_run:
-                damaged = whole.purge_record(home, record, now, by, "deadline passed")
+                damaged = sessions.purge_record(home, record, now, by, "deadline passed")
                 left += [
                     f"{each.deletion}, whose record cannot be read: {each.why}" for each in damaged
                 ]

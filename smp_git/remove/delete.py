@@ -12,8 +12,7 @@ from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.ancestry import only_in
-from smp_git.git.references import HEADS, TAGS
+from smp_git.git.references import HEADS, TAGS, only_in
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import (
     InvalidError,
