@@ -77,6 +77,7 @@ class Session:
             path, clock, settings or Settings(), shared=shared, home=home
         )
         self._known_desk: Desk | None = None
+        self._known_shared: Session | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -98,6 +99,8 @@ class Session:
         if not self._closed:
             self._closed = True
             self._close_desk()
+            if self._known_shared is not None:
+                self._known_shared.close()
             opening.close(self._handle)
 
     @property
@@ -442,6 +445,7 @@ class Session:
         self,
         agent: str | None = None,
         *,
+        prompt: str | None = None,
         topic: str | None = None,
         turns: int = 20,
         budget: int = 4000,
@@ -450,12 +454,25 @@ class Session:
     ) -> Context:
         """Return what an agent needs to know to continue, within a budget of tokens.
 
+        What answers the prompt comes first. A topic leaves out what is not about it.
         Pinned memories and the newest turns are left out last; the receipt says what
         was left out, and why.
         """
         from smp_git.ask import questions
+        from smp_git.ask.briefing import Wish
 
-        return questions.context(self._desk, agent, topic, turns, budget, at, now)
+        wanted = Wish(agent, prompt, topic, turns, budget)
+        return questions.context(self._desk, self._shared_desk, wanted, at, now)
+
+    def _shared_desk(self) -> Desk | None:
+        """Return where the session of what holds across sessions answers, if there is one."""
+        handle = self._handle
+        place = handle.shared
+        if place is None or not (place / ".git").is_dir():
+            return None
+        if self._known_shared is None:
+            self._known_shared = Session(place, handle.clock, handle.settings, home=handle.home)
+        return self._known_shared._desk  # noqa: SLF001 - of its own kind
 
     def bisect(
         self, condition: Condition, *, good: When = None, bad: str | datetime = "HEAD"

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import count
+from itertools import chain
+from itertools import count as counting
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast
 
@@ -35,13 +36,20 @@ class Row(NamedTuple):
     at: datetime
 
 
+class Scope(NamedTuple):
+    """The projects and domains that a memory applies to; none means all."""
+
+    projects: tuple[str, ...]
+    domains: tuple[str, ...]
+
+
 # What memories share whose priorities fall alike: kind, importance, pinned, severity,
 # impact, basis of the confidence, status.
 Group = tuple[str, float | None, bool, str | None, str | None, str | None, str | None]
 # A memory's place in its group: the newest first, then by id; and its slot.
 Place = tuple[int, tuple[int, int, str], int]
 
-_VERSIONS = count()
+_VERSIONS = counting()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -64,6 +72,8 @@ class Catalogue:
         self._names: dict[int, MemoryId] | None = None
         # Files that were looked through for a field that the index does not hold, in vain.
         self.lacking: dict[str, set[str]] = {}
+        # What files say that they apply to, by their ids.
+        self.scopes: dict[str, Scope] = {}
         self.read = 0
         # Another number after every change, never one that another catalogue had.
         self.version = next(_VERSIONS)
@@ -141,6 +151,7 @@ class Catalogue:
             del group[bisect_left(group, place_of(row))]
             for blobs in self.lacking.values():
                 blobs.discard(row.entry.blob)
+            self.scopes.pop(row.entry.blob, None)
             self._lines[slot] = None
             self._rows.pop(slot, None)
             self._free.append(slot)
@@ -213,6 +224,20 @@ class Catalogue:
             for *_, slot in part
         )
         return self.sets.get(("kind", kind)) & ~bits_of(outside)
+
+    def newest(self, kind: str, count: int) -> list[Row]:
+        """Return the rows of a kind that were created last; of equal ones, the later id first."""
+        if count < 1:
+            return []
+        groups = [places for group, places in self.groups.items() if group[0] == kind]
+        first = sorted(chain.from_iterable(places[:count] for places in groups))[:count]
+        if not first:
+            return []
+        oldest = (first[-1][0] + 1,)
+        found = chain.from_iterable(places[: bisect_left(places, oldest)] for places in groups)
+        ordered = sorted(found, key=lambda place: place[1], reverse=True)
+        ordered.sort(key=lambda place: place[0])
+        return self.rows_of(slot for *_, slot in ordered[:count])
 
     def slots(self, names: Iterable[MemoryId]) -> int:
         """Return the set of those memories that are there."""

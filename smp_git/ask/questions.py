@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
+from smp_git.ask.conditions import told
 from smp_git.ask.desk import Desk
 from smp_git.ask.request import QueryParts
 from smp_git.model.errors import InvalidError, InvalidQueryError
@@ -16,6 +17,7 @@ from smp_git.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from smp_git.ask.bisect import Condition, Culprit
+    from smp_git.ask.briefing import Wish
     from smp_git.ask.context import Context
 
 _MOST = 10_000
@@ -107,42 +109,30 @@ def watch(
 
 
 def context(
-    desk: Desk,
-    agent: str | None,
-    topic: str | None,
-    turns: int,
-    budget: int,
-    at: When,
-    now: datetime | None,
+    desk: Desk, shared: Callable[[], Desk | None], wanted: Wish, at: When, now: datetime | None
 ) -> Context:
     """Return what an agent is told before it goes on, within a budget of tokens."""
+    budget, turns = wanted.budget_tokens, wanted.turns
     if budget < _LEAST_BUDGET:
         raise InvalidQueryError(
             f"budget must be a whole number of tokens from {_LEAST_BUDGET}, not {budget!r}"
         )
     if not 0 <= turns <= _MOST:
         raise InvalidQueryError(f"turns must be a whole number from 0 to {_MOST}, not {turns!r}")
-    from smp_git.ask.context import brief  # noqa: PLC0415 - most commands ask for no context
+    for what, text in (("a prompt", wanted.prompt), ("a topic", wanted.topic)):
+        if text is not None and not isinstance(text, str):
+            raise InvalidQueryError(f"{what} must be text, not {told(text)}")
+    from smp_git.ask.briefing import brief  # noqa: PLC0415 - most commands ask for no context
 
-    handle = desk.handle
-    moment, name = now or handle.clock(), agent_name(agent) if agent else None
-
-    def answer(snapshot: Snapshot) -> Context:
-        return brief(
-            desk,
-            snapshot,
-            agent=name,
-            topic=topic,
-            turns=turns,
-            budget_tokens=budget,
-            now=moment,
-            project=handle.metadata.project,
-            shared=handle.shared,
-        )
-
-    made = handle.read(at, answer)
+    handle, moment = desk.handle, now or desk.handle.clock()
+    name = agent_name(wanted.agent) if wanted.agent else None
+    asked = wanted._replace(agent=name)
+    made = handle.read(at, lambda snapshot: brief(desk, shared, snapshot, asked, moment))
     if at is None:
         handle.accesses.note([piece.id for piece in made.pieces if not piece.session], moment)
+    used = [piece.id for piece in made.pieces if piece.session]
+    if used and (beside := shared()) is not None:
+        beside.handle.accesses.note(used, moment)
     return made
 
 

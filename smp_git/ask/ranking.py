@@ -11,6 +11,7 @@ from datetime import datetime
 from smp_git.ask.catalogue import Catalogue, Group, Place, Row, group_of, place_of
 from smp_git.ask.sets import bits_of, slots_of
 from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
+from smp_git.model.memory import KINDS
 from smp_git.model.relevance import (
     Scored,
     Weights,
@@ -123,8 +124,12 @@ class Ranking:
         """
         apart = self._apart()
         inside = membership(members & ~apart)
+        sets = self._catalogue.sets
+        kinds = {kind for kind in KINDS if members & sets.get(("kind", kind))}
         streams = [
-            self._group(places, inside) for places in self._catalogue.groups.values() if places
+            self._group(places, inside)
+            for group, places in self._catalogue.groups.items()
+            if places and group[0] in kinds
         ]
         streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
         for standing in heapq.merge(*streams):

@@ -391,13 +391,34 @@ def explain(ctx: typer.Context, memory: Id) -> None:
     emit(ctx, {"priority": value, "why": list(lines)}, "\n".join(lines))
 
 
-@command(example="smp context --agent veritas --topic authentication --budget 2000")
+# More of a prompt than this is not read, however long the input is.
+_PROMPT_BYTES = 1_048_576
+
+
+def _prompt(given: str | None) -> str | None:
+    """Return the prompt: as given, or what standard input holds, whatever that is."""
+    if given != "-":
+        return given
+    return sys.stdin.buffer.read(_PROMPT_BYTES).decode("utf-8", "replace")
+
+
+@command(example='smp context --for "Write the login page" --agent veritas --budget 2000')
 def context(
     ctx: typer.Context,
     agent: Annotated[
         str | None, typer.Option("-a", "--agent", help="Agent to build the context for")
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="Topic to focus on")] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="TEXT",
+            help="Prompt that the context should answer first; - for standard input",
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Leave out what is not about this topic")
+    ] = None,
     turns: Annotated[
         int, typer.Option(min=0, help="Maximum number of turns from the conversation")
     ] = 20,
@@ -408,11 +429,13 @@ def context(
 ) -> None:
     """Print the context an agent needs to continue
 
-    Markdown for a prompt. What did not fit the budget is named on stderr, and in the
-    JSON with the reason.
+    Markdown for a prompt. What was left out or did not fit the budget is named on
+    stderr, and in the JSON with the reason.
     """
     with session_of(ctx) as session:
-        made = session.context(agent, topic=topic, turns=turns, budget=budget, at=at)
+        made = session.context(
+            agent, prompt=_prompt(prompt), topic=topic, turns=turns, budget=budget, at=at
+        )
     emit(ctx, made.as_json(), made.text)
     if made.left_out:
         named = [item.id or item.reason for item in made.left_out]

@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|merge|sync|erase|forget|lock|start|questions|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|sync|erase|forget|lock|start|questions|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.bench import (
     ask,
     batch,
     commands,
+    context,
     create,
     erase,
     forget,
@@ -33,6 +34,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "import": imports.run,
     "create": create.run,
     "ask": ask.run,
+    "context": context.run,
     "merge": merge.run,
     "sync": sync.run,
     "erase": erase.run,

@@ -262,3 +262,11 @@ def test_demo_leaves_a_sound_session(project: Path) -> None:
     assert said("--root", "here", "-s", value["session"], "check") == "sound"
     assert git(Path(value["path"]), "status", "--porcelain") == ""
     assert "architect" in git(Path(value["path"]), "shortlog", "-sn", "HEAD")
+
+
+@pytest.mark.parametrize("prompt", [b"Which gasket fits?", b"\xff\xfe\0 gasket \x80", b"gasket " * 300_000, b""])  # fmt: skip
+def test_context_reads_any_prompt_from_standard_input(project: Path, prompt: bytes) -> None:
+    said("add", "learning", "the gasket of 40 mm fits")
+    text = said("context", "--for", "-", stdin=prompt)
+    assert text.startswith("## What answers the question" if prompt else "## Learnings")
+    assert said("context", "--for", "which gasket?").startswith("## What answers the question")
