@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from smp_git.ask.bisect import Condition, Culprit
     from smp_git.ask.context import Context
     from smp_git.ask.desk import Desk
+    from smp_git.ask.links import Related
     from smp_git.ask.request import QueryParts
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
@@ -376,9 +377,7 @@ class Session:
 
         return questions.similar(self._desk, text_or_id, limit, at, now)
 
-    def related(
-        self, memory_id: str, *, depth: int = 2, at: When = None
-    ) -> tuple[overviews.Related, ...]:
+    def related(self, memory_id: str, *, depth: int = 2, at: When = None) -> tuple[Related, ...]:
         """Return the memories linked to this one in either direction, nearest first."""
         from smp_git.ask import questions
 

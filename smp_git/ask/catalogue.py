@@ -74,6 +74,9 @@ class Catalogue:
         self.lacking: dict[str, set[str]] = {}
         # What files say that they apply to, by their ids.
         self.scopes: dict[str, Scope] = {}
+        # What files refer to by a field, by their ids; and all links, as gathered last.
+        self.refs: dict[str, tuple[str, ...]] = {}
+        self.links: object = None
         self.read = 0
         # Another number after every change, never one that another catalogue had.
         self.version = next(_VERSIONS)
@@ -152,6 +155,7 @@ class Catalogue:
             for blobs in self.lacking.values():
                 blobs.discard(row.entry.blob)
             self.scopes.pop(row.entry.blob, None)
+            self.refs.pop(row.entry.blob, None)
             self._lines[slot] = None
             self._rows.pop(slot, None)
             self._free.append(slot)

@@ -16,6 +16,7 @@ from smp_git.ask.answer import Allowed, Answer, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
 from smp_git.ask.finder import Finder, Sought, searched_text
+from smp_git.ask.links import Links, Related
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.model.errors import DamagedError, InvalidQueryError
@@ -152,16 +153,14 @@ class Desk:
         """Return the text of a memory, as it is compared with others."""
         return searched_text(snapshot.get(memory_id))
 
-    def related(
-        self, snapshot: Snapshot, memory_id: MemoryId, depth: int
-    ) -> tuple[overviews.Related, ...]:
+    def related(self, snapshot: Snapshot, memory_id: MemoryId, depth: int) -> tuple[Related, ...]:
         """Return what links lead to from a memory."""
         if not 1 <= depth <= _DEEPEST:
             raise InvalidQueryError(
                 f"depth must be a whole number from 1 to {_DEEPEST}, not {depth!r}"
             )
         with self._asking:
-            return overviews.related(self.whole(snapshot), memory_id, depth)
+            return Links.of(self._catalogue(snapshot), snapshot).related(memory_id, depth)
 
     def asked(
         self, text: str | None, spec: Mapping[str, object] | None, parts: QueryParts, now: datetime

@@ -11,6 +11,7 @@ from smp_git.ask.answer import Allowed, Answer, Cut, Find, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
+from smp_git.ask.links import Links
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
 from smp_git.ask.sets import bits_of, slots_of
@@ -280,26 +281,19 @@ class Engine:
 
     def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """Return the memories that the hits link to, or that link to them, a few each."""
-        self._catalogue.follow(self._snapshot, KINDS)
+        links = Links.of(self._catalogue, self._snapshot)
         known = {hit.id for hit in hits}
         out: list[Hit] = []
         for hit in hits:
-            row = self._catalogue.row(self._catalogue.by_id[hit.id])
-            outward = [(target, f"{hit.id} {relation} it") for relation, target in row.entry.links]
-            inward = [
-                (source, f"{relation} {hit.id}")
-                for source, relation in sorted(self._catalogue.incoming.get(hit.id, ()))
-            ]
-            fresh = [
-                (name, why)
-                for name, why in outward + inward
-                if name not in known and name in self._catalogue.by_id
-            ]
-            for name, why in fresh[:_RELATED]:
-                known.add(MemoryId(name))
-                other = self._catalogue.row(self._catalogue.by_id[MemoryId(name)])
+            fresh: dict[MemoryId, list[str]] = {}
+            for each in links.edges(hit.id):
+                if each.other not in known:
+                    fresh.setdefault(each.other, []).append(each.told(hit.id))
+            for name, why in islice(fresh.items(), _RELATED):
+                known.add(name)
+                other = self._catalogue.row(self._catalogue.by_id[name])
                 decayed = self._ranking.decayed(other)
-                out.append(self.hit(Ranked(other, decayed, decayed.value, (why,)), query))
+                out.append(self.hit(Ranked(other, decayed, decayed.value, tuple(why)), query))
         return out
 
 

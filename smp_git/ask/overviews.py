@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.format.lines import Entry
@@ -59,18 +58,6 @@ class AgentActivity:
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
         return asdict(self)
-
-
-class Related(NamedTuple):
-    """A memory that another leads to over links: how far, over which, in which direction."""
-
-    id: MemoryId
-    kind: str
-    title: str
-    depth: int
-    relation: str
-    direction: str
-    via: MemoryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,37 +166,6 @@ def _counts(rows: Iterable[Row]) -> dict[str, int]:
     for row in rows:
         counts[row.kind] += 1
     return {kind: count for kind, count in counts.items() if count}
-
-
-def related(catalogue: Catalogue, start: MemoryId, depth: int) -> tuple[Related, ...]:
-    """Return the memories that links lead to from one, nearest first; cycles are safe."""
-    seen = {start}
-    edge = [start]
-    out: list[Related] = []
-    for distance in range(1, depth + 1):
-        following: list[MemoryId] = []
-        for name in edge:
-            for other, relation, direction in _neighbours(catalogue, name):
-                if other not in seen and other in catalogue.by_id:
-                    seen.add(other)
-                    following.append(other)
-                    row = catalogue.row(catalogue.by_id[other])
-                    out.append(
-                        Related(
-                            other, row.kind, row.entry.title, distance, relation, direction, name
-                        )
-                    )
-        edge = following
-    return tuple(out)
-
-
-def _neighbours(catalogue: Catalogue, name: MemoryId) -> list[tuple[MemoryId, str, str]]:
-    row = catalogue.row(catalogue.by_id[name])
-    outward = [(MemoryId(target), relation, "to") for relation, target in row.entry.links]
-    inward = [(source, relation, "from") for source, relation in catalogue.incoming.get(name, ())]
-    turn = row.entry.turn
-    spoken = [(MemoryId(turn), "turn_ref", "to")] if turn else []
-    return outward + sorted(inward) + spoken
 
 
 def summary(catalogue: Catalogue, ordered: Sequence[Row]) -> Summary:

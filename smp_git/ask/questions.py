@@ -10,6 +10,7 @@ from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.conditions import told
 from smp_git.ask.desk import Desk
+from smp_git.ask.links import Related
 from smp_git.ask.request import QueryParts
 from smp_git.model.errors import InvalidError, InvalidQueryError
 from smp_git.model.memory import MemoryId, agent_name
@@ -66,7 +67,7 @@ def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
         return None
 
 
-def related(desk: Desk, memory_id: str, depth: int, at: When) -> tuple[overviews.Related, ...]:
+def related(desk: Desk, memory_id: str, depth: int, at: When) -> tuple[Related, ...]:
     """Return the memories that links lead to from one, in both directions, nearest first."""
     return desk.handle.read(at, lambda now: desk.related(now, now.find(memory_id), depth))
 

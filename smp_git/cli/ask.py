@@ -260,11 +260,15 @@ def related(
     depth: Annotated[int, typer.Option(help="Maximum number of links to follow")] = 2,
     at: At = None,
 ) -> None:
-    """Follow the links of a memory in both directions"""
+    """Follow the links of a memory in both directions
+
+    The turn of a memory, the memories of a turn, and what a turn or a state refers to
+    count as links.
+    """
     with session_of(ctx) as session:
         found = session.related(memory, depth=depth, at=at)
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
-    arrows = {"to": "->", "from": "<-"}
+    arrows = {"to": "->", "from": "<-", "both": "--"}
     emit(
         ctx,
         value,
