@@ -15,9 +15,11 @@ from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text
 from smp_git.ask.finder import Finder, Sought
-from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
+from smp_git.ask.hints import refuse_unknown_fields, tag_notes
+from smp_git.ask.request import Query, QueryParts, from_specification
 from smp_git.ask.sets import bits_of
-from smp_git.model.errors import DamagedError, InvalidQueryError
+from smp_git.ask.spellings import named_parts
+from smp_git.model.errors import DamagedError, InvalidQueryError, MemoryNotFoundError
 
 # A session without a write for so long is decaying, and what it says counts for less.
 _RESTING: Final = timedelta(days=7)
@@ -60,7 +62,9 @@ class _Voice(NamedTuple):
 
 def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        voices = [_voice(stack, desk, query, now) for desk in desks]
+        sides = [_side(stack, desk, now) for desk in desks]
+        refuse_unknown_fields(sides, query)
+        voices = [_voice(side, query, now) for side in sides]
         if query.text is None:
             members = [voice.members for voice in voices]
             page = _listed(voices, query)
@@ -75,10 +79,13 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
             hits=tuple(_of(hit, voice) for voice, hit in found),
             total=sum(map(int.bit_count, members)),
             aggregations=_counted(voices, members, query),
-            problems=tuple(
-                f"{voice.session}: {problem}"
-                for voice in voices
-                for problem in voice.side.problems(query)
+            problems=(
+                *(
+                    f"{voice.session}: {problem}"
+                    for voice in voices
+                    for problem in voice.side.problems(query)
+                ),
+                *tag_notes(sides, query),
             ),
         )
 
@@ -110,12 +117,22 @@ def _best(
     return [(voices[each.session], item) for each, item in ranked]
 
 
-def _voice(stack: ExitStack, desk: Desk, query: Query, now: datetime) -> _Voice:
-    snapshot = desk.handle.reader.snapshot()
-    side = stack.enter_context(desk.asking(snapshot, now))
-    resting = now - snapshot.commit.time > _RESTING
-    members = side.engine.members(query)
-    return _Voice(desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
+def _side(stack: ExitStack, desk: Desk, now: datetime) -> Side:
+    return stack.enter_context(desk.asking(desk.handle.reader.snapshot(), now))
+
+
+def _voice(side: Side, query: Query, now: datetime) -> _Voice:
+    resting = now - side.snapshot.commit.time > _RESTING
+    name = side.desk.handle.name
+    return _Voice(name, side, _members(side, query), _RESTING_FACTOR if resting else 1.0)
+
+
+def _members(side: Side, query: Query) -> int:
+    try:
+        return side.engine.members(query)
+    except MemoryNotFoundError:
+        # What the query refers to is in another session.
+        return 0
 
 
 def _by_text(

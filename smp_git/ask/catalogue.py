@@ -259,6 +259,10 @@ class Catalogue:
             self._names = {slot: name for name, slot in self.by_id.items()}
         return {self._names[slot] for slot in slots_of(members)}
 
+    def tags(self) -> list[str]:
+        """Return the tags that memories have, with all that they are below."""
+        return [value for (name, value), bits in self.sets.all().items() if name == "tag" and bits]
+
     def _link(self, row: Row, relation: str, target: str) -> None:
         self.incoming.setdefault(target, set()).add((row.entry.id, relation))
         if _replaces(row, relation, target):

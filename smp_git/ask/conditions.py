@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final
 
 from smp_git.model.errors import InvalidError, InvalidQueryError, shown
@@ -20,12 +21,14 @@ _DIGITS: Final = 4
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,8}")
 
-TIMES: Final = ("created_at", "updated_at")
+TIMES: Final = ("created_at", "updated_at", "last_accessed")
 ALIASES: Final[Mapping[str, str]] = {
     "at": "created_at", "timestamp": "created_at", "updated": "updated_at",
     "created_by": "agent", "agent_id": "agent", "decay.priority": "priority",
     "resolution.status": "status", "base_priority": "importance", "size": "size_bytes",
     "text": "content", "turn": "turn_ref", "conversation": "conversation_id",
+    "time": "created_at", "decay.access_count": "access_count",
+    "decay.last_accessed": "last_accessed",
 }  # fmt: skip
 _OPERATOR_ALIASES: Final[Mapping[str, str]] = {
     "=": "equals", "==": "equals", "eq": "equals", "!=": "not_equals", "ne": "not_equals",
@@ -38,7 +41,16 @@ OPERATORS: Final = (
     "exists", "matches",
 )  # fmt: skip
 _SEVERITY_RANKS: Final = {word: -place for place, word in enumerate(SEVERITIES)}
-_KIND_ALIASES: Final = {"conversation_turn": "turn", "conversation": "turn", "agent_state": "state"}
+_FLAGS: Final = ("pinned", "reversible")
+KIND_ALIASES: Final = {"conversation_turn": "turn", "conversation": "turn", "agent_state": "state"}
+
+
+# The words that a field can hold.
+_CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "severity": SEVERITIES,
+    "confidence": tuple(CONFIDENCE_RANKS),
+    "kind": (*KINDS, *KIND_ALIASES),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +80,13 @@ def condition(field: object, operator: object, value: object, now: datetime) -> 
     return Condition(field=name, operator=verb, value=_wanted(name, verb, given, now))
 
 
+def meant(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a hint at the word that was perhaps meant, else at all there are."""
+    words = list(known)
+    close = get_close_matches(word, words, 2)
+    return f"perhaps {' or '.join(close)}" if close else f"{otherwise} {', '.join(words)}"
+
+
 def told(value: object) -> str:
     """Return a value as a message shows it, whatever it is."""
     try:
@@ -95,7 +114,7 @@ def field_name(field: object) -> str:
 
 def _names_a_kind(value: object) -> bool:
     words = value if isinstance(value, list) else [value]
-    kinds = (*KINDS, *_KIND_ALIASES)
+    kinds = (*KINDS, *KIND_ALIASES)
     return bool(words) and all(word in kinds for word in words)
 
 
@@ -107,7 +126,7 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
     if verb == "matches":
         return _pattern(name, value)
     if verb == "in":
-        return [comparable(name, item, now) for item in _list(name, verb, value)]
+        return [_listed(name, item, now) for item in _list(name, verb, value)]
     if verb == "between":
         return _range(name, value, now)
     if value is None:
@@ -116,6 +135,18 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
         )
     if isinstance(value, (list, dict)) and verb in ("greater_than", "less_than", "contains"):
         raise InvalidQueryError(f"{verb} on {name} needs one value, not {told(value)}")
+    return comparable(name, value, now) if verb == "contains" else _listed(name, value, now)
+
+
+def _listed(name: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
+    """Return a value to compare with; raise InvalidQueryError if no memory can have it."""
+    if name in _FLAGS and not isinstance(value, bool):
+        raise InvalidQueryError(f"{name} is true or false, not {told(value)}")
+    words = _CLOSED.get(name)
+    if words is not None and isinstance(value, str) and value not in words:
+        raise InvalidQueryError(
+            f"no {name} {told(value)}", hint=meant(value, words, f"{name} is one of")
+        )
     return comparable(name, value, now)
 
 
@@ -126,7 +157,7 @@ def _list(name: str, verb: str, value: object) -> Sequence[object]:
 
 
 def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
-    ends = [comparable(name, item, now) for item in _list(name, "between", value)]
+    ends = [_listed(name, item, now) for item in _list(name, "between", value)]
     if len(ends) != 2 or None in ends:  # noqa: PLR2004 - two ends
         raise InvalidQueryError(f"between on {name} needs two values, not {told(value)}")
     low, high = ends
@@ -163,7 +194,7 @@ def comparable(name: str, value: object, now: datetime | None = None) -> Any:  #
     if name == "severity" and isinstance(value, str):
         return _Severity(value)
     if name == "kind" and isinstance(value, str):
-        return _KIND_ALIASES.get(value, value)
+        return KIND_ALIASES.get(value, value)
     return value
 
 

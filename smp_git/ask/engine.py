@@ -94,6 +94,8 @@ class Engine:
         members = _union(sets.get(("kind", kind)) for kind in kinds)
         if only is not None:
             members &= self._catalogue.slots(only)
+        if query.references:
+            members &= self._referring(query)
         members = self._labelled(query, members)
         if query.since or query.until:
             members &= _union(
@@ -102,6 +104,19 @@ class Engine:
         for condition in query.where:
             members = self._where(condition, members)
         return self._weighty(query, members)
+
+    def unknown(self, query: Query) -> dict[str, str]:
+        """Return the fields of a query that no memory of the session can have, with hints."""
+        return self._fields.unknown(query)
+
+    def _referring(self, query: Query) -> int:
+        """Return the set of what links lead to from the memories that are named."""
+        links = Links.of(self._catalogue, self._snapshot)
+        return self._catalogue.slots(
+            each.id
+            for name in query.references
+            for each in links.related(self._snapshot.find(name), query.max_depth)
+        )
 
     def _labelled(self, query: Query, members: int) -> int:
         """Return the members with the tags and of the agents that are asked for."""

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.ask.conditions import comparable
+from smp_git.ask.conditions import comparable, meant
 from smp_git.ask.ranking import Ranking
-from smp_git.ask.request import Aggregation
+from smp_git.ask.request import COUNTED, Aggregation, Query
 from smp_git.model.errors import InvalidFileError
-from smp_git.model.memory import KINDS, Value
+from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, Value
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 
@@ -54,6 +54,13 @@ _WHOLLY_INDEXED: Final = frozenset(_GETTERS) - {
     "conversation_id",
 }
 
+# What every session knows: fields of memories, and what is computed of them.
+KNOWN: Final = frozenset(
+    (*_GETTERS, *COMMON_FIELDS, CONTESTED, *COUNTED, "content", "priority", "relevance",
+     "access_count", "last_accessed", *(kind.main for kind in KINDS.values()),
+     *(name for kind in KINDS.values() for name in kind.fields))
+)  # fmt: skip
+
 
 class Fields:
     """The fields of the memories of one snapshot."""
@@ -67,11 +74,32 @@ class Fields:
         """Return the value of a field, as it is compared; None if there is none."""
         if name == "priority":
             return self._ranking.decayed(row).value
+        if name in ("access_count", "last_accessed"):
+            access = self._ranking.access(row)
+            if name == "access_count":
+                return access.times if access else 0
+            return access.last_at if access else None
         getter = _GETTERS.get(name)
         value = getter(row) if getter is not None else None
         if (value is None and name not in _WHOLLY_INDEXED) or name in MERGED:
             value = self._stored(row, name)
         return comparable(name, value) if value is not None else None
+
+    def unknown(self, query: Query) -> dict[str, str]:
+        """Return the fields of a query that are neither known nor in any memory, with hints."""
+        names = [condition.field for condition in query.where]
+        names += [order.field for order in query.sort]
+        names += [aggregation.field for aggregation in query.aggregations]
+        return {name: _hint(name) for name in dict.fromkeys(names) if not self._is_known(name)}
+
+    def _is_known(self, name: str) -> bool:
+        path = name.removeprefix("fields.")
+        root = path.partition(".")[0]
+        if root in KNOWN:
+            return True
+        self._catalogue.follow(self._snapshot, KINDS)
+        rows = self._catalogue.rows
+        return any(self._stored(row, each) is not None for each in {path, root} for row in rows)
 
     def _stored(self, row: Row, name: str) -> object:
         """Return a field that the index does not hold, from the memory's file."""
@@ -116,7 +144,14 @@ class Fields:
         if name in ("hour", "day"):
             return [row.at.strftime("%Y-%m-%dT%H:00" if name == "hour" else "%Y-%m-%d")]
         value = self.value(row, name)
-        return [str(value)] if value is not None else []
+        if isinstance(value, datetime):
+            return [format_time(value)]
+        values = value if isinstance(value, list) else [value]
+        return [str(each) for each in values if each is not None]
+
+
+def _hint(name: str) -> str:
+    return meant(name, sorted(KNOWN), "fields are")
 
 
 def _measure(measure: str, values: list[Any]) -> object:

@@ -15,7 +15,7 @@ _REFS: Final = "memory_refs"
 _SIBLINGS: Final = "same_turn"
 
 
-class Edge(NamedTuple):
+class Relation(NamedTuple):
     """One relation of a memory to another; `both` ways if neither names the other."""
 
     other: MemoryId
@@ -68,20 +68,20 @@ class Links:
             known = catalogue.links = Links(catalogue, snapshot)
         return known
 
-    def edges(self, name: MemoryId) -> list[Edge]:
+    def edges(self, name: MemoryId) -> list[Relation]:
         """Return the relations of a memory, its own first, as far as the others are there."""
         row, known = self._row(name), self._catalogue.by_id
-        found = [Edge(MemoryId(target), relation, "to") for relation, target in row.entry.links]
+        found = [Relation(MemoryId(target), relation, "to") for relation, target in row.entry.links]
         incoming = sorted(self._catalogue.incoming.get(name, ()))
-        found += [Edge(source, relation, "from") for source, relation in incoming]
+        found += [Relation(source, relation, "from") for source, relation in incoming]
         turn = row.entry.turn
         if turn:
-            found.append(Edge(MemoryId(turn), _TURN, "to"))
-        found += [Edge(other, _TURN, "from") for other in self._of_turn.get(name, ())]
-        found += [Edge(other, _REFS, "to") for other in self._refs(row)]
-        found += [Edge(other, _REFS, "from") for other in self._referring.get(name, ())]
+            found.append(Relation(MemoryId(turn), _TURN, "to"))
+        found += [Relation(other, _TURN, "from") for other in self._of_turn.get(name, ())]
+        found += [Relation(other, _REFS, "to") for other in self._refs(row)]
+        found += [Relation(other, _REFS, "from") for other in self._referring.get(name, ())]
         siblings = self._of_turn.get(turn, ()) if turn else ()
-        found += [Edge(other, _SIBLINGS, "both") for other in siblings]
+        found += [Relation(other, _SIBLINGS, "both") for other in siblings]
         return [each for each in dict.fromkeys(found) if each.other in known and each.other != name]
 
     def related(self, start: MemoryId, depth: int) -> tuple[Related, ...]:
@@ -100,7 +100,7 @@ class Links:
             edge = list(following)
         return tuple(out)
 
-    def _related(self, edge: Edge, depth: int, via: MemoryId) -> Related:
+    def _related(self, edge: Relation, depth: int, via: MemoryId) -> Related:
         row = self._row(edge.other)
         title = row.entry.title
         return Related(edge.other, row.kind, title, depth, edge.relation, edge.direction, via)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.conditions import told
 from smp_git.ask.desk import Desk
+from smp_git.ask.hints import refuse_unknown_fields, tag_notes
 from smp_git.ask.links import Related
 from smp_git.ask.request import QueryParts
 from smp_git.model.errors import InvalidError, InvalidQueryError
@@ -38,7 +40,14 @@ def query(
     """Return the memories that answer, the best first, with why."""
     moment = now or desk.handle.clock()
     asked = desk.asked(text, spec, parts, moment)
-    return desk.handle.read(at, lambda snapshot: desk.answer(snapshot, asked, moment))
+
+    def answer(snapshot: Snapshot) -> Answer:
+        with desk.asking(snapshot, moment) as side:
+            refuse_unknown_fields([side], asked)
+            found = desk.answer(snapshot, asked, moment)
+            return replace(found, problems=(*found.problems, *tag_notes([side], asked)))
+
+    return desk.handle.read(at, answer)
 
 
 def similar(

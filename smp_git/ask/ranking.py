@@ -71,6 +71,10 @@ class Ranking:
         """Return a memory's priority with its arithmetic."""
         return priority(self.facts(row), self._scale.now, self._scale.preset)
 
+    def access(self, row: Row) -> Access | None:
+        """Return how often a memory was read, and when last."""
+        return self._scale.accesses.get(row.entry.id)
+
     def facts(self, row: Row) -> Facts:
         """Return what decay has to know of a memory."""
         access = self._scale.accesses.get(row.entry.id)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypedDict
 
-from smp_git.ask.conditions import Condition, condition, field_name, told
+from smp_git.ask.conditions import KIND_ALIASES, Condition, condition, field_name, meant, told
+from smp_git.ask.spellings import named_parts
 from smp_git.model.errors import InvalidError, InvalidQueryError
 from smp_git.model.memory import KINDS, agent_name, aware, check_tags
 from smp_git.model.times import parse_time
 
 LONGEST_TEXT: Final = 1_048_576
 _MOST: Final = 1_000_000
+# The last quotation mark opens a phrase; behind a word, it may mean inches or seconds.
+_UNCLOSED: Final = re.compile(r'(?<!\S)"(?=\S)[^"]*\Z')
 
-SORTABLE: Final = (
-    "relevance", "priority", "created_at", "updated_at", "id", "kind", "agent", "title",
-    "size_bytes", "severity", "status", "category", "confidence", "importance", "impact",
-    "tokens", "pinned", "speaker", "role", "type", "topic",
-)  # fmt: skip
-COUNTED: Final = (
-    "kind", "tag", "agent", "hour", "day", "severity", "status", "category", "speaker", "role",
-    "type", "topic", "impact",
-)  # fmt: skip
 MEASURES: Final = ("min", "max", "sum", "avg")
-MEASURED: Final = ("size_bytes", "priority", "confidence", "importance", "tokens", "created_at")
+# What is counted of a memory besides its fields.
+COUNTED: Final = ("tag", "hour", "day")
+# Spellings of a direction at the end of a sort key.
+_DIRECTIONS: Final = {"_desc": "desc", "_asc": "asc"}
+_DEEPEST: Final = 10
 
 
 class Order(NamedTuple):
@@ -66,6 +65,8 @@ class Query:
     limit: int | None = 20
     offset: int = 0
     explain: bool = False
+    references: tuple[str, ...] = ()
+    max_depth: int = 1
 
 
 class QueryParts(TypedDict, total=False):
@@ -90,6 +91,8 @@ class QueryParts(TypedDict, total=False):
     limit: int | None
     offset: int
     explain: bool
+    references: Iterable[str]
+    max_depth: int
 
 
 def query(
@@ -115,11 +118,13 @@ def query(
     limit: int | None = 20,
     offset: int = 0,
     explain: bool = False,
+    references: Iterable[str] = (),
+    max_depth: int = 1,
 ) -> Query:
     """Return a checked query; raise InvalidQueryError naming the part that is wrong.
 
     `tags` must all be there, each with its subtree; of `any_tags` one. `include_decayed`
-    lifts `min_priority`.
+    lifts `min_priority`. Of `references`, only what links lead to counts, up to `max_depth`.
     """
     first, last = _moment("since", since, now), _moment("until", until, now)
     if first and last and first > last:
@@ -143,47 +148,19 @@ def query(
         min_relevance=_share("min_relevance", min_relevance),
         include_superseded=_flag("include_superseded", include_superseded),
         include_related=_flag("include_related", include_related),
-        sort=tuple(_order(item) for item in _items("sort", sort)),
+        sort=tuple(_order(item) for item in _items("sort", _one_or_many(sort))),
         aggregations=tuple(_aggregation(item) for item in _items("aggregations", aggregations)),
         limit=_count("limit", limit) if limit is not None else None,
         offset=_count("offset", offset),
         explain=_flag("explain", explain),
+        references=tuple(_word("references", name) for name in _items("references", references)),
+        max_depth=_depth(max_depth),
     )
-
-
-PARTS: Final = {
-    "text": "text", "kinds": "kinds", "types": "kinds", "tags": "tags", "any_tags": "any_tags",
-    "not_tags": "not_tags", "agents": "agents", "since": "since", "until": "until",
-    "filters": "where", "where": "where", "sort": "sort", "aggregations": "aggregations",
-    "limit": "limit", "offset": "offset", "min_priority": "min_priority",
-    "minPriority": "min_priority", "min_importance": "min_importance",
-    "min_relevance": "min_relevance", "include_decayed": "include_decayed",
-    "includeDecayed": "include_decayed", "include_superseded": "include_superseded",
-    "include_related": "include_related", "includeRelated": "include_related",
-    "explain": "explain",
-}  # fmt: skip
 
 
 def from_specification(specification: Mapping[str, object], now: datetime) -> Query:
     """Return the query that a specification asks for; raise InvalidQueryError."""
     return query(now=now, **named_parts(specification))  # type: ignore[arg-type]
-
-
-def named_parts(specification: object) -> dict[str, object]:
-    """Return the parts of a specification under their own names; raise InvalidQueryError."""
-    if not isinstance(specification, Mapping):
-        raise InvalidQueryError(f"a specification must be a mapping, not {told(specification)}")
-    parts: dict[str, object] = {}
-    for key, value in specification.items():
-        name = PARTS.get(key) if isinstance(key, str) else None
-        if name is None:
-            raise InvalidQueryError(
-                f"no part {told(key)} of a query", hint=f"parts are {', '.join(sorted(PARTS))}"
-            )
-        if name in parts:
-            raise InvalidQueryError(f"{key} gives {name} a second time")
-        parts[name] = value
-    return parts
 
 
 def _text(text: object) -> str | None:
@@ -195,7 +172,16 @@ def _text(text: object) -> str | None:
         raise InvalidQueryError(
             f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}"
         )
+    if text.count('"') % 2 and _UNCLOSED.search(text):
+        raise InvalidQueryError(
+            f"a quotation mark in {told(text)} is not closed",
+            hint='close it, e.g. "session timeout", or leave it out',
+        )
     return text if text.strip() else None
+
+
+def _one_or_many(given: object) -> object:
+    return [given] if isinstance(given, (str, Mapping)) else given
 
 
 def _items(what: str, given: object) -> list[object]:
@@ -218,12 +204,11 @@ def _flag(what: str, given: object) -> bool:
 
 def _kind(name: object) -> str:
     text = name if isinstance(name, str) else ""
-    plain = {"conversation_turn": "turn", "agent_state": "state"}.get(text, text)
-    if plain in KINDS:
-        return plain
-    if plain.endswith("s") and plain[:-1] in KINDS:
-        return plain[:-1]
-    raise InvalidQueryError(f"no kind {told(name)}", hint=f"kinds are {', '.join(KINDS)}")
+    for word in (text, text.removesuffix("s")):
+        plain = KIND_ALIASES.get(word, word)
+        if plain in KINDS:
+            return plain
+    raise InvalidQueryError(f"no kind {told(name)}", hint=meant(text, KINDS, "kinds are"))
 
 
 def _tags(what: str, given: object) -> tuple[str, ...]:
@@ -279,7 +264,7 @@ def _where(item: object, now: datetime) -> Condition:
 
 def _order(item: object) -> Order:
     if isinstance(item, str):
-        item = (item.removeprefix("-"), "desc" if item.startswith("-") else "asc")
+        item = _spelled(item)
     if isinstance(item, Mapping):
         item = (item.get("field"), item.get("direction", "asc"))
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - field and direction
@@ -287,13 +272,20 @@ def _order(item: object) -> Order:
             f"{told(item)} is not a sort key", hint='a sort key is ("priority", "desc")'
         )
     name, direction = field_name(item[0]), item[1]
-    if name not in SORTABLE:
-        raise InvalidQueryError(
-            f"cannot sort by {told(item[0])}", hint=f"sort by {', '.join(SORTABLE)}"
-        )
     if direction not in ("asc", "desc"):
         raise InvalidQueryError(f"{told(direction)} is not a direction", hint="asc or desc")
     return Order(name, direction == "desc")
+
+
+def _spelled(key: str) -> tuple[str, str]:
+    """Return the field and direction of a sort key like `-priority` or `time_desc`."""
+    if key.startswith("-"):
+        return key[1:], "desc"
+    for ending, direction in _DIRECTIONS.items():
+        if key.endswith(ending) and key != ending:
+            return key.removesuffix(ending), direction
+    # The best first is what somebody wants who names no direction.
+    return key, "desc" if key == "relevance" else "asc"
 
 
 def _aggregation(item: object) -> Aggregation:
@@ -309,17 +301,14 @@ def _aggregation(item: object) -> Aggregation:
             f"{told(item)} is not an aggregation", hint='e.g. "count:kind" or "avg:size_bytes"'
         )
     measure, by = item
-    name = "tag" if by == "tags" else field_name(by)
-    allowed = COUNTED if measure == "count" else MEASURED
     if measure != "count" and measure not in MEASURES:
         raise InvalidQueryError(
             f"no aggregation {told(measure)}", hint=f"count, {', '.join(MEASURES)}"
         )
-    if name not in allowed:
-        raise InvalidQueryError(
-            f"cannot {measure} by {told(by)}", hint=f"{measure} of {', '.join(allowed)}"
-        )
-    return Aggregation(f"{measure}:{by}", measure, name)
+    name = "tag" if by == "tags" else field_name(by)
+    if measure != "count" and name in COUNTED:
+        raise InvalidQueryError(f"{told(by)} can only be counted", hint=f"count:{name}")
+    return Aggregation(f"{measure}:{by}", str(measure), name)
 
 
 def _share(what: str, value: object) -> float | None:
@@ -328,6 +317,14 @@ def _share(what: str, value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise InvalidQueryError(f"{what} must be a number from 0 to 1, not {told(value)}")
     return float(value)
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _DEEPEST:
+        raise InvalidQueryError(
+            f"max_depth must be a whole number from 1 to {_DEEPEST}, not {told(value)}"
+        )
+    return value
 
 
 def _count(what: str, value: object) -> int:

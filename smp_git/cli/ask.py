@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -47,9 +48,23 @@ Where = Annotated[
         help="E.g. severity=critical, confidence>0.5, status~^op or 'impact exists'",
     ),
 ]
+MinPriority = Annotated[
+    float | None,
+    typer.Option("--min-priority", help="Hide memories whose priority has decayed below this"),
+]
+MinImportance = Annotated[
+    float | None, typer.Option("--min-importance", help="Only with at least this importance")
+]
+NoSuperseded = Annotated[
+    bool, typer.Option("--no-superseded", help="Leave out memories that were superseded")
+]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="Maximum number of results")]
 
 _NAMED = 20
+# Another condition behind the first.
+_SECOND = re.compile(
+    r"(?:\s(?:and|or)\s|\s*(?:&&|\|\|)\s*)\s*[\w.]+\s*(?:=|!=|<|>|~)", re.IGNORECASE
+)
 
 # The longest first, so that != is not read as =.
 _SIGNS = {
@@ -90,7 +105,23 @@ def _condition(text: str) -> tuple[str, str, object]:
             f"no operator {sign} in {text!r}", hint="e.g. 'confidence between [0.5, 1]'"
         )
     field, _, value = text.partition(sign)
-    return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _value(value.strip())
+    return field.strip(), _SIGNS[sign], value.strip() if sign == "~" else _wanted(value, text)
+
+
+def _wanted(given: str, text: str) -> object:
+    """Return the value of a condition; raise InvalidQueryError for what is no single value."""
+    value = given.strip()
+    if not value or value[0] in "=<>~!":
+        raise InvalidQueryError(
+            f"{text!r} is not a condition", hint="a condition is FIELD=VALUE, with =, !=, >, < or ~"
+        )
+    if _SECOND.search(value) and not value.startswith('"'):
+        raise InvalidQueryError(
+            f"{text!r} is more than one condition", hint="give --where once for each"
+        )
+    if value.count('"') % 2 and value[0] == '"':
+        raise InvalidQueryError(f"a quotation mark in {text!r} is not closed", hint="close it")
+    return _value(value)
 
 
 def _value(text: str) -> object:
@@ -123,18 +154,25 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
         "since": "since",
         "until": "until",
         "min_priority": "min_priority",
+        "min_importance": "min_importance",
+        "min_relevance": "min_relevance",
+        "include_decayed": "include_decayed",
         "sort": "sort",
         "aggregations": "count",
     }
-    parts = {part: given[option] for part, option in named.items() if given[option]}
-    if given["where"]:
+    parts = {
+        part: given[option]
+        for part, option in named.items()
+        if given.get(option) not in (None, [], False)
+    }
+    if given.get("where"):
         parts["where"] = _conditions(given["where"])
     flags = {
-        "include_superseded": (not given["no_superseded"], True),
-        "include_related": (given["related"], False),
-        "explain": (given["explain"], False),
-        "limit": (given["limit"], 20),
-        "offset": (given["offset"], 0),
+        "include_superseded": (not given.get("no_superseded"), True),
+        "include_related": (given.get("related", False), False),
+        "explain": (given.get("explain", False), False),
+        "limit": (given.get("limit", 20), 20),
+        "offset": (given.get("offset", 0), 0),
     }
     return parts | {name: value for name, (value, default) in flags.items() if value != default}
 
@@ -151,13 +189,16 @@ def query(
     since: Since = None,
     until: Until = None,
     where: Where = [],  # noqa: B006
-    min_priority: Annotated[
+    min_priority: MinPriority = None,
+    min_importance: MinImportance = None,
+    min_relevance: Annotated[
         float | None,
-        typer.Option("--min-priority", help="Hide memories whose priority has decayed below this"),
+        typer.Option("--min-relevance", help="Only with at least this relevance, with a text"),
     ] = None,
-    no_superseded: Annotated[
-        bool, typer.Option("--no-superseded", help="Leave out memories that were superseded")
+    include_decayed: Annotated[
+        bool, typer.Option("--include-decayed", help="Ignore --min-priority")
     ] = False,
+    no_superseded: NoSuperseded = False,
     related: Annotated[
         bool, typer.Option("--related", help="Include the memories that the hits link to")
     ] = False,

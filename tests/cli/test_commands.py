@@ -270,3 +270,24 @@ def test_context_reads_any_prompt_from_standard_input(project: Path, prompt: byt
     text = said("context", "--for", "-", stdin=prompt)
     assert text.startswith("## What answers the question" if prompt else "## Learnings")
     assert said("context", "--for", "which gasket?").startswith("## What answers the question")
+
+
+def test_query_takes_every_threshold_and_any_sort_key(project: Path) -> None:
+    said("add", "decision", "use a cache", "-f", "importance=0.9", "-f", "height=3")
+    said("add", "decision", "use no cache", "-f", "importance=0.2", "-f", "height=5")
+
+    assert told("query", "--min-importance", "0.5")["total"] == 1
+    assert told("query", "cache", "--min-relevance", "1")["total"] == 0
+    assert told("query", "--min-priority", "1", "--include-decayed")["total"] == 2
+    assert told("query", "--min-priority", "1")["total"] == 0
+    assert [each["id"] for each in told("query", "--sort", "-height")["memories"]] == ["DEC-0002", "DEC-0001"]  # fmt: skip
+
+
+def test_a_slip_in_a_query_is_pointed_out(project: Path) -> None:
+    said("add", "finding", "it is slow", "-f", "severity=high", "-t", "speed")
+    for wrong, hint in {"severity=hgh": "perhaps high", "sevrity=high": "perhaps severity"}.items():
+        result = run("query", "-w", wrong)
+        assert result.exit_code != 0
+        assert hint in result.stderr
+    assert "is not closed" in run("query", '"it is').stderr
+    assert "no memory has the tag sped; perhaps speed" in run("query", "-t", "sped").stderr

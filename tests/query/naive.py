@@ -70,8 +70,26 @@ def _rounded(value: Any) -> float | None:
     return round(float(value), 4) if isinstance(value, (int, float)) else None
 
 
-def answer(found: list[Known], parts: Mapping[str, Any], now: datetime) -> Found:
-    """Return ids, total, aggregations and priorities, as a query does."""
+# Fields of the examples that are of no kind.
+_OWN = ("x", "note", "missing", "generation")
+
+
+def refusal(found: list[Known], parts: Mapping[str, Any]) -> str | None:
+    """Return the message for a field that no memory has, if one is asked for."""
+    names = [each[0] for each in (*parts.get("where", ()), *parts.get("sort", ()))]
+    names += [each.partition(":")[2] for each in parts.get("aggregations", ())]
+    for name in names:
+        path = name.removeprefix("fields.")
+        root = path.partition(".")[0]
+        if root in _OWN and all(_at(k.memory.fields, each) is None for k in found for each in (path, root)):  # fmt: skip
+            return f"no memory has a field {name!r}"
+    return None
+
+
+def answer(found: list[Known], parts: Mapping[str, Any], now: datetime) -> Found | str:
+    """Return ids, total, aggregations and priorities, as a query does, or why it refuses."""
+    if refused := refusal(found, parts):
+        return refused
     kept = [known for known in found if _matches(known, parts, now)]
     for name, descending in [(None, False), *reversed(parts.get("sort") or [("priority", "desc")])]:
         kept = _sorted(kept, name, descending == "desc")
@@ -233,6 +251,10 @@ def _order(known: Known, name: str) -> Any:
         return parse_id(held).sort_key
     if name == "severity":
         return _weight(held), held
+    return _rank(held)
+
+
+def _rank(held: Any) -> tuple[str, Any]:
     kind = "number" if isinstance(held, (int, float)) else type(held).__name__
     return (kind, held) if kind in ("number", "str", "datetime") else ("other", str(held))
 
@@ -244,14 +266,14 @@ def _counted(name: str, kept: list[Known]) -> object:
         counts = {group: groups.count(group) for group in groups}
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
     held = [each for known in kept if (each := value(known, field)) is not None]
-    numbers = [each for each in held if not isinstance(each, datetime)]
+    numbers = [each for each in held if isinstance(each, (int, float))]
     if not held or (measure in ("sum", "avg") and not numbers):
         return None
     if measure == "sum":
         return fsum(numbers)
     if measure == "avg":
         return fsum(numbers) / len(numbers)
-    most = min(held) if measure == "min" else max(held)
+    most = (min if measure == "min" else max)(held, key=_rank)
     return format_time(most) if isinstance(most, datetime) else most
 
 
@@ -261,4 +283,6 @@ def _groups(known: Known, field: str) -> list[str]:
     if field in ("hour", "day"):
         return [known.memory.created_at.strftime("%Y-%m-%dT%H:00" if field == "hour" else "%Y-%m-%d")]  # fmt: skip
     held = value(known, field)
-    return [str(held)] if held is not None else []
+    if isinstance(held, datetime):
+        return [format_time(held)]
+    return [str(each) for each in (held if isinstance(held, list) else [held]) if each is not None]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from smp_git import Session
 from smp_git.ask.conditions import OPERATORS
-from smp_git.ask.request import COUNTED, MEASURED, MEASURES, SORTABLE, from_specification
+from smp_git.ask.request import COUNTED, MEASURES, from_specification
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES
 
@@ -176,9 +176,9 @@ def _is_valid(parts: dict[str, Any]) -> bool:
     return True
 
 
-_sorts = st.tuples(st.sampled_from(SORTABLE), st.sampled_from(("asc", "desc")))
-_counts = st.sampled_from([f"count:{name}" for name in COUNTED])
-_measures = st.builds("{}:{}".format, st.sampled_from(MEASURES), st.sampled_from(MEASURED))
+_sorts = st.tuples(st.sampled_from((*FIELDS, "relevance")), st.sampled_from(("asc", "desc")))
+_counts = st.sampled_from([f"count:{name}" for name in (*COUNTED, *FIELDS) if name != "tags"])
+_measures = st.builds("{}:{}".format, st.sampled_from(MEASURES), st.sampled_from(FIELDS))
 _tag_lists = st.lists(st.sampled_from((*TAGS, "none")), min_size=1, max_size=2)
 _filters: dict[str, st.SearchStrategy[Any]] = {
     "kinds": st.lists(st.sampled_from(tuple(KINDS)), max_size=3),

@@ -6,9 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from smp_git import Session, Store
 from smp_git.ask.answer import Answer
+from smp_git.model.errors import InvalidQueryError
 from tests.conftest import Clock
 from tests.support import git
 
@@ -53,6 +55,14 @@ def told(answer: Answer) -> Told:
         dict(answer.aggregations),
         [hit.priority for hit in answer],
     )
+
+
+def asked(session: Session, **parts: Any) -> Told | str:
+    """Return what a session answers, or why it refuses to."""
+    try:
+        return told(session.query(**parts))
+    except InvalidQueryError as error:
+        return error.message
 
 
 def scored(answer: Answer) -> list[tuple[str, float]]:

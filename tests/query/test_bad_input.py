@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from smp_git import Session
 from smp_git.ask import conditions
-from smp_git.ask.request import PARTS, from_specification
+from smp_git.ask.request import from_specification
+from smp_git.ask.spellings import CONFIDENCES, PARTS, RANGES
 from smp_git.cli.main import program
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
@@ -50,7 +51,7 @@ def answered_or_refused(message: str = "") -> Iterator[None]:
 
 
 TEXTS = {
-    "unbalanced quotes": '"slow login',
+    "inches": 'a 5" pipe and 7" of slow rain, 3"',
     "only quotes": '"""',
     "FTS": 'NEAR(slow login, 5) OR col:slow ^slow {a b} : - + * slow*',
     "FTS words": "AND OR NOT",
@@ -89,7 +90,16 @@ def test_a_text_longer_than_any_memory_is_refused(shop: Session) -> None:
 
 @given(st.text(max_size=40))
 def test_any_short_text_is_answered(shop: Session, text: str) -> None:
-    shop.query(text, now=NOW, explain=True)
+    with answered_or_refused("is not closed"):
+        shop.query(text, now=NOW, explain=True)
+
+
+@pytest.mark.parametrize("text", ['"slow login', 'slow "login', '"slow" or "log in'])
+def test_a_quotation_that_is_not_closed_is_named(shop: Session, text: str) -> None:
+    with pytest.raises(InvalidQueryError, match="is not closed") as caught:
+        shop.query(text, now=NOW)
+    assert "close it" in (caught.value.hint or "")
+    assert shop.similar(text, now=NOW)
 
 
 # Patterns
@@ -170,14 +180,29 @@ WRONG: dict[str, tuple[dict[Any, Any], str]] = {
     "NaN": ({"where": [("x", "equals", float("nan"))]}, "finite"),
     "no text": ({"where": [("x", "equals", "a\0b")]}, "NUL"),
     "big number": ({"where": [("x", "equals", 10**5000)]}, "64 bits"),
-    "sort key": ({"sort": ["colour"]}, "cannot sort by 'colour'"),
+    "sort key": ({"sort": ["colour"]}, "no memory has a field 'colour'"),
+    "sort key that is none": ({"sort": ["a b"]}, "'a b' is not a field"),
     "sort null": ({"sort": None}, "sort must be a list"),
-    "sort as text": ({"sort": "-priority"}, "sort must be a list"),
+    "sort as number": ({"sort": 5}, "sort must be a list"),
     "direction": ({"sort": [("priority", "up")]}, "'up' is not a direction"),
     "sort shape": ({"sort": [5]}, "5 is not a sort key"),
     "aggregation": ({"aggregations": ["median:size_bytes"]}, "no aggregation 'median'"),
-    "counted": ({"aggregations": ["count:content"]}, "cannot count by 'content'"),
-    "summed": ({"aggregations": ["sum:kind"]}, "cannot sum by 'kind'"),
+    "counted": ({"aggregations": ["count:colour"]}, "no memory has a field 'colour'"),
+    "summed": ({"aggregations": ["sum:hour"]}, "'hour' can only be counted"),
+    "unknown field": ({"where": [("sevrity", "equals", "low")]}, "no memory has a field 'sevrity'"),
+    "unknown nested field": ({"where": [("fields.colour.red", "exists", True)]}, "no memory has a field 'fields.colour.red'"),
+    "severity": ({"where": [("severity", "equals", "hgh")]}, "no severity 'hgh'"),
+    "severities": ({"where": [("severity", "in", ["high", "hgh"])]}, "no severity 'hgh'"),
+    "confidence": ({"where": [("confidence", "greater_than", "hihg")]}, "no confidence 'hihg'"),
+    "kind as field": ({"where": [("kind", "equals", "decison")]}, "no kind 'decison'"),
+    "pinned": ({"where": [("pinned", "equals", "yes")]}, "pinned is true or false, not 'yes'"),
+    "range": ({"timeRange": "2026"}, "timeRange must be a mapping with start and end"),
+    "range's part": ({"time_range": {"from": "2026-01-01"}}, "no part 'from' of time_range"),
+    "range and since": ({"timeRange": {"start": "2026-01-01"}, "since": "2026-01-02"}, "since gives since a second time"),
+    "tags' part": ({"tags": {"with": ["a"]}}, "no part 'with' of tags"),
+    "confidences": ({"confidenceFilter": "high"}, "in on confidence needs a list"),
+    "depth": ({"references": ["DEC-1"], "maxDepth": 11}, "max_depth must be a whole number from 1 to 10"),
+    "references": ({"references": "DEC-1"}, "references must be a list"),
     "aggregation shape": ({"aggregations": [5]}, "5 is not an aggregation"),
     "limit": ({"limit": -1}, "limit must be a whole number"),
     "huge limit": ({"limit": 10**5000}, "limit must be a whole number"),
@@ -200,7 +225,7 @@ def test_what_is_wrong_is_named(shop: Session, name: str) -> None:
         shop.query(spec=spec)
     assert message in caught.value.message
     assert len(caught.value.message) < 300
-    if all(isinstance(key, str) and key not in ("filters", "types") for key in spec):
+    if all(isinstance(key, str) and PARTS.get(key) == key and not isinstance(value, dict) for key, value in spec.items()):  # fmt: skip
         with pytest.raises(InvalidQueryError):
             shop.query(**spec)
 
@@ -221,7 +246,7 @@ def nested(depth: int) -> object:
     return value
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [*PARTS, *RANGES, *CONFIDENCES])
 @pytest.mark.parametrize("junk", [nested(50_000), {"a": nested(5)}, b"bytes", object(), {1, 2}, "\ud800", float("inf"), [None], [[]], [{}]], ids=["deep", "map", "bytes", "object", "set", "surrogate", "inf", "none", "list", "empty"])  # fmt: skip
 def test_junk_in_any_part_raises_no_other_error(shop: Session, part: str, junk: Any) -> None:
     with answered_or_refused(""):
@@ -288,6 +313,12 @@ CONDITIONS: dict[str, Callable[[str], bool]] = {
     "a b c d": lambda message: "no operator 'b'" in message,
     "=critical": lambda message: "is not a condition" in message,
     "title~(": lambda message: "not valid" in message,
+    "severity=": lambda message: "is not a condition" in message,
+    "severity=>high": lambda message: "is not a condition" in message,
+    "severity:high": lambda message: "is not a condition" in message,
+    "status=open and severity=high": lambda message: "more than one condition" in message,
+    "status=open || severity = high": lambda message: "more than one condition" in message,
+    'title="slow login': lambda message: "is not closed" in message,
 }
 
 
@@ -303,7 +334,7 @@ def test_a_bad_condition_is_named(text: str) -> None:
 def test_conditions_of_the_command() -> None:
     from smp_git.cli.ask import _conditions
 
-    given = ["severity=critical", "a == b", "n!=3", "c>0.5", "t~^a=b", "tags contains security", "impact exists", "impact absent", "n between [1, 2]", "note=it is so"]  # fmt: skip
+    given = ["severity=critical", "a == b", "n!=3", "c>0.5", "t~^a=b", "tags contains security", "impact exists", "impact absent", "n between [1, 2]", "note=it is so and so", 'note="a and b=c"']  # fmt: skip
     assert _conditions(given) == [
         ("severity", "equals", "critical"),
         ("a", "equals", "b"),
@@ -314,5 +345,6 @@ def test_conditions_of_the_command() -> None:
         ("impact", "exists", True),
         ("impact", "exists", False),
         ("n", "between", [1, 2]),
-        ("note", "equals", "it is so"),
+        ("note", "equals", "it is so and so"),
+        ("note", "equals", "a and b=c"),
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from smp_git.ask.conditions import _OPERATOR_ALIASES, ALIASES, OPERATORS
-from smp_git.ask.request import COUNTED, MEASURED, MEASURES, PARTS, SORTABLE
+from smp_git.ask.request import COUNTED, MEASURES
+from smp_git.ask.spellings import CONFIDENCES, PARTS, RANGES
 from smp_git.model.decay import PRESETS
 from tests.support import ROOT
 
@@ -42,12 +43,15 @@ def test_every_alias_of_a_field_is_listed() -> None:
     assert {words(row[0])[0]: words(row[1])[0] for row in rows("reference/query.md", "Aliases")} == dict(ALIASES)  # fmt: skip
 
 
-def test_sort_keys_and_aggregations_are_listed() -> None:
-    keys = section("reference/query.md", "Sort keys").strip().partition("\n")[0]
+def test_spellings_of_other_formats_are_listed() -> None:
+    listed = words(section("reference/query.md", "Other spellings"))
+    assert {*RANGES, *CONFIDENCES} <= set(listed)
+
+
+def test_aggregations_are_listed() -> None:
     counts, measures = section("reference/query.md", "Aggregations").strip().split("\n\n")[:2]
-    assert words(keys) == list(SORTABLE)
-    assert words(counts) == ["count", *COUNTED]
-    assert words(measures) == [*MEASURES, *MEASURED]
+    assert words(counts)[:4] == ["count", *COUNTED]
+    assert words(measures) == list(MEASURES)
 
 
 def test_the_numbers_of_decay_are_those_of_the_default() -> None:
