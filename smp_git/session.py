@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from smp_git.ask.context import Context
     from smp_git.ask.desk import Desk
     from smp_git.ask.links import Related
-    from smp_git.ask.request import QueryParts
+    from smp_git.ask.request import Filters, QueryParts
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
     from smp_git.remove.audit import Audited
@@ -370,18 +370,32 @@ class Session:
         return questions.query(self._desk, text, at, now, spec, parts)
 
     def similar(
-        self, text_or_id: str, *, limit: int = 10, at: When = None, now: datetime | None = None
+        self,
+        text_or_id: str,
+        *,
+        limit: int = 10,
+        at: When = None,
+        now: datetime | None = None,
+        **filters: Unpack[Filters],
     ) -> Answer:
-        """Return the memories most similar to a memory or a text."""
+        """Return the memories most similar to a memory or a text, among those that match."""
         from smp_git.ask import questions
 
-        return questions.similar(self._desk, text_or_id, limit, at, now)
+        return questions.similar(self._desk, text_or_id, limit, at, now, filters)
 
-    def related(self, memory_id: str, *, depth: int = 2, at: When = None) -> tuple[Related, ...]:
-        """Return the memories linked to this one in either direction, nearest first."""
+    def related(
+        self,
+        memory_id: str,
+        *,
+        depth: int = 2,
+        at: When = None,
+        now: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> tuple[Related, ...]:
+        """Return the matching memories linked to this one in either direction, nearest first."""
         from smp_git.ask import questions
 
-        return questions.related(self._desk, memory_id, depth, at)
+        return questions.related(self._desk, memory_id, depth, at, now, filters)
 
     def topics(self, *, limit: int | None = None, at: When = None) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session with their subtrees, most important first."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.conditions import told
-from smp_git.ask.desk import Desk
+from smp_git.ask.desk import Desk, Side
 from smp_git.ask.hints import refuse_unknown_fields, tag_notes
 from smp_git.ask.links import Related
-from smp_git.ask.request import QueryParts
+from smp_git.ask.request import Filters, Query, QueryParts
+from smp_git.ask.spellings import named_parts
 from smp_git.model.errors import InvalidError, InvalidQueryError
-from smp_git.model.memory import MemoryId, agent_name
+from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -51,21 +52,49 @@ def query(
 
 
 def similar(
-    desk: Desk, text_or_id: str, limit: int, at: When = None, now: datetime | None = None
+    desk: Desk, text_or_id: str, limit: int, at: When, now: datetime | None, filters: Filters
 ) -> Answer:
-    """Return the memories most like a memory, or like a text."""
+    """Return the memories most like a memory, or like a text, among those that match."""
     if not text_or_id.strip():
         raise InvalidQueryError("similar needs a text or an id")
     if not 1 <= limit <= _MOST:
         raise InvalidQueryError(f"limit must be a whole number from 1 to {_MOST}, not {limit!r}")
     moment = now or desk.handle.clock()
+    asked = _filters(desk, "similar", filters, moment)
 
     def answer(snapshot: Snapshot) -> Answer:
         name = _named(snapshot, text_or_id)
         text = desk.text_of(snapshot, name) if name else text_or_id
-        return desk.similar(snapshot, text, name, limit, moment)
+        with desk.asking(snapshot, moment) as side:
+            among = _among(side, asked)
+            most = limit if among is None else len(side.catalogue.by_id)
+            found = desk.similar(snapshot, text, name, max(1, most), moment)
+            hits = [hit for hit in found if among is None or hit.id in among][:limit]
+            notes = tag_notes([side], asked)
+        return replace(found, hits=tuple(hits), total=len(hits), problems=notes)
 
     return desk.handle.read(at, answer)
+
+
+def _filters(desk: Desk, what: str, filters: Filters, now: datetime) -> Query:
+    """Return the filters of a question that has an order of its own."""
+    given = named_parts(filters)
+    for name in given.keys() - Filters.__annotations__.keys():
+        raise InvalidQueryError(
+            f"{what} takes no {name}",
+            hint=f"filters are {', '.join(sorted(Filters.__annotations__))}",
+        )
+    return desk.asked(None, filters, {}, now)
+
+
+def _among(side: Side, asked: Query) -> set[MemoryId] | None:
+    """Return the memories that pass the filters, or None if there are none."""
+    side.catalogue.follow(side.snapshot, KINDS)
+    refuse_unknown_fields([side], asked)
+    members = side.engine.members(asked)
+    if members.bit_count() == len(side.catalogue.by_id):
+        return None
+    return {MemoryId(name) for name in side.catalogue.ids(members)}
 
 
 def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
@@ -76,9 +105,23 @@ def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
         return None
 
 
-def related(desk: Desk, memory_id: str, depth: int, at: When) -> tuple[Related, ...]:
-    """Return the memories that links lead to from one, in both directions, nearest first."""
-    return desk.handle.read(at, lambda now: desk.related(now, now.find(memory_id), depth))
+def related(
+    desk: Desk, memory_id: str, depth: int, at: When, now: datetime | None, filters: Filters
+) -> tuple[Related, ...]:
+    """Return the memories that links lead to from one, nearest first, as far as they match.
+
+    Links lead on through memories that do not match.
+    """
+    moment = now or desk.handle.clock()
+    asked = _filters(desk, "related", filters, moment)
+
+    def answer(snapshot: Snapshot) -> tuple[Related, ...]:
+        found = desk.related(snapshot, snapshot.find(memory_id), depth)
+        with desk.asking(snapshot, moment) as side:
+            among = _among(side, asked)
+        return tuple(each for each in found if among is None or each.id in among)
+
+    return desk.handle.read(at, answer)
 
 
 def topics(desk: Desk, limit: int | None, at: When) -> tuple[overviews.Topic, ...]:

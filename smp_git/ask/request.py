@@ -95,6 +95,25 @@ class QueryParts(TypedDict, total=False):
     max_depth: int
 
 
+class Filters(TypedDict, total=False):
+    """What of a query says which memories count, whatever their order is."""
+
+    kinds: Iterable[str]
+    tags: Iterable[str]
+    any_tags: Iterable[str]
+    not_tags: Iterable[str]
+    agents: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
+    where: Iterable[Sequence[object]]
+    references: Iterable[str]
+    max_depth: int
+    min_priority: float | None
+    min_importance: float | None
+    include_decayed: bool
+    include_superseded: bool
+
+
 def query(
     text: str | None = None,
     *,

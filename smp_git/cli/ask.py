@@ -29,6 +29,7 @@ Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")
 TagsAll = Annotated[
     list[str], typer.Option("-t", "--tag", help="Only with this tag or a tag below it")
 ]
+TagsAny = Annotated[list[str], typer.Option("--any-tag", help="With one of these tags")]
 TagsNot = Annotated[
     list[str], typer.Option("--not-tag", help="Without this tag and those below it")
 ]
@@ -183,7 +184,7 @@ def query(
     text: Words = None,
     kind: Kinds = [],  # noqa: B006 - typer copies it
     tag: TagsAll = [],  # noqa: B006
-    any_tag: Annotated[list[str], typer.Option("--any-tag", help="With one of these tags")] = [],  # noqa: B006
+    any_tag: TagsAny = [],  # noqa: B006
     not_tag: TagsNot = [],  # noqa: B006
     agent: Agents = [],  # noqa: B006
     since: Since = None,
@@ -287,11 +288,29 @@ def similar(
     ctx: typer.Context,
     text: Annotated[str, typer.Argument(metavar="TEXT|ID", help="A text, or a memory")],
     limit: Limit = 10,
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    any_tag: TagsAny = [],  # noqa: B006
+    not_tag: TagsNot = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    min_priority: MinPriority = None,
+    min_importance: MinImportance = None,
+    no_superseded: NoSuperseded = False,
     at: At = None,
 ) -> None:
     """Find the memories most similar to a text or a memory"""
+    filters = _filters_of(ctx)
     with session_of(ctx) as session:
-        _show(ctx, session.similar(text, limit=max(1, limit), at=at), explain=False)
+        found = session.similar(text, limit=max(1, limit), at=at, **filters)
+        _show(ctx, found, explain=False)
+
+
+def _filters_of(ctx: typer.Context) -> dict[str, Any]:
+    """Return the filters that the options ask for."""
+    return {name: part for name, part in parts_of(ctx.params).items() if name != "limit"}
 
 
 @command(example="smp related FIND-1 --depth 3")
@@ -299,15 +318,26 @@ def related(
     ctx: typer.Context,
     memory: Id,
     depth: Annotated[int, typer.Option(help="Maximum number of links to follow")] = 2,
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    any_tag: TagsAny = [],  # noqa: B006
+    not_tag: TagsNot = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    min_priority: MinPriority = None,
+    min_importance: MinImportance = None,
+    no_superseded: NoSuperseded = False,
     at: At = None,
 ) -> None:
     """Follow the links of a memory in both directions
 
     The turn of a memory, the memories of a turn, and what a turn or a state refers to
-    count as links.
+    count as links. Links lead on through memories that do not match.
     """
     with session_of(ctx) as session:
-        found = session.related(memory, depth=depth, at=at)
+        found = session.related(memory, depth=depth, at=at, **_filters_of(ctx))
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
     arrows = {"to": "->", "from": "<-", "both": "--"}
     emit(
