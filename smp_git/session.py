@@ -409,6 +409,19 @@ class Session:
 
         return questions.timeline(self._desk, by, at)
 
+    def events(
+        self,
+        *,
+        limit: int | None = None,
+        at: When = None,
+        now: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> tuple[overviews.Event, ...]:
+        """Return what happened, memory by memory, oldest first; with a limit, the newest of it."""
+        from smp_git.ask import questions
+
+        return questions.events(self._desk, limit, at, now, filters)
+
     def agents(self, *, at: When = None) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, busiest first."""
         from smp_git.ask import questions

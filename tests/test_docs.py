@@ -234,6 +234,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp topics", ("topics", 0), "Topic"),
     ("smp timeline", (), "Timeline"),
     ("smp timeline", ("buckets", 0), "Bucket"),
+    ("smp timeline --events", ("events", 0), "Event"),
     ("smp agents", (), "Agents"),
     ("smp agents", ("agents", 0), "Agent"),
     ("smp summary", (), "Summary"),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.format.lines import Entry
-from smp_git.model.errors import InvalidQueryError
-from smp_git.model.memory import KINDS, MemoryId
+from smp_git.model.errors import InvalidFileError, InvalidQueryError, MemoryNotFoundError
+from smp_git.model.ids import sort_key
+from smp_git.model.memory import KINDS, MemoryId, Value
+from smp_git.read.snapshot import Snapshot
 
 _SHOWN_IDS = 20
 _SUMMARY_LINES = 5
+# Tags that stand together less often do so by chance.
+_SHARED_MENTIONS = 2
+# Who took part in a decision or a finding, besides who wrote it.
+_TAKING_PART = ("made_by", "discovered_by", "agreed_by", "approved_by", "agents_involved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +32,7 @@ class Topic:
     last_at: str
     subtopics: tuple[str, ...]
     memories: tuple[MemoryId, ...]
+    related_memories: dict[str, tuple[MemoryId, ...]]
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -39,6 +47,23 @@ class Bucket:
     count: int
     counts: dict[str, int]
     memories: tuple[MemoryId, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One memory as an event: when it came about, who took part, what it was about."""
+
+    at: str
+    type: str
+    ref: MemoryId
+    title: str
+    participants: tuple[str, ...]
+    severity: str | None
+    topics: tuple[str, ...]
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -97,26 +122,46 @@ class Summary:
 def topics(catalogue: Catalogue, limit: int | None = None) -> tuple[Topic, ...]:
     """Return the tags of a session, the weightiest first."""
     found: dict[str, list[Row]] = {}
+    beside: dict[str, Counter[str]] = {}
     for row in catalogue.rows:
-        for root in {prefix for tag in row.entry.tags for prefix in _roots(tag)}:
+        roots = {prefix for tag in row.entry.tags for prefix in _roots(tag)}
+        for root in roots:
             found.setdefault(root, []).append(row)
+            beside.setdefault(root, Counter()).update(roots)
     most = max((len(rows) for rows in found.values()), default=1)
-    made = [_topic(name, rows, most, found) for name, rows in found.items()]
+    made = [_topic(name, rows, most, beside) for name, rows in found.items()]
     made.sort(key=lambda topic: (-topic.mentions, topic.topic))
     return tuple(made[:limit])
 
 
-def _topic(name: str, rows: list[Row], most: int, all_topics: Iterable[str]) -> Topic:
+def _topic(name: str, rows: list[Row], most: int, beside: Mapping[str, Mapping[str, int]]) -> Topic:
     rows.sort(key=lambda row: (row.at, row.entry.id))
+    newest = rows[::-1]
+    kinds = {kind: [row.entry.id for row in newest if row.kind == kind] for kind in KINDS}
     return Topic(
         topic=name,
         weight=round(len(rows) / most, 4),
         mentions=len(rows),
         first_at=rows[0].entry.at,
         last_at=rows[-1].entry.at,
-        subtopics=tuple(sorted(other for other in all_topics if other.rpartition(".")[0] == name)),
-        memories=tuple(row.entry.id for row in rows[-_SHOWN_IDS:][::-1]),
+        subtopics=_subtopics(name, beside),
+        memories=tuple(row.entry.id for row in newest[:_SHOWN_IDS]),
+        related_memories={kind: tuple(ids[:_SHOWN_IDS]) for kind, ids in kinds.items() if ids},
     )
+
+
+def _subtopics(name: str, beside: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
+    """Return the tags below a topic, then rarer ones that mostly stand beside it."""
+    below = sorted(other for other in beside if other.rpartition(".")[0] == name)
+    shared = {
+        other: count
+        for other, count in beside[name].items()
+        if count >= _SHARED_MENTIONS
+        and beside[other][other] <= 2 * count
+        and beside[other][other] < beside[name][name]
+        and not f"{other}.".startswith(f"{name}.")
+    }
+    return (*below, *sorted(shared, key=lambda other: (-shared[other], other)))
 
 
 def _roots(tag: str) -> list[str]:
@@ -141,6 +186,35 @@ def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
         )
         for start, rows in buckets.items()
     )
+
+
+def events(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Event, ...]:
+    """Return memories as events, oldest first."""
+    ordered = sorted(rows, key=lambda row: (row.at, sort_key(row.entry.id)))
+    return tuple(
+        Event(
+            at=row.entry.at,
+            type=row.kind,
+            ref=row.entry.id,
+            title=row.entry.title,
+            participants=_participants(row, snapshot),
+            severity=row.entry.severity,
+            topics=tuple(row.entry.tags),
+        )
+        for row in ordered
+    )
+
+
+def _participants(row: Row, snapshot: Snapshot) -> tuple[str, ...]:
+    names: list[Value] = [row.entry.speaker or row.entry.agent]
+    if row.kind in ("decision", "finding"):
+        try:
+            fields = snapshot.get(row.entry.id).fields
+        except (InvalidFileError, MemoryNotFoundError):
+            fields = {}
+        for said in map(fields.get, _TAKING_PART):
+            names += said if isinstance(said, list) else [said]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def agents(catalogue: Catalogue) -> tuple[AgentActivity, ...]:

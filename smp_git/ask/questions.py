@@ -134,6 +134,25 @@ def timeline(desk: Desk, by: str, at: When) -> tuple[overviews.Bucket, ...]:
     return desk.handle.read(at, lambda now: desk.timeline(now, by))
 
 
+def events(
+    desk: Desk, limit: int | None, at: When, now: datetime | None, filters: Filters
+) -> tuple[overviews.Event, ...]:
+    """Return the memories that match as events, oldest first; of many, the newest."""
+    if limit is not None and limit < 1:
+        raise InvalidQueryError(f"limit must be a whole number from 1, not {limit!r}")
+    moment = now or desk.handle.clock()
+    asked = _filters(desk, "events", filters, moment)
+
+    def answer(snapshot: Snapshot) -> tuple[overviews.Event, ...]:
+        with desk.asking(snapshot, moment) as side:
+            among = _among(side, asked)
+            rows = [row for row in side.catalogue.rows if among is None or row.entry.id in among]
+            rows.sort(key=lambda row: row.at)
+            return overviews.events(rows[-limit:] if limit else rows, snapshot)
+
+    return desk.handle.read(at, answer)
+
+
 def agents(desk: Desk, at: When) -> tuple[overviews.AgentActivity, ...]:
     """Return the agents that wrote, the busiest first."""
     return desk.handle.read(at, desk.agents)

@@ -382,19 +382,43 @@ def topics(
 def timeline(
     ctx: typer.Context,
     by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
+    events: Annotated[
+        bool, typer.Option("--events", help="One line for each memory, instead of counts")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="With --events: only the newest")
+    ] = None,
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
     at: At = None,
 ) -> None:
-    """Show what happened when"""
+    """Show what happened when
+
+    The filters go with --events.
+    """
+    filters = _filters_of(ctx)
+    if not events and (filters or limit):
+        raise InvalidQueryError("filters and --limit go with --events", hint="add --events")
     with session_of(ctx) as session:
-        found = session.timeline(by=by, at=at)
-    _listed(
-        ctx,
-        "buckets",
-        found,
-        lambda item: (
-            f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
-        ),
-    )
+        if events:
+            _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event)
+        else:
+            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket)
+
+
+def _event(item: Any) -> str:
+    severity = f"  {item.severity}" if item.severity else ""
+    topics = f"  [{', '.join(item.topics)}]" if item.topics else ""
+    people = ", ".join(item.participants)
+    return f"{item.at[:16].replace('T', ' ')}  {item.ref}  {people}{severity}  {item.title}{topics}"
+
+
+def _bucket(item: Any) -> str:
+    return f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
 
 
 @command(example="smp agents")

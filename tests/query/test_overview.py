@@ -23,6 +23,40 @@ def test_topics_count_their_subtrees(shop: Session) -> None:
     assert [topic.topic for topic in shop.topics(limit=1)] == ["auth"]
 
 
+def test_topics_name_their_memories_by_kind_and_what_stands_beside_them(shop: Session) -> None:
+    for tags in (["auth", "mfa"], ["auth", "mfa"], ["auth", "oauth", "mfa"], ["auth"], ["ui", "mfa", "oauth"], ["ui"], ["ui", "oauth"]):  # fmt: skip
+        shop.add("finding", "one", tags=tags)
+    shop.add("decision", "two", tags=["auth"])
+
+    found = {topic.topic: topic for topic in shop.topics()}
+
+    assert found["auth"].related_memories == {"decision": ("DEC-0001",), "finding": ("FIND-0004", "FIND-0003", "FIND-0002", "FIND-0001")}  # fmt: skip
+    # oauth stands beside auth once only, beside mfa and ui twice; ui is no rarer than oauth.
+    assert found["auth"].subtopics == ("mfa",)
+    assert found["mfa"].subtopics == ("oauth",)
+    assert found["ui"].subtopics == ()
+    assert found["oauth"].subtopics == ()
+
+
+def test_events_say_who_took_part_and_what_it_was_about(shop: Session) -> None:
+    shop.add("turn", "said", speaker="Ada", at=datetime(2026, 1, 5, 9, tzinfo=UTC))
+    shop.add("finding", "no second factor", agent="veritas", discovered_by="eve", severity="high", tags=["auth.mfa"], at=datetime(2026, 1, 4, tzinfo=UTC))  # fmt: skip
+    shop.add("decision", "use keys", agreed_by=["eve", "ada"], made_by="zoe", at=datetime(2026, 1, 6, tzinfo=UTC))  # fmt: skip
+
+    found = shop.events()
+
+    assert [(e.at[:10], e.type, e.ref, e.participants, e.severity, e.topics) for e in found] == [
+        ("2026-01-04", "finding", "FIND-0001", ("veritas", "eve"), "high", ("auth.mfa",)),
+        ("2026-01-05", "turn", "turn-0001", ("Ada",), None, ()),
+        ("2026-01-06", "decision", "DEC-0001", ("ada", "zoe", "eve"), None, ()),
+    ]
+    assert [e.ref for e in shop.events(limit=2)] == ["turn-0001", "DEC-0001"]
+    assert [e.ref for e in shop.events(tags=["auth"])] == ["FIND-0001"]
+    assert [e.ref for e in shop.events(since="2026-01-05", limit=1)] == ["DEC-0001"]
+    with pytest.raises(InvalidQueryError, match="events takes no sort"):
+        shop.events(sort=["kind"])  # type: ignore[call-arg]
+
+
 def test_timeline_by_hour_day_and_month(shop: Session) -> None:
     for hour in (9, 9, 11):
         shop.add("turn", "said", at=datetime(2026, 1, 5, hour, 30, tzinfo=UTC))
