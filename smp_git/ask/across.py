@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import merge
-from itertools import islice, repeat
-from typing import Final, NamedTuple
+from itertools import chain, islice, repeat
+from typing import Any, Final, NamedTuple
 
 from smp_git.ask.answer import Answer, Found, Hit
-from smp_git.ask.catalogue import Row
+from smp_git.ask.catalogue import Row, place_of
 from smp_git.ask.desk import Desk, Side
-from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text
+from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text, ordered
+from smp_git.ask.fields import measure
 from smp_git.ask.finder import Finder, Sought
 from smp_git.ask.hints import refuse_unknown_fields, tag_notes
-from smp_git.ask.request import Query, QueryParts, from_specification
-from smp_git.ask.sets import bits_of
+from smp_git.ask.request import Order, Query, QueryParts, from_specification
+from smp_git.ask.sets import bits_of, slots_of
 from smp_git.ask.spellings import named_parts
-from smp_git.model.errors import DamagedError, InvalidQueryError, MemoryNotFoundError
+from smp_git.model.errors import DamagedError, MemoryNotFoundError
 
-# A session without a write for so long is decaying, and what it says counts for less.
-_RESTING: Final = timedelta(days=7)
-_RESTING_FACTOR: Final = 0.8
+# A session without a write for so long is inactive, and what it says counts for less.
+_INACTIVE: Final = timedelta(days=7)
+_BEST_FIRST: Final = (Order("relevance", descending=True),)
 
 
 def across(
@@ -33,14 +35,12 @@ def across(
     spec: Mapping[str, object] | None,
     parts: QueryParts,
 ) -> Answer:
-    """Return what all sessions answer, the best first; ties in the order of the sessions."""
+    """Return what all sessions answer, the best first unless a sort says otherwise.
+
+    Ties stand in the order of the sessions.
+    """
     given = {**named_parts(spec or {}), **named_parts(parts)}
     query = from_specification(given if text is None else {**given, "text": text}, now)
-    if query.sort:
-        raise InvalidQueryError(
-            "a query over all sessions is sorted by relevance",
-            hint="leave sort out, or ask one session",
-        )
     listed = list(desks)
     try:
         return _answer(listed, query, now)
@@ -67,11 +67,16 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
         voices = [_voice(side, query, now) for side in sides]
         if query.text is None:
             members = [voice.members for voice in voices]
-            page = _listed(voices, query)
+            page = _listed(voices, query) if _is_best_first(query) else _sorted(voices, query)
         else:
             answers = _by_text(voices, query, now)
             members = [bits_of(row.slot for row, _ in rows) for rows in answers]
-            page = _best(voices, answers, query)
+            is_best = _is_best_first(query)
+            page = (
+                _best(voices, answers, query)
+                if is_best
+                else _sorted_by_text(voices, answers, query)
+            )
         found = [(voice, voice.side.engine.hit(item, query)) for voice, item in page]
         if query.include_related:
             found += _related(voices, found, query)
@@ -117,14 +122,61 @@ def _best(
     return [(voices[each.session], item) for each, item in ranked]
 
 
+def _is_best_first(query: Query) -> bool:
+    return query.sort in ((), _BEST_FIRST)
+
+
+def _sorted(voices: Sequence[_Voice], query: Query) -> list[tuple[_Voice, Ranked]]:
+    """Return the page of a query without a text that is sorted by fields."""
+    rows = [
+        (voice, row)
+        for voice in voices
+        for row in voice.side.catalogue.rows_of(slots_of(voice.members))
+    ]
+    rows.sort(key=lambda pair: place_of(pair[1])[:2])
+
+    def value(pair: tuple[_Voice, Row], name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+        voice, row = pair
+        found = voice.side.engine.sort_value(row, name)
+        return _weighed(found, voice.factor) if name == "relevance" else found
+
+    page = ordered(rows, query.sort, value)[query.offset : end_of(query)]
+    return [(voice, voice.side.engine.unscored(row, query)) for voice, row in page]
+
+
+def _weighed(value: tuple[str, float], factor: float) -> tuple[str, float]:
+    kind, number = value
+    return kind, number * factor
+
+
+def _sorted_by_text(
+    voices: Sequence[_Voice], answers: Sequence[list[tuple[Row, Found]]], query: Query
+) -> list[tuple[_Voice, Ranked]]:
+    """Return the page of a query by text that is sorted by fields."""
+    ranked = [
+        (voice, voice.side.engine.scored(row, found, query))
+        for voice, rows in zip(voices, answers, strict=True)
+        for row, found in rows
+    ]
+    ranked.sort(key=lambda pair: place_of(pair[1].row)[:2])
+
+    def value(pair: tuple[_Voice, Ranked], name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+        voice, item = pair
+        if name == "relevance":
+            return item.score * voice.factor
+        return voice.side.engine.sort_value(item.row, name)
+
+    return ordered(ranked, query.sort, value)[query.offset : end_of(query)]
+
+
 def _side(stack: ExitStack, desk: Desk, now: datetime) -> Side:
     return stack.enter_context(desk.asking(desk.handle.reader.snapshot(), now))
 
 
 def _voice(side: Side, query: Query, now: datetime) -> _Voice:
-    resting = now - side.snapshot.commit.time > _RESTING
-    name = side.desk.handle.name
-    return _Voice(name, side, _members(side, query), _RESTING_FACTOR if resting else 1.0)
+    is_inactive = now - side.snapshot.commit.time > _INACTIVE
+    factor = side.desk.inactive_factor if is_inactive else 1.0
+    return _Voice(side.desk.handle.name, side, _members(side, query), factor)
 
 
 def _members(side: Side, query: Query) -> int:
@@ -168,33 +220,28 @@ def _related(
 def _of(hit: Hit, voice: _Voice) -> Hit:
     if voice.factor == 1:
         return replace(hit, session=voice.session)
-    why = (*hit.why, f"session rests x {voice.factor}")
+    why = (*hit.why, f"inactive session x {voice.factor:g}")
     return replace(hit, session=voice.session, score=hit.score * voice.factor, why=why)
 
 
-def _counted(voices: Iterable[_Voice], members: Iterable[int], query: Query) -> dict[str, object]:
-    counts: dict[str, object] = {}
-    for voice, counted in zip(voices, members, strict=True):
-        for name, value in voice.side.engine.counted(query, counted).items():
-            counts[name] = _added(name, counts.get(name), value)
-    return counts
+def _counted(voices: Sequence[_Voice], members: Sequence[int], query: Query) -> dict[str, object]:
+    """Return what is counted and measured of what matches in all sessions together."""
+    out: dict[str, object] = {}
+    for item in query.aggregations:
+        each = zip(voices, members, strict=True)
+        if item.measure == "count":
+            alone = replace(query, aggregations=(item,))
+            counts = [voice.side.engine.counted(alone, some)[item.name] for voice, some in each]
+            out[item.name] = _added(counts)
+        else:
+            values = [voice.side.engine.values(item.field, some) for voice, some in each]
+            out[item.name] = measure(item.measure, list(chain.from_iterable(values)))
+    return out
 
 
-def _added(name: str, known: object, value: object) -> object:
-    """Return a count over two sessions; only counts and sums can be joined."""
-    if isinstance(value, Mapping):
-        before = known if isinstance(known, Mapping) else {}
-        names = {*before, *value}
-        summed = {key: before.get(key, 0) + value.get(key, 0) for key in names}
-        return dict(sorted(summed.items(), key=lambda pair: (-pair[1], pair[0])))
-    measure = name.partition(":")[0]
-    if measure == "avg":
-        raise InvalidQueryError(
-            "an average works on one session only", hint="ask for the sum and the count"
-        )
-    present = [item for item in (known, value) if isinstance(item, (int, float, str))]
-    if not present:
-        return None
-    if measure == "sum":
-        return sum(item for item in present if not isinstance(item, str))
-    return (min if measure == "min" else max)(present)
+def _added(counts: Iterable[object]) -> dict[str, int]:
+    added = Counter[str]()
+    for each in counts:
+        if isinstance(each, Mapping):
+            added.update(each)
+    return dict(sorted(added.items(), key=lambda pair: (-pair[1], pair[0])))

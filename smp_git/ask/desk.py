@@ -24,7 +24,6 @@ from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.relevance import scales
-from smp_git.read.counts import Access
 from smp_git.read.replica import CATALOGUE, SEARCH
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
@@ -64,6 +63,11 @@ class Desk:
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
         self._accesses = handle.accesses
+
+    @property
+    def inactive_factor(self) -> float:
+        """How much the session counts among others when it is not written to any more."""
+        return self._scales.inactive
 
     @property
     def finder(self) -> Finder:
@@ -238,9 +242,14 @@ class Desk:
                 )
 
     def _scale(self, now: datetime) -> Scale:
-        preset, weights, product = self._scales
-        accesses: Mapping[str, Access] = self._accesses.totals()
-        return Scale(now=now, preset=preset, weights=weights, product=product, accesses=accesses)
+        scales, accesses = self._scales, self._accesses.totals()
+        return Scale(
+            now=now,
+            preset=scales.preset,
+            weights=scales.weights,
+            product=scales.product,
+            accesses=accesses,
+        )
 
     def _catalogue(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue that follows the present, or one of the past."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappush, heappushpop
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
 from smp_git.ask.answer import Allowed, Answer, Cut, Find, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
@@ -37,6 +38,7 @@ def most_by_text(query: Query) -> int:
     return max(_RANKED_WHOLLY if wholly else _RANKED, end_of(query) or 0)
 
 
+_T = TypeVar("_T")
 _NO_SCORES: Final[Mapping[int, float]] = {}
 
 
@@ -83,6 +85,10 @@ class Engine:
         """Return what is counted of some members."""
         rows = self._catalogue.rows_of(slots_of(members)) if query.aggregations else []
         return {item.name: self._fields.measured(item, rows) for item in query.aggregations}
+
+    def values(self, name: str, members: int) -> list[Any]:
+        """Return the values of a field that some members have."""
+        return self._fields.values(name, self._catalogue.rows_of(slots_of(members)))
 
     # Which
 
@@ -177,7 +183,11 @@ class Engine:
             return
         rows = [self._catalogue.row(slot) for slot in slots_of(members)]
         for row in self._sorted(rows, query.sort):
-            yield self._ranked(row, self._ranking.decayed(row), query)
+            yield self.unscored(row, query)
+
+    def unscored(self, row: Row, query: Query) -> Ranked:
+        """Return a memory that no text was asked of."""
+        return self._ranked(row, self._ranking.decayed(row), query)
 
     def _ranked(self, row: Row, decayed: Decayed, query: Query) -> Ranked:
         return Ranked(row, decayed, decayed.value, self._why(row, decayed, (), query))
@@ -186,14 +196,10 @@ class Engine:
         self, rows: list[Row], orders: Sequence[Order], scores: Mapping[int, float] = _NO_SCORES
     ) -> list[Row]:
         rows.sort(key=place_of)
-        for order in reversed(orders):
-            known = {row.slot: self._sort_value(row, order.field, scores) for row in rows}
-            present = [row for row in rows if known[row.slot] is not None]
-            present.sort(key=lambda row, known=known: known[row.slot], reverse=order.descending)  # type: ignore[misc]
-            rows = present + [row for row in rows if known[row.slot] is None]
-        return rows
+        return ordered(rows, orders, lambda row, name: self.sort_value(row, name, scores))
 
-    def _sort_value(self, row: Row, name: str, scores: Mapping[int, float]) -> Any:  # noqa: ANN401 - whatever the field holds
+    def sort_value(self, row: Row, name: str, scores: Mapping[int, float] = _NO_SCORES) -> Any:  # noqa: ANN401 - whatever the field holds
+        """Return what a field sorts a memory by; None if it has none."""
         if name == "id":
             return parse_id(row.entry.id).sort_key
         if name == "relevance" and scores:
@@ -361,6 +367,18 @@ def _best_alike(
         key=lambda pair: (-pair[1].score * pair[0].factor, pair[0].session, place_of(pair[0].row))
     )
     return ranked[:wanted]
+
+
+def ordered(
+    items: list[_T], orders: Sequence[Order], value_of: Callable[[_T, str], Any]
+) -> list[_T]:
+    """Return items in the order of some keys, those without a value last; ties stay as they are."""
+    for order in reversed(orders):
+        known = [(value_of(item, order.field), item) for item in items]
+        present = [pair for pair in known if pair[0] is not None]
+        present.sort(key=itemgetter(0), reverse=order.descending)
+        items = [item for _, item in present] + [item for value, item in known if value is None]
+    return items
 
 
 def _union(sets: Iterable[int]) -> int:

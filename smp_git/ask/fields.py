@@ -135,8 +135,11 @@ class Fields:
                 for group in self._groups(row, wanted.field):
                     counts[group] = counts.get(group, 0) + 1
             return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-        values = [value for row in rows if (value := self.value(row, wanted.field)) is not None]
-        return _measure(wanted.measure, values)
+        return measure(wanted.measure, self.values(wanted.field, rows))
+
+    def values(self, name: str, rows: Iterable[Row]) -> list[Any]:
+        """Return the values of a field that some rows have."""
+        return [value for row in rows if (value := self.value(row, name)) is not None]
 
     def _groups(self, row: Row, name: str) -> list[str]:
         if name == "tag":
@@ -154,16 +157,17 @@ def _hint(name: str) -> str:
     return meant(name, sorted(KNOWN), "fields are")
 
 
-def _measure(measure: str, values: list[Any]) -> object:
+def measure(what: str, values: list[Any]) -> object:
+    """Return the least, the greatest, the sum or the average of some values; None of none."""
     if not values:
         return None
-    if measure in ("min", "max"):
-        value = min(values, key=in_order) if measure == "min" else max(values, key=in_order)
+    if what in ("min", "max"):
+        value = min(values, key=in_order) if what == "min" else max(values, key=in_order)
         return format_time(value) if isinstance(value, datetime) else value
     numbers = [value for value in values if isinstance(value, (int, float))]
     if not numbers:
         return None
-    return sum(numbers) if measure == "sum" else sum(numbers) / len(numbers)
+    return sum(numbers) if what == "sum" else sum(numbers) / len(numbers)
 
 
 def in_order(value: object) -> tuple[str, Any]:

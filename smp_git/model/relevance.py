@@ -16,13 +16,21 @@ from smp_git.model.decay import PRESETS, Preset, days_since
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.memory import Value
 
+_INACTIVE: Final = "inactive_sessions"
+_INACTIVE_FACTOR: Final = 0.8
+
 
 class Scales(NamedTuple):
-    """How priorities fall, and how relevance is weighed; `product` multiplies instead."""
+    """How priorities fall, and how relevance is weighed; `product` multiplies instead.
+
+    What a session says that is not written to any more counts `inactive` times as much in a
+    query over all sessions.
+    """
 
     preset: Preset
     weights: Weights
     product: bool
+    inactive: float
 
 
 def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str) -> Scales:
@@ -37,9 +45,21 @@ def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str
         raise InvalidError(
             f"{file}: no relevance preset {shown(formula)}", hint="weighted or product"
         )
+    inactive = weights.pop(_INACTIVE, _INACTIVE_FACTOR)
+    if (
+        isinstance(inactive, bool)
+        or not isinstance(inactive, (int, float))
+        or not 0 <= inactive <= 1
+    ):
+        raise InvalidError(
+            f"{file}: relevance.{_INACTIVE} must be a number from 0 to 1, not {shown(inactive)}"
+        )
     try:
         return Scales(
-            PRESETS[str(preset)].override(rates), Weights().override(weights), formula == "product"
+            PRESETS[str(preset)].override(rates),
+            Weights().override(weights),
+            formula == "product",
+            float(inactive),
         )
     except ValueError as error:
         raise InvalidError(f"{file}: {error}") from None

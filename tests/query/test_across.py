@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smp_git import Store
 from smp_git.ask.request import QueryParts
-from smp_git.model.errors import InvalidQueryError
+from smp_git.model.errors import InvalidError, InvalidQueryError
 from tests.conftest import Clock
 
 
@@ -106,7 +107,43 @@ def test_resting_sessions_count_for_less_and_say_so(fast_store: Store, clock: Cl
 
     assert [hit.session for hit in answer] == ["fresh", "s0"]
     assert answer[1].score == pytest.approx(0.8 * answer[1].priority)
-    assert "session rests x 0.8" in answer[1].why
+    assert "inactive session x 0.8" in answer[1].why
+    assert "inactive session x 0.8" in fast_store.query("words", kinds=["decision"])[0].why
+
+
+def test_the_factor_of_inactive_sessions_is_a_setting(fast_store: Store, clock: Clock) -> None:
+    filled(fast_store, 1)
+    clock.now += timedelta(days=8)
+    for factor in (1, 0.25, 0):
+        (fast_store.path / "config.yaml").write_text(f"format: 1\nrelevance:\n  inactive_sessions: {factor}\n")  # fmt: skip
+        store = Store.open(fast_store.path, clock=clock)
+        hit = store.query(kinds=["decision"])[0]
+        assert hit.score == pytest.approx(factor * hit.priority)
+        store.close()
+    (fast_store.path / "config.yaml").write_text("format: 1\nrelevance:\n  inactive_sessions: 2\n")
+    with pytest.raises(InvalidError, match="inactive_sessions must be a number from 0 to 1"):
+        Store.open(fast_store.path, clock=clock)
+
+
+def test_many_sessions_are_sorted_and_measured_as_one_that_holds_it_all(fast_store: Store, tmp_path: Path, clock: Clock) -> None:  # fmt: skip
+    start = clock.now
+    one = Store.init(tmp_path / "one").create_session("all")
+    fields: list[dict[str, Any]] = [{"height": 3}, {"height": 1, "colour": "red"}, {"colour": "blue"}, {"height": 2.5}, {"height": 1, "colour": "red"}, {}]  # fmt: skip
+    for number, more in enumerate(fields):
+        at = start + timedelta(hours=number)
+        one.add("decision", f"use cache {number}", at=at, **more)
+        with fast_store.create_session(f"s{number}") as session:
+            session.add("decision", f"use cache {number}", at=at, **more)
+
+    counted = ["avg:height", "sum:height", "min:colour", "max:created_at", "count:colour", "count:height"]  # fmt: skip
+    for text, sort in product((None, "cache"), (["height"], ["-height", "colour"], ["-created_at"], ["title"], ["-colour"])):  # fmt: skip
+        for page in ({}, {"limit": 2, "offset": 1}):
+            asked: dict[str, Any] = {"sort": sort, "aggregations": counted, **page}
+            answer, expected = fast_store.query(text, now=start, **asked), one.query(text, now=start, **asked)  # fmt: skip
+            assert [hit.title for hit in answer] == [hit.title for hit in expected]
+            assert answer.aggregations == expected.aggregations
+            assert answer.total == expected.total
+    one.close()
 
 
 def test_what_was_replaced_stays_behind(fast_store: Store) -> None:
@@ -130,7 +167,7 @@ def test_sessions_come_and_go_and_stay_open_between(fast_store: Store) -> None:
     assert all(fast_store._asked[name] is session for name, session in opened.items())
 
 
-@pytest.mark.parametrize("wrong", [{"sort": ["-created_at"]}, {"aggregations": ["avg:size_bytes"]}, {"limit": "5"}, {"offset": -1}, {"colour": 1}, {"where": None}])  # fmt: skip
+@pytest.mark.parametrize("wrong", [{"sort": ["-colour"]}, {"aggregations": ["avg:colour"]}, {"limit": "5"}, {"offset": -1}, {"colour": 1}, {"where": None}])  # fmt: skip
 def test_what_cannot_be_joined_is_refused(fast_store: Store, wrong: dict[str, object]) -> None:
     filled(fast_store, 2)
 
