@@ -21,6 +21,7 @@ from smp_git.model.ids import parse_id, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.model.settings import Settings
 from smp_git.read import history
+from smp_git.read.counts import with_access
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import branches, edits
@@ -291,13 +292,16 @@ class Session:
         """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
         handle = self._handle
         found = handle.read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        found = with_access(found, handle.accesses.of(found.id))
         if at is None:
             handle.accesses.note([found.id], handle.clock())
         return found
 
     def memories(self, kind: str | None = None, *, at: When = None) -> tuple[Memory, ...]:
         """Return the memories of a kind, or all, sorted by kind and number."""
-        return self._handle.read(at, lambda snapshot: tuple(snapshot.memories(kind)))
+        found = self._handle.read(at, lambda snapshot: snapshot.memories(kind))
+        uses = self._handle.accesses.totals()
+        return tuple(with_access(memory, uses.get(memory.id)) for memory in found)
 
     def state(self, agent: str, *, at: When = None) -> Mapping[str, Value]:
         """Return the state of an agent; empty if it has none."""

@@ -167,8 +167,12 @@ def _second_replica(session: Session, clock: StoryClock) -> None:
 
 
 def memories_of(session: Session) -> str:
-    """Return every memory as JSON text."""
-    found = [memory.as_json() for memory in session.memories()]
+    """Return every memory as JSON text, without its uses, which no memory holds."""
+    uses = ("access_count", "last_accessed")
+    found = [
+        {key: value for key, value in memory.as_json().items() if key not in uses}
+        for memory in session.memories()
+    ]
     return json.dumps(found, ensure_ascii=True, indent=1) + "\n"
 
 

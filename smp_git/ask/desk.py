@@ -24,6 +24,7 @@ from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.relevance import scales
+from smp_git.read.counts import with_access
 from smp_git.read.replica import CATALOGUE, SEARCH
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
@@ -142,7 +143,7 @@ class Desk:
         self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str
     ) -> Hit:
         row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
-        finder, name = self.finder, row.entry.id
+        finder, name, access = self.finder, row.entry.id, ranking.access(row)
         return Hit(
             id=name,
             kind=row.kind,
@@ -150,7 +151,7 @@ class Desk:
             score=found.score,
             priority=ranking.decayed(row).value,
             why=tuple(f"{part} {value:.3f}" for part, value in found.parts.items()),
-            _load=lambda: snapshot.get(name),
+            _load=lambda: with_access(snapshot.get(name), access),
             _cut=lambda memory: finder.cut(memory.content, text),
         )
 

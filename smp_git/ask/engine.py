@@ -19,6 +19,7 @@ from smp_git.ask.sets import bits_of, slots_of
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
+from smp_git.read.counts import with_access
 from smp_git.read.snapshot import Snapshot
 
 # Words longer than this are in the memory's file only, not in the index.
@@ -289,6 +290,7 @@ class Engine:
     def hit(self, item: Ranked, query: Query) -> Hit:
         """Return what a caller sees of a ranked memory."""
         entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
+        access = self._ranking.access(item.row)
         return Hit(
             id=entry.id,
             kind=item.row.kind,
@@ -296,7 +298,7 @@ class Engine:
             score=item.score,
             priority=item.decayed.value,
             why=item.why,
-            _load=lambda: snapshot.get(entry.id),
+            _load=lambda: with_access(snapshot.get(entry.id), access),
             _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
         )
 

@@ -15,6 +15,7 @@ from smp_git.cli.app import (
     main_of,
     make_current,
     session_of,
+    setting,
     store_of,
 )
 from smp_git.cli.terminal import note
@@ -42,10 +43,16 @@ At = Annotated[
 
 @command(example="smp show DEC-42 --at '2 days ago'")
 def show(ctx: typer.Context, memory: Id, at: At = None) -> None:
-    """Show a memory"""
+    """Show a memory
+
+    The file as it is; how often the memory was read before is told on stderr.
+    """
     with session_of(ctx) as session:
         found = session.get(memory, at=at)
     emit(ctx, found.as_json(), lambda: document.encode(found).decode().removesuffix("\n"))
+    if at is None and found.last_accessed and not setting(ctx, "json"):
+        times = "once" if found.access_count == 1 else f"{found.access_count} times"
+        note(f"read {times} before, last on {_short(format_time(found.last_accessed))}")
 
 
 @command("list", example="smp list --kind decision")

@@ -122,7 +122,8 @@ class Memory:
     read; they are not part of the memory. `life` names the restoration or redaction that
     this is of, if any; `duplicate_of` names a recent memory that
     says the same, when an addition noticed one; `redacted` says which secrets the write
-    took out, by pattern and count.
+    took out, by pattern and count. `access_count` and `last_accessed` say how often it was
+    read before and when last, if that was looked up.
     """
 
     id: MemoryId
@@ -141,6 +142,8 @@ class Memory:
     size_bytes: int = field(default=0, compare=False)
     duplicate_of: MemoryId | None = field(default=None, compare=False)
     redacted: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    access_count: int | None = field(default=None, compare=False)
+    last_accessed: datetime | None = field(default=None, compare=False)
 
     @property
     def pinned(self) -> bool:
@@ -174,6 +177,10 @@ class Memory:
             out["duplicate_of"] = self.duplicate_of
         if self.redacted:
             out["redacted"] = dict(self.redacted)
+        if self.access_count is not None:
+            out["access_count"] = self.access_count
+            last = self.last_accessed
+            out["last_accessed"] = format_time(last) if last else None
         return out
 
 

@@ -7,11 +7,13 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from smp_git.git.references import ACCESS
 from smp_git.model.errors import SmpError
+from smp_git.model.memory import Memory
 from smp_git.model.times import format_time
 from smp_git.read.replica import ACCESSES
 from smp_git.read.snapshot import Reader
@@ -68,13 +70,7 @@ class Accesses:
 
     def totals(self) -> Mapping[str, Access]:
         """Return how often each memory was read, on all replicas together, and when last."""
-        state = self._state()
-        if state != self._seen:
-            counts: Counts = {}
-            for kept in (*self._published().values(), *self._journalled()):
-                _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
-            self._totals = {name: _access(value) for name, value in counts.items()}
-            self._seen = state
+        self._follow()
         with self._lock:
             pending = dict(self._pending)
         if not pending:
@@ -83,6 +79,24 @@ class Accesses:
             **self._totals,
             **{name: _sum(self._totals.get(name), value) for name, value in pending.items()},
         }
+
+    def of(self, name: str) -> Access | None:
+        """Return how often a memory was read, and when last."""
+        self._follow()
+        with self._lock:
+            value = self._pending.get(name)
+        known = self._totals.get(name)
+        return _sum(known, value) if value else known
+
+    def _follow(self) -> None:
+        """Read what was counted since."""
+        state = self._state()
+        if state != self._seen:
+            counts: Counts = {}
+            for kept in (*self._published().values(), *self._journalled()):
+                _add(counts, ((name, times, last) for name, (times, last) in kept.items()))
+            self._totals = {name: _access(value) for name, value in counts.items()}
+            self._seen = state
 
     def journal_size(self) -> int:
         """Return how many bytes the journal has."""
@@ -131,6 +145,12 @@ class Accesses:
         except OSError:
             return []
         return [_counts(line) for line in lines]
+
+
+def with_access(memory: Memory, access: Access | None) -> Memory:
+    """Return a memory with how often it was read, and when last."""
+    times, last = (access.times, access.last_at) if access else (0, None)
+    return replace(memory, access_count=times, last_accessed=last)
 
 
 def _counts(data: bytes) -> Counts:

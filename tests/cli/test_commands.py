@@ -291,3 +291,16 @@ def test_a_slip_in_a_query_is_pointed_out(project: Path) -> None:
         assert hint in result.stderr
     assert "is not closed" in run("query", '"it is').stderr
     assert "no memory has the tag sped; perhaps speed" in run("query", "-t", "sped").stderr
+
+
+def test_show_and_json_tell_how_often_a_memory_was_read(project: Path) -> None:
+    said("add", "decision", "use a cache")
+    assert run("show", "DEC-1").stderr == ""
+    assert "note: read once before, last on" in run("show", "DEC-1").stderr
+    said("query", "cache")
+    assert told("show", "DEC-1")["access_count"] == 2
+    assert told("list")["memories"][0]["access_count"] == 3
+    hit = told("query", "cache")["memories"][0]
+    assert hit["access_count"] == 3
+    assert hit["last_accessed"] >= hit["created_at"]
+    assert told("similar", "cache")["memories"][0]["access_count"] == 3
