@@ -157,7 +157,6 @@ BOOSTED_TABLE = {
         0.325,
         0.325,
     ),
-    "approved preference": (aged("preference", 60, is_approved=True), 0.584, 0.584),
     "stated base is importance": (
         aged("decision", 30, base_priority=0.5),
         0.55,
@@ -203,7 +202,6 @@ facts = st.builds(
     is_pinned=st.booleans(),
     is_resolved=st.booleans(),
     is_superseded=st.booleans(),
-    is_approved=st.booleans(),
 )
 presets = st.sampled_from(list(PRESETS.values()))
 moments = st.datetimes(timezones=st.just(UTC))
@@ -296,8 +294,7 @@ def test_days_since_the_future_are_none() -> None:
         (aged("turn", 0), 0.5),
         (aged("turn", 0, impact="high"), 0.65),
         (aged("finding", 0, severity="critical"), 1.0),
-        (aged("preference", 0, is_approved=True), 0.84),
-        (aged("finding", 0, base_priority=0.5, impact="high", is_approved=True), 0.78),
+        (aged("finding", 0, base_priority=0.5, impact="high"), 0.65),
     ],
 )
 def test_importance_is_what_the_table_gives_by_hand(memory: Facts, expected: float) -> None:

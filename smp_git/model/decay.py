@@ -148,7 +148,6 @@ class Facts:
     is_pinned: bool = False
     is_resolved: bool = False
     is_superseded: bool = False
-    is_approved: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -203,15 +202,13 @@ def importance(facts: Facts) -> float:
     """Return how much a memory matters whatever its age, from 0 to 1.
 
     It is the stated base priority or a number of the kind, raised by 1.3 for a
-    critical severity or a high impact and by 1.2 for an approval.
+    critical severity or a high impact.
     """
     value = facts.base_priority
     if value is None:
         value = _IMPORTANCE.get(facts.kind, _OTHER_IMPORTANCE)
     if _is_critical(facts) or _is_high_impact(facts):
         value *= 1.3
-    if facts.is_approved:
-        value *= 1.2
     return min(value, 1.0)
 
 
