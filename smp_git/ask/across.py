@@ -84,6 +84,8 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
             hits=tuple(_of(hit, voice) for voice, hit in found),
             total=sum(map(int.bit_count, members)),
             aggregations=_counted(voices, members, query),
+            is_least=query.text is not None
+            and sum(map(int.bit_count, members)) >= most_by_text(query),
             problems=(
                 *(
                     f"{voice.session}: {problem}"

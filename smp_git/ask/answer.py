@@ -76,6 +76,8 @@ class Answer(Sequence[Hit]):
     total: int
     aggregations: Mapping[str, object] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    # Whether more match by their words than were looked at, so that the total is the least.
+    is_least: bool = False
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -92,6 +94,7 @@ class Answer(Sequence[Hit]):
         return {
             "memories": [hit.as_json() for hit in self.hits],
             "total": self.total,
+            "total_is_least": self.is_least,
             "aggregations": dict(self.aggregations),
             "problems": list(self.problems),
         }

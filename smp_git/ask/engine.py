@@ -68,9 +68,11 @@ class Engine:
 
     def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
         """Return the answer to a checked query, among all memories or `only` some."""
-        members = self.members(query, only)
+        members, is_least = self.members(query, only), False
         if query.text is not None:
-            answers = self.answers(query, members, self._find(query, self.allowed(query, members)))
+            found = self._find(query, self.allowed(query, members))
+            is_least = len(found) >= most_by_text(query)
+            answers = self.answers(query, members, found)
             total = len(answers)
             page = self._best(query, answers)
             members = bits_of(row.slot for row, _ in answers)
@@ -80,7 +82,12 @@ class Engine:
         hits = [self.hit(item, query) for item in page]
         if query.include_related:
             hits += self.related(hits, query)
-        return Answer(hits=tuple(hits), total=total, aggregations=self.counted(query, members))
+        return Answer(
+            hits=tuple(hits),
+            total=total,
+            aggregations=self.counted(query, members),
+            is_least=is_least,
+        )
 
     def counted(self, query: Query, members: int) -> dict[str, object]:
         """Return what is counted of some members."""

@@ -266,8 +266,9 @@ def _text(answer: Answer, *, explain: bool) -> str:
         lines += _hit(hit, explain=explain)
     for name, value in answer.aggregations.items():
         lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-    if answer.total > len(answer):
-        lines.append(f"({len(answer)} of {answer.total})")
+    if answer.total > len(answer) or answer.is_least:
+        more = "+" if answer.is_least else ""
+        lines.append(f"({len(answer)} of {answer.total}{more})")
     return "\n".join(lines)
 
 
