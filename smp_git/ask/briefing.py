@@ -49,26 +49,26 @@ class Wish(NamedTuple):
     budget_tokens: int
 
 
-def brief(desk: Desk, shared: Shared, snapshot: Snapshot, wanted: Wish, now: datetime) -> Context:
+def brief(desk: Desk, shared: Shared, snapshot: Snapshot, wish: Wish, now: datetime) -> Context:
     """Return the context of an agent; `shared` is the session of what holds across sessions.
 
     A topic that is asked for leaves out what is not about it, unless nothing is; the
     primary topic of the session only goes before the rest.
     """
     primary = snapshot.metadata.context.get("primary_topic")
-    topic = wanted.topic or (primary if isinstance(primary, str) and primary.strip() else None)
+    topic = wish.topic or (primary if isinstance(primary, str) and primary.strip() else None)
     out = _Gathered()
     with desk.asking(snapshot, now) as side:
-        own = Source(side, now, topic, is_strict=bool(wanted.topic))
-        _gather_own(out, own, wanted)
-        _gather_shared(out, shared, own, wanted)
+        own = Source(side, now, topic, is_strict=bool(wish.topic))
+        _gather_own(out, own, wish)
+        _gather_shared(out, shared, own, wish)
         candidates = out.ordered()
         return compose(
             candidates,
             out.receipt(candidates),
-            agent=wanted.agent,
+            agent=wish.agent,
             topic=topic,
-            budget_tokens=wanted.budget_tokens,
+            budget_tokens=wish.budget_tokens,
         )
 
 
@@ -104,47 +104,59 @@ class _Gathered:
         return out
 
 
-def _gather_own(out: _Gathered, own: Source, wanted: Wish) -> None:
+def _gather_own(out: _Gathered, own: Source, wish: Wish) -> None:
     """Gather what the session itself has to say."""
-    if wanted.prompt:
-        _add_answers(out, own, wanted.prompt, _ANSWERS, own.is_excluded)
+    if wish.prompt:
+        _add_answers(out, own, wish.prompt, _ANSWERS, own.is_excluded)
     pinned = own.catalogue.pinned()
     out.protected = [
         own.candidate(row, "pinned", protected=True) for row in own.by_priority(pinned)
     ]
-    turns = own.newest_turns(wanted.turns)
+    turns = own.newest_turns(wish.turns)
     out.protected += [own.candidate(row, "conversation", protected=True) for row in turns[:_NEWEST]]
     findings, decisions = own.open("finding"), own.open("decision")
     _add_section(out, own, "findings", findings & ~pinned, own.by_severity)
     _add_section(out, own, "decisions", decisions & ~pinned, own.by_topic)
     _add_replaced_decisions(out, own)
     _add_scoped(out, own, pinned, own.is_excluded)
-    state = own.catalogue.by_id.get(MemoryId(f"state-{wanted.agent}"))
+    state = own.catalogue.by_id.get(MemoryId(f"state-{wish.agent}"))
     if state is not None:
         out.last.append(own.candidate(own.catalogue.row(state), "state"))
     _add_turns(out, own, turns[_NEWEST:])
     out.last += [own.candidate(row, "referenced") for row in _referenced(own, turns)]
 
 
-def _gather_shared(out: _Gathered, shared: Shared, own: Source, wanted: Wish) -> None:
+def _gather_shared(out: _Gathered, shared: Shared, own: Source, wish: Wish) -> None:
     """Gather what holds across sessions; if that cannot be read, the receipt says so."""
-    subjects = _subjects(own)
-
-    def unfit(row: Row) -> str:
-        by = subjects.get((row.entry.category, row.entry.key)) if row.entry.key else None
-        return f"{by} of this session says otherwise" if by else every.is_excluded(row)
-
     try:
         desk = shared()
         if desk is None:
             return
-        with desk.asking(desk.handle.reader.snapshot(), own.now) as side:
-            every = own.beside(side, _SHARED)
-            if wanted.prompt:
-                _add_answers(out, every, wanted.prompt, _SHARED_ANSWERS, unfit)
-            _add_scoped(out, every, 0, unfit)
+        # Asked once more, from the start, if a rewrite came between.
+        found = desk.handle.read(None, lambda snapshot: _of_shared(desk, snapshot, own, wish))
     except SmpError as error:
         out.left.append(LeftOut("", "preferences", f"cannot be read: {error.message}", _SHARED))
+        return
+    out.answers += found.answers
+    out.done += found.done
+    out.left += found.left
+    for section, entrants in found.sections.items():
+        out.sections[section] += entrants
+
+
+def _of_shared(desk: Desk, snapshot: Snapshot, own: Source, wish: Wish) -> _Gathered:
+    out, subjects = _Gathered(), _subjects(own)
+    with desk.asking(snapshot, own.now) as side:
+        every = own.beside(side, _SHARED)
+
+        def unfit(row: Row) -> str:
+            by = subjects.get((row.entry.category, row.entry.key)) if row.entry.key else None
+            return f"{by} of this session says otherwise" if by else every.is_excluded(row)
+
+        if wish.prompt:
+            _add_answers(out, every, wish.prompt, _SHARED_ANSWERS, unfit)
+        _add_scoped(out, every, 0, unfit)
+    return out
 
 
 def _subjects(own: Source) -> dict[tuple[str | None, str], MemoryId]:

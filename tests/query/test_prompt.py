@@ -253,3 +253,16 @@ def test_any_prompt_keeps_the_budget_and_each_memory_is_told_once(added: list[Ad
 def test_a_prompt_must_be_text(shop: Session) -> None:
     with pytest.raises(InvalidQueryError, match="a prompt must be text, not 7"):
         shop.context(prompt=7)  # type: ignore[arg-type]
+
+
+def test_what_was_deleted_of_the_global_session_is_gone_from_the_next_context(fast_store: Store) -> None:  # fmt: skip
+    with fast_store.create_session("shop") as shop:
+        with fast_store.global_session() as everywhere:
+            for word in ("tabs", "spaces"):
+                everywhere.add("preference", f"{word} everywhere")
+        assert "tabs" in shop.context(prompt="everywhere").text
+        with fast_store.global_session() as everywhere:
+            everywhere.delete("PREF-0001")
+        made = shop.context(prompt="everywhere")
+        assert ids(made, "answers") == ["PREF-0002"]
+        assert made.left_out == ()
