@@ -52,11 +52,12 @@ class Wish(NamedTuple):
 def brief(desk: Desk, shared: Shared, snapshot: Snapshot, wish: Wish, now: datetime) -> Context:
     """Return the context of an agent; `shared` is the session of what holds across sessions.
 
-    A topic that is asked for leaves out what is not about it, unless nothing is; the
-    primary topic of the session only goes before the rest.
+    A topic that is asked for leaves out what is not about it, unless nothing is. Without a
+    topic and a prompt, what is about the primary topic of the session goes before the rest.
     """
     primary = snapshot.metadata.context.get("primary_topic")
-    topic = wish.topic or (primary if isinstance(primary, str) and primary.strip() else None)
+    default = primary if isinstance(primary, str) and primary.strip() else None
+    topic = wish.topic or (None if wish.prompt else default)
     out = _Gathered()
     with desk.asking(snapshot, now) as side:
         own = Source(side, now, topic, is_strict=bool(wish.topic))
@@ -145,12 +146,12 @@ def _gather_shared(out: _Gathered, shared: Shared, own: Source, wish: Wish) -> N
 
 
 def _of_shared(desk: Desk, snapshot: Snapshot, own: Source, wish: Wish) -> _Gathered:
-    out, subjects = _Gathered(), _subjects(own)
+    out = _Gathered()
     with desk.asking(snapshot, own.now) as side:
         every = own.beside(side, _SHARED)
 
         def unfit(row: Row) -> str:
-            by = subjects.get((row.entry.category, row.entry.key)) if row.entry.key else None
+            by = _contradiction(own, row)
             return f"{by} of this session says otherwise" if by else every.is_excluded(row)
 
         if wish.prompt:
@@ -159,14 +160,14 @@ def _of_shared(desk: Desk, snapshot: Snapshot, own: Source, wish: Wish) -> _Gath
     return out
 
 
-def _subjects(own: Source) -> dict[tuple[str | None, str], MemoryId]:
-    """Return which preference of the session holds for each category and key."""
-    rows = own.each(own.open("preference"))
-    return {
-        (row.entry.category, row.entry.key): row.entry.id
-        for row in rows
-        if row.entry.key and not own.is_excluded(row)
-    }
+def _contradiction(own: Source, shared: Row) -> MemoryId | None:
+    """Return the preference of the session that is about the same as a shared one, if it applies."""
+    category, key = shared.entry.category, shared.entry.key
+    if shared.kind != "preference" or not key:
+        return None
+    alike = own.each(own.open("preference") & own.catalogue.sets.get(("key", key)))
+    found = (row for row in alike if row.entry.category == category and not own.is_excluded(row))
+    return next((row.entry.id for row in found), None)
 
 
 # What answers

@@ -11,7 +11,6 @@ from datetime import datetime
 from smp_git.ask.catalogue import Catalogue, Group, Place, Row, group_of, place_of
 from smp_git.ask.sets import bits_of, slots_of
 from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
-from smp_git.model.memory import KINDS
 from smp_git.model.relevance import (
     Scored,
     Weights,
@@ -128,16 +127,24 @@ class Ranking:
         """
         apart = self._apart()
         inside = membership(members & ~apart)
-        sets = self._catalogue.sets
-        kinds = {kind for kind in KINDS if members & sets.get(("kind", kind))}
         streams = [
             self._group(places, inside)
             for group, places in self._catalogue.groups.items()
-            if places and group[0] in kinds
+            if places and self._may_hold(group, members)
         ]
         streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
         for standing in heapq.merge(*streams):
             yield standing.row, standing.decayed
+
+    def _may_hold(self, group: Group, members: int) -> bool:
+        """Whether some members may be of a group: looking through it costs far more."""
+        kind, _, _, severity, _, _, status = group
+        sets = self._catalogue.sets
+        return bool(
+            members & sets.get(("kind", kind))
+            and (severity is None or members & sets.get(("severity", severity)))
+            and (status is None or members & sets.get(("status", status)))
+        )
 
     def at_least(self, members: int, least: float) -> int:
         """Return the members whose priority is not below `least`."""

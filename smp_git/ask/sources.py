@@ -56,8 +56,9 @@ class Source:
 
     def beside(self, side: Side, session: str) -> Source:
         """Return another session as a source for the same project and topic."""
-        is_strict = self._asked_topic is not None
-        made = Source(side, self.now, self.topic, is_strict=is_strict, session=session)
+        # Who goes first among so few is not worth a search.
+        topic = self._asked_topic
+        made = Source(side, self.now, topic, is_strict=topic is not None, session=session)
         made.project, made.is_strict = self.project, self.is_strict
         return made
 
