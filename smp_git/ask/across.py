@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import merge
 from itertools import islice, repeat
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_te
 from smp_git.ask.finder import Finder, Sought
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.ask.sets import bits_of
+from smp_git.ask.text import Reason
 from smp_git.model.errors import DamagedError, InvalidQueryError
 
 # A session without a write for so long is decaying, and what it says counts for less.
@@ -52,6 +54,7 @@ def across(
 class _Voice(NamedTuple):
     """A session that answers: who in it may, and how much it counts."""
 
+    number: int
     session: str
     side: Side
     members: int
@@ -60,15 +63,19 @@ class _Voice(NamedTuple):
 
 def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        voices = [_voice(stack, desk, query, now) for desk in desks]
+        voices = [_voice(stack, number, desk, query, now) for number, desk in enumerate(desks)]
+        reason: Callable[[int, str], Reason] | None = None
         if query.text is None:
             members = [voice.members for voice in voices]
             page = _listed(voices, query)
         else:
-            answers = _by_text(voices, query, now)
+            answers, reason = _by_text(voices, query, now)
             members = [bits_of(row.slot for row, _ in rows) for rows in answers]
             page = _best(voices, answers, query)
-        found = [(voice, voice.side.engine.hit(item, query)) for voice, item in page]
+        found = [
+            (voice, voice.side.engine.hit(item, query, reason and partial(reason, voice.number)))
+            for voice, item in page
+        ]
         if query.include_related:
             found += _related(voices, found, query)
         return Answer(
@@ -110,18 +117,18 @@ def _best(
     return [(voices[each.session], item) for each, item in ranked]
 
 
-def _voice(stack: ExitStack, desk: Desk, query: Query, now: datetime) -> _Voice:
+def _voice(stack: ExitStack, number: int, desk: Desk, query: Query, now: datetime) -> _Voice:
     snapshot = desk.handle.reader.snapshot()
     side = stack.enter_context(desk.asking(snapshot, now))
     resting = now - snapshot.commit.time > _RESTING
     members = side.engine.members(query)
-    return _Voice(desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
+    return _Voice(number, desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
 
 
 def _by_text(
     voices: Sequence[_Voice], query: Query, now: datetime
-) -> list[list[tuple[Row, Found]]]:
-    """Return what is found in each session; a score is relative to the best of all."""
+) -> tuple[list[list[tuple[Row, Found]]], Callable[[int, str], Reason]]:
+    """Return what is found in each session, and why; a score is relative to the best of all."""
     wanted = [
         Sought(
             voice.side.desk.finder,
@@ -130,11 +137,12 @@ def _by_text(
         )
         for voice in voices
     ]
-    found = Finder.find(wanted, query.text or "", most_by_text(query), now, explain=query.explain)
-    return [
+    findings = Finder.find(wanted, query.text or "", most_by_text(query), now)
+    answers = [
         voice.side.engine.answers(query, voice.members, each)
-        for voice, each in zip(voices, found, strict=True)
+        for voice, each in zip(voices, findings.found, strict=True)
     ]
+    return answers, findings.reason
 
 
 def _related(

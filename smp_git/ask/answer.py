@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, overload
 
 from smp_git.ask.request import Query
+from smp_git.ask.text import Reason
 from smp_git.model.memory import Memory, MemoryId
 
 
@@ -16,7 +17,14 @@ class Found(NamedTuple):
 
     id: str
     score: float
-    parts: Mapping[str, float]
+    source: str = ""  # the neighbour by whose words it was found, if it says none itself
+
+
+class Findings(NamedTuple):
+    """What a text finds, session by session, and why a memory of a session is among it."""
+
+    found: Sequence[Sequence[Found]]
+    reason: Callable[[int, str], Reason]
 
 
 class Allowed(NamedTuple):
@@ -26,7 +34,8 @@ class Allowed(NamedTuple):
     ids: Callable[[], set[str]]
 
 
-Find = Callable[[Query, Allowed | None], Sequence[Found]]
+Find = Callable[[Query, Allowed | None], Findings]
+Explain = Callable[[str], Reason]
 Cut = Callable[[str, str], str]
 
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from smp_git.ask import catalogue as disk_cache
 from smp_git.ask import overviews
-from smp_git.ask.answer import Allowed, Answer, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Findings, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
 from smp_git.ask.finder import Finder, Sought, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
+from smp_git.ask.text import Reason
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
@@ -104,15 +105,9 @@ class Desk:
         with self._asking:
             catalogue = self._catalogue(snapshot)
 
-            def find(query: Query, allowed: Allowed | None) -> list[Found]:
-                (found,) = Finder.find(
-                    [Sought(self.finder, snapshot, allowed)],
-                    query.text or "",
-                    most_by_text(query),
-                    now,
-                    explain=query.explain,
-                )
-                return found
+            def find(query: Query, allowed: Allowed | None) -> Findings:
+                wanted = [Sought(self.finder, snapshot, allowed)]
+                return Finder.find(wanted, query.text or "", most_by_text(query), now)
 
             def cut(content: str, text: str) -> str:
                 return self.finder.cut(content, text)
@@ -129,11 +124,17 @@ class Desk:
             catalogue = self._catalogue(snapshot)
             catalogue.follow(snapshot, KINDS)
             ranking = Ranking(catalogue, self._scale(now))
-            hits = [self._like(snapshot, catalogue, ranking, item, text) for item in found]
+            hits = [self._like(snapshot, catalogue, ranking, *item, text) for item in found]
         return Answer(hits=tuple(hits), total=len(hits))
 
     def _like(
-        self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str
+        self,
+        snapshot: Snapshot,
+        catalogue: Catalogue,
+        ranking: Ranking,
+        found: Found,
+        reason: Reason,
+        text: str,
     ) -> Hit:
         row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
         finder, name = self.finder, row.entry.id
@@ -143,7 +144,7 @@ class Desk:
             title=row.entry.title,
             score=found.score,
             priority=ranking.decayed(row).value,
-            why=tuple(f"{part} {value:.3f}" for part, value in found.parts.items()),
+            why=tuple(f"{part} {value:.3f}" for part, value in reason.parts.items()),
             _load=lambda: snapshot.get(name),
             _cut=lambda memory: finder.cut(memory.content, text),
         )

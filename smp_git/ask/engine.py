@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from smp_git.ask.answer import Allowed, Answer, Cut, Find, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Cut, Explain, Find, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
 from smp_git.ask.sets import bits_of, slots_of
+from smp_git.ask.text import Reason, stem, words
+from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
@@ -65,15 +69,18 @@ class Engine:
     def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
         """Return the answer to a checked query, among all memories or `only` some."""
         members = self.members(query, only)
+        explain: Explain | None = None
         if query.text is not None:
-            answers = self.answers(query, members, self._find(query, self.allowed(query, members)))
+            findings = self._find(query, self.allowed(query, members))
+            answers = self.answers(query, members, findings.found[0])
+            explain = partial(findings.reason, 0)
             total = len(answers)
             page = self._best(query, answers)
             members = bits_of(row.slot for row, _ in answers)
         else:
             total = members.bit_count()
             page = list(islice(self.listed(query, members), query.offset, end_of(query)))
-        hits = [self.hit(item, query) for item in page]
+        hits = [self.hit(item, query, explain) for item in page]
         if query.include_related:
             hits += self.related(hits, query)
         return Answer(hits=tuple(hits), total=total, aggregations=self.counted(query, members))
@@ -243,9 +250,16 @@ class Engine:
         decayed = self._ranking.decayed(row)
         scored = self._ranking.scored(row, decayed, found.score)
         parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
-        if query.explain:
-            parts += [f"text.{name} {value:.3f}" for name, value in found.parts.items()]
-        return Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
+        why = self._why(row, decayed, parts, query)
+        return Ranked(row, decayed, min(scored.value, self._bound(found)), why)
+
+    def _bound(self, found: Found) -> float:
+        """Return what no score exceeds that is owed to a neighbour's words: the neighbour's."""
+        slot = self._catalogue.by_id.get(MemoryId(found.source))
+        if slot is None:
+            return math.inf
+        row = self._catalogue.row(slot)
+        return self._ranking.scored(row, self._ranking.decayed(row), found.score).value
 
     # Why
 
@@ -264,16 +278,21 @@ class Engine:
             out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
         return tuple(out)
 
-    def hit(self, item: Ranked, query: Query) -> Hit:
-        """Return what a caller sees of a ranked memory."""
+    def hit(self, item: Ranked, query: Query, explain: Explain | None = None) -> Hit:
+        """Return what a caller sees of a ranked memory; `explain` says why its text answers."""
         entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
+        why = item.why
+        if explain is not None:
+            reason = explain(entry.id)
+            parts = [f"text.{name} {value:.3f}" for name, value in reason.parts.items()]
+            why = (*_reasons(reason, entry), *why, *(parts if query.explain else ()))
         return Hit(
             id=entry.id,
             kind=item.row.kind,
             title=entry.title,
             score=item.score,
             priority=item.decayed.value,
-            why=item.why,
+            why=why,
             _load=lambda: snapshot.get(entry.id),
             _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
         )
@@ -301,6 +320,15 @@ class Engine:
                 decayed = self._ranking.decayed(other)
                 out.append(self.hit(Ranked(other, decayed, decayed.value, (why,)), query))
         return out
+
+
+def _reasons(reason: Reason, entry: Entry) -> list[str]:
+    """Say which words a memory was found by, in which tag, and next to which memory."""
+    asked = {stem(word) for word in reason.words}
+    tags = [tag for tag in entry.tags if not asked.isdisjoint(map(stem, words(tag)))]
+    said = [f"matches {', '.join(reason.words)}"] if reason.words else []
+    near = [f"next to {reason.near}"] if reason.near else []
+    return [*said, *(f"tag {tag}" for tag in tags), *near]
 
 
 class Candidate(NamedTuple):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.ask.answer import Allowed, Found
-from smp_git.ask.text import Document, SearchCache, find_encoder, snippet
+from smp_git.ask.answer import Allowed, Findings, Found
+from smp_git.ask.text import Document, Reason, SearchCache, find_encoder, search, snippet
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
@@ -33,10 +33,10 @@ class Finder:
     """Full text and similarity over snapshots; the cache only saves time, and is never believed."""
 
     def __init__(self, place: Path | None, *, semantic: bool = False) -> None:
-        self._cache = SearchCache.open(place, encoder=find_encoder() if semantic else None)
+        self._cache = SearchCache(place, encoder=find_encoder() if semantic else None)
         self._asking = threading.Lock()
         self._followed: CommitId | None = None
-        self._known_places: dict[tuple[int, int], bytes] = {}
+        self._known_places: dict[tuple[int, int], list[int]] = {}
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -45,34 +45,34 @@ class Finder:
 
     @staticmethod
     def find(
-        wanted: Sequence[Sought], text: str, limit: int, now: datetime, *, explain: bool
-    ) -> list[list[Found]]:
+        wanted: Sequence[Sought], text: str, limit: int, now: datetime, weak: Collection[str] = ()
+    ) -> Findings:
         """Return the memories whose words answer best in all sessions, session by session.
 
-        Scores are relative to the best answer of all that are there.
+        Scores are relative to the best answer of all that are there. Words in `weak` count
+        little.
         """
         finders = [each.finder for each in wanted]
         with ExitStack() as stack:
             for finder in finders:
                 stack.enter_context(finder._asking)  # noqa: SLF001 - of its own kind
-            allowed = [each.finder._places(each) for each in wanted]  # noqa: SLF001 - as above
-            caches = [finder._cache for finder in finders]  # noqa: SLF001 - as above
-            hits = SearchCache.search_all(
-                caches, text, limit=limit, allowed=allowed, now=now, explain=explain
-            )
-        out: list[list[Found]] = [[] for _ in wanted]
-        for number, hit in hits:
-            out[number].append(Found(*hit))
-        return out
+            for each in wanted:
+                each.finder._follow(each.snapshot)  # noqa: SLF001 - as above
+            answers = search([finder._cache for finder in finders], text, now=now, weak=weak)  # noqa: SLF001 - as above
+            allowed = [each.finder._places(each.allowed) for each in wanted]  # noqa: SLF001 - as above
+            out: list[list[Found]] = [[] for _ in wanted]
+            for number, hit in answers.hits(limit, allowed):
+                out[number].append(Found(*hit))
+        return Findings(out, answers.reason)
 
     def similar(
         self, snapshot: Snapshot, text: str, limit: int, exclude: str | None
-    ) -> Sequence[Found]:
+    ) -> list[tuple[Found, Reason]]:
         """Return the memories most like a text."""
         with self._asking:
             self._follow(snapshot)
             hits = self._cache.similar(text, limit=limit, exclude=exclude)
-        return [Found(hit.id, hit.score, hit.parts) for hit in hits]
+        return [(Found(*hit), reason) for hit, reason in hits]
 
     def cut(self, content: str, text: str) -> str:
         """Return the part of a text that answers a question, matches marked."""
@@ -84,17 +84,15 @@ class Finder:
             self._followed = snapshot.id
             self._known_places.clear()
 
-    def _places(self, wanted: Sought) -> bytes | None:
+    def _places(self, allowed: Allowed | None) -> list[int] | None:
         """Return who may answer, as the search knows them; None if everybody may."""
-        self._follow(wanted.snapshot)
-        if wanted.allowed is None:
+        if allowed is None:
             return None
-        key, names = wanted.allowed
-        known = self._known_places.get(key)
+        known = self._known_places.get(allowed.key)
         if known is None:
             if len(self._known_places) >= _KEPT_PLACES:
                 self._known_places.clear()
-            known = self._known_places[key] = self._cache.members(names())
+            known = self._known_places[allowed.key] = self._cache.members(allowed.ids())
         return known
 
 

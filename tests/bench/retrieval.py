@@ -132,7 +132,7 @@ def bm25(turns: Sequence[Document]) -> Rank:
 
 def ours(turns: Sequence[Document]) -> Rank:
     """The product's own search."""
-    cache = SearchCache.open(None)
+    cache = SearchCache(None)
     follow_all(cache, turns)
     numbers = {turn.id: number for number, turn in enumerate(turns)}
 
@@ -144,7 +144,7 @@ def ours(turns: Sequence[Document]) -> Rank:
 
 def semantic(turns: Sequence[Document]) -> Rank:
     """The product's own search with the extra `semantic`."""
-    cache = SearchCache.open(None, encoder=find_encoder())
+    cache = SearchCache(None, encoder=find_encoder())
     follow_all(cache, turns)
     while cache.missing_vectors:
         follow_all(cache, turns)

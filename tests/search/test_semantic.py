@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meanings
+from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meanings, search
 from tests.search.support import Pages, a_document, follow, found
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
@@ -47,7 +47,7 @@ PAGES: Pages = {
 
 def cache(path: Path | None = None) -> tuple[SearchCache, ConceptEncoder]:
     encoder = ConceptEncoder()
-    return SearchCache.open(path, encoder=encoder), encoder
+    return SearchCache(path, encoder=encoder), encoder
 
 
 def test_meaning_finds_what_no_word_finds() -> None:
@@ -55,17 +55,19 @@ def test_meaning_finds_what_no_word_finds() -> None:
     follow(both, PAGES)
 
     assert found(both, "kitten") == [11, 0]
-    assert both.search("kitten", limit=2)[1].parts.keys() == {"meaning"}
-    assert [hit.id for hit in both.similar("cat", limit=2)] == ["turn-0000", "turn-0011"]
+    assert search([both], "kitten").reason(0, "turn-0000").parts.keys() == {"meaning"}
+    assert [hit.id for hit, _ in both.similar("cat", limit=2)] == ["turn-0000", "turn-0011"]
 
 
 def test_scores_are_the_sums_of_their_parts_between_0_and_1() -> None:
     both, _ = cache()
     follow(both, PAGES)
 
-    for hit in (*both.search("kitten cat", limit=9), *both.similar("a cat sat", limit=9)):
+    answers = search([both], "kitten cat")
+    found = [(hit, answers.reason(0, hit.id)) for _, hit in answers.hits(9, [None])]
+    for hit, reason in (*found, *both.similar("a cat sat", limit=9)):
         assert 0 < hit.score <= 1
-        assert sum(hit.parts.values()) == pytest.approx(hit.score)
+        assert sum(reason.parts.values()) == pytest.approx(hit.score)
 
 
 def test_a_second_process_embeds_nothing_and_answers_the_same(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_a_changed_page_embeds_what_changed(tmp_path: Path, is_cold: bool) -> No
 
 def test_words_alone_answer_until_every_document_has_a_vector() -> None:
     many = {"decisions/000": page("a cat", *(f"kitten {n}" for n in range(39)))}
-    words, (both, _) = SearchCache.open(None), cache()
+    words, (both, _) = SearchCache(None), cache()
     follow(words, many)
     follow(both, many)
 
@@ -131,23 +133,13 @@ def test_a_slow_encoder_holds_no_question_up_and_loses_nothing(
 def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
     follow(cache(tmp_path / "cache")[0], PAGES)
     with sqlite3.connect(tmp_path / "cache") as connection:
-        connection.execute("UPDATE segment SET vectors = zeroblob(784)")
+        connection.execute("UPDATE vector SET body = x'01'")
     second, encoder = cache(tmp_path / "cache")
     follow(second, PAGES)
 
     assert len(encoder.asked) == 5
     assert found(second, "kitten") == [11, 0]
     assert follow(cache(tmp_path / "cache")[0], PAGES) == []
-
-
-def test_erased_vectors_leave_no_byte_behind(tmp_path: Path) -> None:
-    both, encoder = cache(tmp_path / "cache")
-    follow(both, {"decisions/000": page("a cat sat")})
-    vector = encoder.vector("a cat sat")[:12]
-    assert vector in (tmp_path / "cache").read_bytes()
-    both.erase({"turn-0000"})
-
-    assert vector not in (tmp_path / "cache").read_bytes()
 
 
 def real() -> Encoder:
@@ -170,7 +162,7 @@ def test_close_meanings_get_close_vectors() -> None:
 def test_other_weights_are_refused_and_words_answer(tmp_path: Path) -> None:
     real()
     (tmp_path / "model.onnx").write_bytes(b"something else")
-    both = SearchCache.open(None, encoder=Encoder(tmp_path / "model.onnx"))
+    both = SearchCache(None, encoder=Encoder(tmp_path / "model.onnx"))
     follow(both, PAGES)
 
     assert "model.onnx" in both.problems[0]

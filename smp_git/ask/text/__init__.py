@@ -1,17 +1,21 @@
 """Full-text search and similarity over the memories of a session."""
 
-from smp_git.ask.text.cache import SearchCache
-from smp_git.ask.text.cachefile import CacheNotErasedError
-from smp_git.ask.text.documents import Document, TextHit
+from smp_git.ask.text.cache import SearchCache, search
+from smp_git.ask.text.documents import Document, Reason, TextHit
 from smp_git.ask.text.meanings import Encoder, find_encoder
 from smp_git.ask.text.snippets import snippet
+from smp_git.ask.text.stems import stem
+from smp_git.ask.text.words import words
 
 __all__ = [
-    "CacheNotErasedError",
     "Document",
     "Encoder",
+    "Reason",
     "SearchCache",
     "TextHit",
     "find_encoder",
+    "search",
     "snippet",
+    "stem",
+    "words",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from smp_git.ask.text.questions import Pattern, Question, parse
-from smp_git.ask.text.segments import term
+from smp_git.ask.text.stems import stem
 from smp_git.ask.text.words import Token, tokens
 
 _MARK: Final = "**"
@@ -31,8 +31,8 @@ def snippet(text: str, question: str, width: int) -> str:
 
 
 def _matches(found: Sequence[Token], asked: Question) -> list[Token]:
-    terms = {term(word) for word in asked.words}
-    places = {place for place, token in enumerate(found) if term(token.word) in terms}
+    terms = {stem(word) for word in asked.words}
+    places = {place for place, token in enumerate(found) if stem(token.word) in terms}
     for pattern in asked.patterns:
         places |= _pattern_places(found, pattern)
     return [found[place] for place in sorted(places)]
@@ -71,7 +71,7 @@ def _richest(matches: Sequence[Token], width: int) -> Token | None:
     best, most = None, 0
     for place, first in enumerate(matches):
         stretch = matches[place : bisect_left(matches, first.start + width, key=_start)]
-        different = len({term(token.word) for token in stretch})
+        different = len({stem(token.word) for token in stretch})
         if different > most:
             best, most = first, different
     return best
