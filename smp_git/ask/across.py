@@ -137,7 +137,8 @@ def _by_text(
         )
         for voice in voices
     ]
-    findings = Finder.find(wanted, query.text or "", most_by_text(query), now)
+    weak = frozenset().union(*(voice.side.engine.steering(query).words for voice in voices))
+    findings = Finder.find(wanted, query.text or "", most_by_text(query), now, weak)
     answers = [
         voice.side.engine.answers(query, voice.members, each)
         for voice, each in zip(voices, findings.found, strict=True)

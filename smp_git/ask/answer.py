@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, overload
@@ -34,9 +34,9 @@ class Allowed(NamedTuple):
     ids: Callable[[], set[str]]
 
 
-Find = Callable[[Query, Allowed | None], Findings]
+Find = Callable[[Query, Allowed | None, Collection[str]], Findings]
 Explain = Callable[[str], Reason]
-Cut = Callable[[str, str], str]
+Marks = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Hit:
     why: tuple[str, ...]
     session: str = ""
     _load: Callable[[], Memory] = field(repr=False, compare=False)
-    _cut: Callable[[Memory], str] = field(repr=False, compare=False)
+    _cut: Callable[[Memory, Marks], str] = field(repr=False, compare=False)
 
     @cached_property
     def memory(self) -> Memory:
@@ -60,8 +60,12 @@ class Hit:
 
     @cached_property
     def snippet(self) -> str:
-        """The part of the text that answers, matches marked; the title without a text."""
-        return self._cut(self.memory)
+        """The part of the text that answers, matches between `**`; the title without a text."""
+        return self._cut(self.memory, ("**", "**"))
+
+    def marked(self, marks: Marks) -> str:
+        """Return the snippet with other marks before and after what matches."""
+        return self._cut(self.memory, marks)
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""

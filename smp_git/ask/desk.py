@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +18,7 @@ from smp_git.ask.engine import Engine, most_by_text
 from smp_git.ask.finder import Finder, Sought, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
-from smp_git.ask.text import Reason
+from smp_git.ask.text import Reason, snippet
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
@@ -105,14 +105,11 @@ class Desk:
         with self._asking:
             catalogue = self._catalogue(snapshot)
 
-            def find(query: Query, allowed: Allowed | None) -> Findings:
+            def find(query: Query, allowed: Allowed | None, weak: Collection[str]) -> Findings:
                 wanted = [Sought(self.finder, snapshot, allowed)]
-                return Finder.find(wanted, query.text or "", most_by_text(query), now)
+                return Finder.find(wanted, query.text or "", most_by_text(query), now, weak)
 
-            def cut(content: str, text: str) -> str:
-                return self.finder.cut(content, text)
-
-            engine = Engine(catalogue, snapshot, self._scale(now), find, cut)
+            engine = Engine(catalogue, snapshot, self._scale(now), find)
             yield Side(self, snapshot, catalogue, engine)
 
     def similar(
@@ -137,7 +134,7 @@ class Desk:
         text: str,
     ) -> Hit:
         row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
-        finder, name = self.finder, row.entry.id
+        name = row.entry.id
         return Hit(
             id=name,
             kind=row.kind,
@@ -146,7 +143,7 @@ class Desk:
             priority=ranking.decayed(row).value,
             why=tuple(f"{part} {value:.3f}" for part, value in reason.parts.items()),
             _load=lambda: snapshot.get(name),
-            _cut=lambda memory: finder.cut(memory.content, text),
+            _cut=lambda memory, marks: snippet(memory.content, text, marks=marks),
         )
 
     def text_of(self, snapshot: Snapshot, memory_id: MemoryId) -> str:

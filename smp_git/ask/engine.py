@@ -9,14 +9,15 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from smp_git.ask.answer import Allowed, Answer, Cut, Explain, Find, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Explain, Find, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
 from smp_git.ask.sets import bits_of, slots_of
-from smp_git.ask.text import Reason, stem, words
+from smp_git.ask.steering import Steer, Steering, steering
+from smp_git.ask.text import Reason, snippet, stem, words
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import parse_id
@@ -29,6 +30,8 @@ _INDEXED_LENGTH: Final = 64
 _RANKED: Final = 200
 _RANKED_WHOLLY: Final = 1_000
 _RELATED: Final = 5
+# What replaced a memory is worth so much of what that is worth.
+_INHERITED: Final = 0.9
 
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
 _BY_PRIORITY: Final = ((), _BEST_FIRST, (Order("priority", descending=True),))
@@ -55,15 +58,12 @@ class Ranked(NamedTuple):
 class Engine:
     """Answers queries on one snapshot of a session."""
 
-    def __init__(
-        self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find) -> None:
         self._catalogue = catalogue
         self._snapshot = snapshot
         self._scale = scale
         self._ranking = Ranking(catalogue, scale)
         self._find = find
-        self._cut = cut
         self._fields = Fields(catalogue, snapshot, self._ranking)
 
     def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
@@ -71,7 +71,8 @@ class Engine:
         members = self.members(query, only)
         explain: Explain | None = None
         if query.text is not None:
-            findings = self._find(query, self.allowed(query, members))
+            weak = self.steering(query).words
+            findings = self._find(query, self.allowed(query, members), weak)
             answers = self.answers(query, members, findings.found[0])
             explain = partial(findings.reason, 0)
             total = len(answers)
@@ -204,7 +205,12 @@ class Engine:
     def answers(
         self, query: Query, members: int, found: Iterable[Found]
     ) -> list[tuple[Row, Found]]:
-        """Return the members that were found by text, in no order that matters."""
+        """Return the members that were found by text, in no order that matters.
+
+        What the question steers towards comes first, and is there even if no word is, if it
+        asks for nothing else.
+        """
+        steering = self.steering(query)
         inside = membership(members)
         by_id = self._catalogue.by_id
         known = {
@@ -212,6 +218,18 @@ class Engine:
             for each in found
             if (slot := by_id.get(MemoryId(each.id))) is not None and inside(slot)
         }
+        if steering.is_alone:
+            meant = members
+            for steer in steering.steers:
+                meant &= self._having(steer)
+            for row, _ in islice(self._ranking.by_priority(meant), most_by_text(query)):
+                known[row.slot] = Found(row.entry.id, 1.0)
+        known |= self._replacing(known, members)
+        for steer in steering.steers:
+            meant = self._having(steer)
+            for slot, each in known.items():
+                if not meant >> slot & 1:
+                    known[slot] = each._replace(score=each.score * steer.factor)
         answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
@@ -221,6 +239,37 @@ class Engine:
                 if self.scored(row, found, query).score >= least
             ]
         return answers
+
+    def _replacing(self, known: Mapping[int, Found], members: int) -> dict[int, Found]:
+        """Return what replaced memories that were found: it answers too, whatever its words."""
+        out: dict[int, Found] = {}
+        for slot, found in known.items():
+            for name in self._replacements(self._catalogue.row(slot)):
+                newer = self._catalogue.by_id.get(name)
+                if newer is None or not members >> newer & 1:
+                    continue
+                before = out.get(newer) or known.get(newer) or Found(name, 0.0)
+                if before.score < found.score * _INHERITED:
+                    out[newer] = Found(name, found.score * _INHERITED)
+        return out
+
+    def _replacements(self, row: Row) -> list[MemoryId]:
+        incoming = self._catalogue.incoming.get(row.entry.id, ())
+        return sorted(source for source, relation in incoming if relation == "supersedes")
+
+    def steering(self, query: Query) -> Steering:
+        """Return what the words of a query's text say of fields that no filter names."""
+        if query.text is None:
+            return Steering()
+        fixed = [condition.field for condition in query.where]
+        fixed += ["kind"] if query.kinds else []
+        return steering(query.text, lambda name, value: self._having(Steer(name, value, "")), fixed)
+
+    def _having(self, steer: Steer) -> int:
+        """Return the set of those whose field has a value."""
+        if steer.field == "pinned":
+            return self._catalogue.pinned()
+        return self._catalogue.sets.get((steer.field, steer.value))
 
     def is_behind(self, row: Row) -> bool:
         """Whether a memory was replaced."""
@@ -268,11 +317,7 @@ class Engine:
     ) -> tuple[str, ...]:
         out = [*parts]
         if self._catalogue.is_superseded(row):
-            by = sorted(
-                source
-                for source, relation in self._catalogue.incoming.get(row.entry.id, ())
-                if relation == "supersedes"
-            )
+            by = self._replacements(row)
             out.append(f"superseded by {', '.join(by)}" if by else "superseded")
         if query.explain:
             out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
@@ -280,12 +325,13 @@ class Engine:
 
     def hit(self, item: Ranked, query: Query, explain: Explain | None = None) -> Hit:
         """Return what a caller sees of a ranked memory; `explain` says why its text answers."""
-        entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
+        entry, snapshot = item.row.entry, self._snapshot
         why = item.why
         if explain is not None:
             reason = explain(entry.id)
             parts = [f"text.{name} {value:.3f}" for name, value in reason.parts.items()]
-            why = (*_reasons(reason, entry), *why, *(parts if query.explain else ()))
+            why = (*_reasons(reason, entry), *self._steered(item.row, query), *why)
+            why += tuple(parts if query.explain else ())
         return Hit(
             id=entry.id,
             kind=item.row.kind,
@@ -294,8 +340,18 @@ class Engine:
             priority=item.decayed.value,
             why=why,
             _load=lambda: snapshot.get(entry.id),
-            _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
+            _cut=lambda memory, marks: (
+                snippet(memory.content, query.text, marks=marks) if query.text else memory.title
+            ),
         )
+
+    def _steered(self, row: Row, query: Query) -> Iterator[str]:
+        """Say which fields the question asks for, and what it costs where one is different."""
+        for steer in self.steering(query).steers:
+            if self._having(steer) >> row.slot & 1:
+                yield f"{steer.field} {steer.value}"
+            elif query.explain:
+                yield f"not {steer.field} {steer.value} ({steer.word}): text x {steer.factor:.2f}"
 
     def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """Return the memories that the hits link to, or that link to them, a few each."""

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.ask.answer import Allowed, Findings, Found
-from smp_git.ask.text import Document, Reason, SearchCache, find_encoder, search, snippet
+from smp_git.ask.text import Document, Reason, SearchCache, find_encoder, search
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
 from smp_git.read.snapshot import Snapshot
 
-_WIDTH = 160
 # The same filter comes with many questions.
 _KEPT_PLACES = 32
 
@@ -73,10 +72,6 @@ class Finder:
             self._follow(snapshot)
             hits = self._cache.similar(text, limit=limit, exclude=exclude)
         return [(Found(*hit), reason) for hit, reason in hits]
-
-    def cut(self, content: str, text: str) -> str:
-        """Return the part of a text that answers a question, matches marked."""
-        return snippet(content, text, _WIDTH)
 
     def _follow(self, snapshot: Snapshot) -> None:
         if snapshot.id != self._followed or self._cache.missing_vectors:

@@ -15,7 +15,7 @@ from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
 from smp_git.cli.app import command, common_in, emit, program, session_of, store_of, text_from
 from smp_git.cli.history import At
-from smp_git.cli.terminal import note, say
+from smp_git.cli.terminal import MARKS, note, say
 from smp_git.cli.write import Id
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
@@ -235,7 +235,7 @@ def _hit(hit: Hit, *, explain: bool) -> list[str]:
     mark = f"  ({behind[0]})" if behind else ""
     lines = [f"{place}{hit.id}  {hit.score:.3f}  {hit.memory.agent}  {hit.title}{mark}"]
     if hit.snippet and hit.snippet != hit.title:
-        lines.append(f"    {' '.join(hit.snippet.split())}")
+        lines.append(f"    {' '.join(hit.marked(MARKS).split())}")
     if explain:
         lines += [f"      {line}" for line in hit.why]
     return lines

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from smp_git.ask.text import Document, stem, words
-from smp_git.ask.text.questions import Pattern, named_days, parse
+from smp_git.ask.text.questions import Pattern, date_words, named_days, parse
 from smp_git.ask.text.words import STOP_WORDS
 
 
@@ -79,6 +79,8 @@ def scores(documents: Sequence[Document], question: str) -> dict[str, float]:  #
     names = {n for d in documents for n in (d.speaker, d.role) if n and _is_named(n, asked)}
     names |= {"user"} if asked.is_first_person else set()
     said = {word for name in names for word in words(name)}
+    days = _named(documents, asked.text)
+    said |= date_words(asked.text) if days else set()
     weights: dict[str | Pattern, float] = {}
     for word in asked.words:
         weights.setdefault(stem(word), 0.3 if word in said else 1.0)
@@ -108,8 +110,7 @@ def scores(documents: Sequence[Document], question: str) -> dict[str, float]:  #
         if found[each.document.id]:
             held_pairs = asked_pairs & set(pairwise(each.content))
             found[each.document.id] += 0.5 * sum(min(rare[a], rare[b]) for a, b in held_pairs)
-    fetched = 0.2 * max(found.values(), default=0.0) or 1.0
-    days = _named(documents, asked.text)
+    fetched = (1.0 if is_known else 0.2) * max(found.values(), default=0.0) or 1.0
     spoken = {d.id for d in documents if names & {d.speaker, d.role}}
     for d in documents:
         if datetime.fromtimestamp(d.seconds, UTC).toordinal() in days:

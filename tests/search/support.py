@@ -43,7 +43,7 @@ def a_cache(*texts: str, path: Path | None = None) -> SearchCache:
 
 def found(cache: SearchCache, question: str, **options: object) -> list[int]:
     """Return the numbers of the documents that answer, the best first."""
-    hits = cache.search(question, limit=100, **options)  # type: ignore[arg-type]  # forwarded
+    hits = cache.search(question, **{"limit": 100, **options})  # type: ignore[arg-type]  # forwarded
     return [int(hit.id.rpartition("-")[2]) for hit in hits]
 
 

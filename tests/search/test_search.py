@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from smp_git.ask.text import SearchCache
+from smp_git.ask.text import SearchCache, search
 from tests.search.support import a_cache, a_document, first_reason, follow, found
 
 
@@ -40,6 +40,9 @@ def test_words_are_joined_by_or_and_more_of_them_rank_higher() -> None:
         ("хлеб", "Хлеб"),
         ("user id", "user_id"),
         ("don't panic", "don\u2019t panic"),
+        ("slow", "slower"),
+        ("big", "the biggest"),
+        ("easy", "easier"),
     ],
 )
 def test_a_word_is_found_in_another_form(asked: str, said: str) -> None:
@@ -64,6 +67,58 @@ def test_one_quoted_word_is_not_stemmed() -> None:
 
 def test_a_prefix_matches_every_word_it_begins() -> None:
     assert found(alone("deployment", "deploy", "depot", "employ"), "deplo*") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("*auth", [0, 1]),
+        ("te?t", [2, 3]),
+        ("?est", [2]),
+        ("o*h", [0]),
+        ("*Auth*", [0, 1, 4]),
+        ('"te?t of"', [2]),
+        ("*", []),
+        ("te?", []),
+        ("**auth**", [1]),
+    ],
+)
+def test_a_wildcard_stands_for_letters_of_a_word_as_written(
+    question: str, expected: list[int]
+) -> None:
+    cache = alone("oauth", "Auth", "test of it", "text", "authors")
+
+    assert sorted(found(cache, question)) == expected
+
+
+def test_a_wildcard_stands_for_a_bounded_number_of_words() -> None:
+    cache = alone(*(f"w{number}" for number in range(400)), "w")
+
+    assert len(found(cache, "w*", limit=500)) == 256
+    assert 400 in found(cache, "w*", limit=500)
+
+
+def test_a_turn_that_borrows_is_never_above_the_one_it_borrows_from() -> None:
+    long = "the zebra " + " ".join(f"word{number}" for number in range(300))
+    for texts in ((long, "yes"), ("yes", long), (f"{long}?", "stripes", "yes")):
+        cache = a_cache(*texts)
+        source = texts.index(next(text for text in texts if "zebra" in text))
+
+        assert found(cache, "zebra")[0] == source
+        assert all(hit.source == f"turn-{source:04}" for hit in cache.search("zebra", limit=9)[1:])
+
+
+def test_words_side_by_side_as_asked_rank_higher() -> None:
+    cache = alone("timeout of the session is set", "session was lost by timeout", "session timeout")
+
+    assert found(cache, "session timeout")[0] == 2
+
+
+def test_a_reason_says_which_words_and_which_neighbour() -> None:
+    cache = a_cache("what is your favourite dish", "lasagne, mostly")
+    reason = search([cache], "lasagne as a favourite").reason(0, "turn-0001")
+
+    assert (reason.words, reason.near) == (("lasagne",), "turn-0000")
 
 
 def test_title_and_tags_are_searched() -> None:

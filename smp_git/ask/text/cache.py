@@ -12,7 +12,7 @@ from smp_git.ask.text.cachefile import CacheDamagedError, CacheFile
 from smp_git.ask.text.documents import Document, Reason, TextHit
 from smp_git.ask.text.index import Index
 from smp_git.ask.text.meanings import Encoder, Meanings
-from smp_git.ask.text.ranking import Search, similar
+from smp_git.ask.text.ranking import TextSearch, similar
 
 Load = Callable[[str], Iterable[Document]]
 T = TypeVar("T")
@@ -160,19 +160,19 @@ def search(
     *,
     now: datetime | None = None,
     weak: Collection[str] = (),
-) -> Search:
+) -> TextSearch:
     """Return what several caches answer to a question, and why.
 
     All documents together decide how rare a word is and what a score is relative to.
     Meaning counts if it does in every cache. The words in `weak` count little.
     """
 
-    def asked() -> Search:
+    def asked() -> TextSearch:
         cosines = [cache.likeness(question) for cache in caches]
         known = [each for each in cosines if each is not None]
         likeness = known if known and len(known) == len(caches) else None
         indexes = [cache.index for cache in caches]
-        return Search(indexes, question, now=now, likeness=likeness, weak=weak)
+        return TextSearch(indexes, question, now=now, likeness=likeness, weak=weak)
 
     return _repeated(caches, asked)
 

@@ -60,6 +60,14 @@ def named_days(question: str, years: range, now: datetime | None = None) -> list
     return found
 
 
+def date_words(question: str) -> set[str]:
+    """Return the words of `question` that are part of a date alone."""
+    rest = question
+    for form in _FORMS if _HINT.search(question.lower()) else ():
+        rest = re.sub(form, " ", rest, flags=re.IGNORECASE)
+    return set(words(question)) - set(words(rest))
+
+
 def _calendar_days(named: dict[str, str | None], years: range) -> Iterator[Days]:
     month = _month_number(named)
     day = named.get("day")
@@ -126,7 +134,8 @@ _PHRASE: Final = re.compile(r"[\"“”„«]([^\"“”„«»]+)[\"“”»]")
 _WILD: Final = re.compile(r"\w\*|\*\w|\?\w")
 _NO_WILD: Final = re.compile(r"\*\*+|\?(?!\w)")
 _WILD_WORD: Final = re.compile(r"[*?]*(?:[^\W_]+[*?]*)+")
-_FIRST_PERSON: Final = frozenset({"i", "i'm", "i've", "me", "mine", "my", "our", "we"})
+# "We" and "our" are everybody's.
+_FIRST_PERSON: Final = frozenset({"i", "i'm", "i've", "me", "mine", "my"})
 # What a question begins with, or asks to be done; as words these are said everywhere.
 _ASKING: Final = frozenset(
     {"find", "found", "give", "know", "list", "look", "search", "show", "tell"}
@@ -196,6 +205,11 @@ def parse(question: str) -> Question:
         said=frozenset(said),
         capitals=frozenset(token.word for token in tokens(plain) if plain[token.start].isupper()),
     )
+
+
+def asked_words(question: str) -> tuple[str, ...]:
+    """Return the words that a question is searched by."""
+    return parse(question).words
 
 
 def _pattern(text: str) -> Pattern:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from smp_git.ask.text.documents import Reason, TextHit
 from smp_git.ask.text.index import OWN, Index, Word
-from smp_git.ask.text.questions import Question, named_days, parse
+from smp_git.ask.text.questions import Question, date_words, named_days, parse
 from smp_git.ask.text.stems import stem
 from smp_git.ask.text.words import STOP_WORDS, words
 
@@ -36,7 +36,7 @@ _SPEAKER_BOOST: Final = 3.0
 # A name is evidence for who speaks; as a word it is said in too many places.
 _NAME_WEIGHT: Final = 0.3
 _DATE_BOOST: Final = 1.5
-# What a named day, or a name alone, is worth without a word: a share of the best score.
+# What a named day is worth without a word: a share of the best score.
 _FETCHED: Final = 0.2
 # What the nearest meaning is worth beside the best score, and beside the same words.
 _MEANING_WEIGHT: Final = 0.3
@@ -52,7 +52,7 @@ _USER: Final = "user"
 _ROUNDING: Final = 1e-12
 
 
-class Scale:
+class TextScale:
     """What a word's value depends on besides the document: how many there are, how long."""
 
     def __init__(self, indexes: Collection[Index]) -> None:
@@ -93,7 +93,7 @@ class _Term(NamedTuple):
 Scores = list[list[float]]
 
 
-class Search:
+class TextSearch:
     """A question put to several indexes, as if they were one but for what neighbours lend."""
 
     def __init__(
@@ -106,10 +106,13 @@ class Search:
         weak: Collection[str] = (),
     ) -> None:
         self._indexes = indexes
-        self._scale = Scale(indexes)
+        self._scale = TextScale(indexes)
         asked = parse(question)
         voices = _named_voices(indexes, asked)
+        days = _asked_days(indexes, asked, now)
         known = {word for name in voices for word in words(name)}.union(weak)
+        if days:
+            known.update(date_words(asked.text))
         weights: dict[str, tuple[str, float]] = {}
         for word in asked.words:
             weights.setdefault(stem(word), (word, _NAME_WEIGHT if word in known else 1.0))
@@ -125,8 +128,8 @@ class Search:
         # What each step makes of the scores; the last one's count.
         self._steps: list[tuple[str, Scores]] = []
         self._score_words(asked, {each for each in rarest if weights[each][1] == 1})
-        is_known = bool(weights) and not asked.patterns and all(w < 1 for _, w in weights.values())
-        self._raise(voices, _asked_days(indexes, asked, now), fetches_names=is_known)
+        is_all = bool(weights) and not asked.patterns and all(w < 1 for _, w in weights.values())
+        self._raise(voices, days, is_all=is_all)
         if likeness is not None:
             self._step("meaning", self._meant(likeness))
         self._top = self._best()
@@ -226,15 +229,16 @@ class Search:
             added = sum(sorted(min(self._words[a].weight, self._words[b].weight) for a, b in held))
             yield place, self._scores[number][place] + _PAIR * added
 
-    def _raise(
-        self, voices: Collection[str], days: Collection[int], *, fetches_names: bool
-    ) -> None:
-        """Raise the scores of the named days, then those of who is named."""
+    def _raise(self, voices: Collection[str], days: Collection[int], *, is_all: bool) -> None:
+        """Raise the scores of the named days, then those of who is named.
+
+        If a question names only these, they are worth as much as any word.
+        """
         spoken = [
             {at for name in voices for at in index.names.get(name, ())} for index in self._indexes
         ]
-        fetched = _FETCHED * self._best() or 1.0
-        by_name = fetched if fetches_names else 0.0
+        fetched = (1.0 if is_all else _FETCHED) * self._best() or 1.0
+        by_name = fetched if is_all else 0.0
         if days:
             self._step("dates", lambda n: self._lifted(n, self._on(n, days), _DATE_BOOST, fetched))
         if any(spoken):
@@ -296,7 +300,9 @@ class Search:
     def reason(self, number: int, name: str) -> Reason:
         """Return why a document answers."""
         index, best = self._indexes[number], self._top
-        place = index.place_of[name]
+        place = index.place_of.get(name)
+        if place is None:
+            return Reason({})
         norm = self._scale.norm(index.lengths[place])
         terms, patterns = list(self._words.values()), self._patterns
         by_words = sum(_worth(term, number, place, norm) for term in terms)
@@ -404,7 +410,7 @@ def _shares(index: Index, text: str) -> dict[int, float]:
     """Return how much of what `text` says each document says too."""
     said = words(text)
     counts = Counter(stem(word) for word in said if word not in STOP_WORDS)
-    scale = Scale([index])
+    scale = TextScale([index])
     norms, norm = scale.norms(index), scale.norm(OWN * len(said))
     shares: defaultdict[int, float] = defaultdict(float)
     whole = 0.0
