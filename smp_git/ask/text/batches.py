@@ -46,6 +46,7 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> list[bytes]:
         "pages": [(name, len(page)) for name, page in listed.items()],
         "voices": list(place_of),
         "ids": [each.id for each in documents],
+        "keys": [_key(each) for each in documents],
     }
     return [
         json.dumps(names, separators=(",", ":")).encode(),
@@ -63,6 +64,13 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> list[bytes]:
         ),
         *(array("I", postings[each]).tobytes() for each in stems),
     ]
+
+
+def _key(document: Document) -> str:
+    """Return what sorts by kind, sitting, time and id, turn-9999 before turn-10000."""
+    moment = document.seconds + (1 << 60)
+    name = f"{moment:016x}{len(document.id):08x}{document.id}"
+    return f"{document.kind}\x7f{document.sitting}\x7f{name}"
 
 
 def _searched_words(document: Document) -> list[str]:
@@ -115,6 +123,7 @@ class Batch:
         named = json.loads(names)
         self._pages: list[tuple[str, int]] = named["pages"]
         self.ids: list[str] = named["ids"]
+        self.keys: list[str] = named["keys"]
         which = array("I", voices)
         sittings = [(kind, sitting) for kind, sitting, _, _ in named["voices"]]
         speakers = [(speaker, role) for _, _, speaker, role in named["voices"]]

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
-from itertools import chain, repeat
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple, TypeVar
 
 from smp_git.ask.text.batches import (
     COUNT_MASK,
@@ -32,7 +32,8 @@ _PAUSE_SECONDS: Final = 6 * 3600
 _KEPT_WORDS: Final = 96
 _MOST_EXPANDED: Final = 256
 _DAY_SECONDS: Final = 86_400
-_COLUMNS: Final = 6
+
+T = TypeVar("T")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
@@ -48,21 +49,27 @@ class Index:
 
     def __init__(self, batches: Sequence[Batch], slots: Sequence[Iterable[range]]) -> None:
         self._batches = batches
-        # A document's key, then the batch and the slot.
-        rows = sorted(chain.from_iterable(map(_rows, range(len(batches)), batches, slots)))
-        columns = list(zip(*rows, strict=True)) or [()] * _COLUMNS
-        known_sittings, self._seconds, _, self.ids, batch_numbers, every_slot = columns
-        self._homes = list(zip(batch_numbers, every_slot, strict=True))
-        self._asks = [batches[batch].asks[slot] for batch, slot in self._homes]
+        every = [(n, list(chain.from_iterable(some))) for n, some in enumerate(slots)]
+        keys = [batches[n].keys[slot] for n, some in every for slot in some]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._slots = _in_order(order, (some for _, some in every))
+        self._homes = _in_order(order, ([n] * len(some) for n, some in every))
+        self.ids = self._column(lambda batch: batch.ids)
+        self._seconds = self._column(lambda batch: batch.seconds)
+        self._voices = self._column(lambda batch: batch.voices)
+        self._asks = self._column(lambda batch: batch.asks)
         self._places: list[dict[int, int]] = [{} for _ in batches]
-        for place, (batch, slot) in enumerate(self._homes):
+        for place, (batch, slot) in enumerate(zip(self._homes, self._slots, strict=True)):
             self._places[batch][slot] = place
-        self._voices = [batches[batch].voices[slot] for batch, slot in self._homes]
-        self._sittings = self._numbered(known_sittings)
-        self.lengths = self._weighted([batches[b].lengths[slot] for b, slot in self._homes])
+        self._sittings = self._numbered(self._column(lambda batch: batch.sittings))
+        self.lengths = self._weighted(self._column(lambda batch: batch.lengths))
         self.length = sum(self.lengths)
         self._words: dict[str | Pattern, Word] = {}
         self._numbers: tuple[float, list[float]] = -1.0, []
+
+    def _column(self, column: Callable[[Batch], Sequence[T]]) -> list[T]:
+        known = [column(batch) for batch in self._batches]
+        return [known[n][slot] for n, slot in zip(self._homes, self._slots, strict=True)]
 
     def _numbered(self, sittings: Iterable[tuple[str, str]]) -> list[int]:
         """Return a number per document, the same for the turns of one sitting.
@@ -170,8 +177,7 @@ class Index:
         """Yield documents with those of some pairs of stems that stand side by side there."""
         by_batch: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for place in places:
-            batch, slot = self._homes[place]
-            by_batch[batch].append((slot, place))
+            by_batch[self._homes[place]].append((self._slots[place], place))
         for batch, found in by_batch.items():
             held = self._batches[batch].pairs(pairs, [slot for slot, _ in found])
             yield from zip((place for _, place in found), held, strict=True)
@@ -211,20 +217,9 @@ class Index:
 
     def digests(self) -> list[bytes]:
         """Return the digest of each document's text."""
-        known = [batch.digests() for batch in self._batches]
-        return [known[batch][slot] for batch, slot in self._homes]
+        return self._column(Batch.digests)
 
 
-def _rows(number: int, batch: Batch, pages: Iterable[range]) -> Iterable[tuple[Any, ...]]:
-    """Return the key, the batch and the slot of documents in some slots of a batch."""
-    slots = list(chain.from_iterable(pages))
-    ids = [batch.ids[slot] for slot in slots]
-    return zip(
-        [batch.sittings[slot] for slot in slots],
-        [batch.seconds[slot] for slot in slots],
-        map(len, ids),  # turn-9999 comes before turn-10000
-        ids,
-        repeat(number),
-        slots,
-        strict=False,
-    )
+def _in_order(order: Iterable[int], several: Iterable[Iterable[T]]) -> list[T]:
+    values = list(chain.from_iterable(several))
+    return [values[at] for at in order]
