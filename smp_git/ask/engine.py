@@ -263,7 +263,14 @@ class Engine:
             return Steering()
         fixed = [condition.field for condition in query.where]
         fixed += ["kind"] if query.kinds else []
-        return steering(query.text, lambda name, value: self._having(Steer(name, value, "")), fixed)
+        # Other kinds may be loaded or not, and must make no difference.
+        sets = self._catalogue.sets
+        present = _union(sets.get(("kind", kind)) for kind in query.kinds or KINDS)
+        return steering(
+            query.text,
+            lambda name, value: self._having(Steer(name, value, "")) & present,
+            fixed,
+        )
 
     def _having(self, steer: Steer) -> int:
         """Return the set of those whose field has a value."""
