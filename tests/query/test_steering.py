@@ -79,12 +79,13 @@ def test_a_hit_says_its_words_its_tag_and_its_neighbour(filled: Session) -> None
 
 def test_a_neighbour_is_never_above_what_it_borrows_from(shop: Session) -> None:
     clock = shop._handle.clock
-    shop.add("turn", "the zebra crossing " + "and more of it " * 40, agent="ada")
-    shop.add("turn", "good", agent="bo", importance=1.0, pinned=True)
+    shop.add("turn", "the zebra crossing " + "and more of it " * 40, agent="ada", role="user")
+    shop.add("turn", "good", agent="bo", role="user", importance=1.0, pinned=True)
 
-    hits = shop.query("zebra", now=clock() + timedelta(minutes=1))
-    assert [hit.id for hit in hits] == ["turn-0001", "turn-0002"]
-    assert hits[0].score > hits[1].score
+    for question in ("zebra", "my zebra"):
+        hits = shop.query(question, now=clock() + timedelta(minutes=1))
+        assert [hit.id for hit in hits] == ["turn-0001", "turn-0002"]
+        assert hits[0].score > hits[1].score
 
 
 def test_what_replaced_a_memory_is_found_with_it(shop: Session) -> None:

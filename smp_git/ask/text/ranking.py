@@ -285,17 +285,12 @@ class TextSearch:
         ]
 
     def _borrowed_from(self, number: int, place: int) -> str:
-        """Return the neighbour that a document is found by, if by nothing else."""
-        if place in self._own[number]:
+        """Return the neighbour that a document is found by, unless its day or speaker counts more."""
+        before, scores = self._steps[0][1][number], self._scores[number]
+        if place in self._own[number] or not before[place]:
             return ""
-        scores = self._steps[0][1][number]
-        if (
-            any(step[number][place] != scores[place] for _, step in self._steps)
-            or not scores[place]
-        ):
-            return ""
-        name: str = self._indexes[number].ids[self._source(number, place, scores)]
-        return name
+        source = self._source(number, place, before)
+        return self._indexes[number].ids[source] if scores[place] <= scores[source] else ""
 
     def reason(self, number: int, name: str) -> Reason:
         """Return why a document answers."""
