@@ -54,7 +54,6 @@ def across(
 class _Voice(NamedTuple):
     """A session that answers: who in it may, and how much it counts."""
 
-    number: int
     session: str
     side: Side
     members: int
@@ -63,7 +62,7 @@ class _Voice(NamedTuple):
 
 def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        voices = [_voice(stack, number, desk, query, now) for number, desk in enumerate(desks)]
+        voices = [_voice(stack, desk, query, now) for desk in desks]
         reason: Callable[[int, str], Reason] | None = None
         if query.text is None:
             members = [voice.members for voice in voices]
@@ -72,8 +71,12 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
             answers, reason = _by_text(voices, query, now)
             members = [bits_of(row.slot for row, _ in rows) for rows in answers]
             page = _best(voices, answers, query)
+        numbers = {id(voice): number for number, voice in enumerate(voices)}
         found = [
-            (voice, voice.side.engine.hit(item, query, reason and partial(reason, voice.number)))
+            (
+                voice,
+                voice.side.engine.hit(item, query, reason and partial(reason, numbers[id(voice)])),
+            )
             for voice, item in page
         ]
         if query.include_related:
@@ -117,12 +120,12 @@ def _best(
     return [(voices[each.session], item) for each, item in ranked]
 
 
-def _voice(stack: ExitStack, number: int, desk: Desk, query: Query, now: datetime) -> _Voice:
+def _voice(stack: ExitStack, desk: Desk, query: Query, now: datetime) -> _Voice:
     snapshot = desk.handle.reader.snapshot()
     side = stack.enter_context(desk.asking(snapshot, now))
     resting = now - snapshot.commit.time > _RESTING
     members = side.engine.members(query)
-    return _Voice(number, desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
+    return _Voice(desk.handle.name, side, members, _RESTING_FACTOR if resting else 1.0)
 
 
 def _by_text(
