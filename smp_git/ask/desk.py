@@ -19,6 +19,7 @@ from smp_git.ask.finder import Finder, Sought, searched_text
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason, snippet
+from smp_git.ask.vectors import VectorKeeper, meanings_of
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
@@ -44,7 +45,8 @@ class Side(NamedTuple):
 
     def problems(self, query: Query) -> tuple[str, ...]:
         """Say what was wrong with the indexes and the cache that were looked at."""
-        return (*self.catalogue.problems(query.kinds or KINDS), *self.desk.finder_problems)
+        of_text = self.desk.text_problems(is_explained=query.explain and query.text is not None)
+        return (*self.catalogue.problems(query.kinds or KINDS), *of_text)
 
 
 class Desk:
@@ -54,7 +56,6 @@ class Desk:
         settings = handle.settings
         self.handle = handle
         self._reader = handle.reader
-        self._semantic = settings.semantic
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = handle.clock
         self._asking = threading.RLock()
@@ -62,26 +63,41 @@ class Desk:
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
+        self._keeper: VectorKeeper | None = None
         self._accesses = handle.accesses
 
     @property
     def finder(self) -> Finder:
         """The text search, opened at the first question that needs it."""
         if self._finder is None:
-            self._finder = Finder(self._reader.local.folder / SEARCH, semantic=self._semantic)
+            meanings = meanings_of(self.handle)
+            self._finder = Finder(self._reader.local.folder / SEARCH, meanings)
+            if meanings is not None:
+                self._keeper = VectorKeeper(self.handle, meanings)
+        if self._keeper is not None:
+            self._keeper.note_question()
         return self._finder
 
-    @property
-    def finder_problems(self) -> tuple[str, ...]:
-        """What was wrong with the cache of the text search, if that was asked."""
-        return self._finder.problems if self._finder else ()
+    def text_problems(self, *, is_explained: bool = False) -> tuple[str, ...]:
+        """Return what was wrong with the text search, if that was asked."""
+        if self._finder is None:
+            return ()
+        missing = self._finder.missing if is_explained else 0
+        one = "1 memory has" if missing == 1 else f"{missing} memories have"
+        told = f"{one} no vector yet, so words alone count there: smp index makes them"
+        return (*self._finder.problems, *([told] if missing else []))
 
     def forget(self) -> None:
         """Drop everything kept: the history below was rewritten."""
         with self._asking:
             self._now = Catalogue()
             self._past = None
-            self._finder = None
+            self._drop_finder()
+
+    def _drop_finder(self) -> None:
+        if self._keeper is not None:
+            self._keeper.stop()
+        self._finder = self._keeper = None
 
     def close(self) -> None:
         """Leave for the next process what took long to read."""
@@ -90,6 +106,7 @@ class Desk:
                 scratch = self._reader.local.scratch(CATALOGUE)
                 disk_cache.save(self._cache, self._now, scratch)
                 self._now.read = 0
+            self._drop_finder()
 
     def answer(
         self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None

@@ -13,6 +13,7 @@ import typer
 
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
+from smp_git.ask.vectors import Indexed
 from smp_git.cli.app import command, common_in, emit, program, session_of, store_of, text_from
 from smp_git.cli.history import At
 from smp_git.cli.terminal import MARKS, note, say
@@ -381,6 +382,38 @@ def aggregate(
             f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
         ),
     )
+
+
+@command(example="smp index")
+def index(ctx: typer.Context) -> None:
+    """Prepare the session for questions
+
+    Brings the cache of the text search up to date. With the extra `smp-git[semantic]`,
+    also makes the vectors that are missing, which takes some five seconds for a
+    thousand memories. Without this, a question does the former itself, and memories
+    without a vector are found by their words alone.
+    """
+    is_watched = sys.stderr.isatty()
+
+    def show(made: int, missing: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{made} of {missing} vectors")
+        sys.stderr.flush()
+
+    with session_of(ctx) as session:
+        try:
+            done = session.index(progress=show if is_watched else None)
+        finally:
+            if is_watched:
+                sys.stderr.write("\r\x1b[K")
+        emit(ctx, done.as_json(), lambda: _indexed(done))
+
+
+def _indexed(done: Indexed) -> str:
+    memories = "1 memory" if done.memories == 1 else f"{done.memories} memories"
+    if not done.semantic:
+        return f"{memories} indexed, by words alone"
+    vectors = "1 vector" if done.made == 1 else f"{done.made} vectors"
+    return f"{memories} indexed, {vectors} made"
 
 
 @command(example="smp explain DEC-42")

@@ -6,7 +6,6 @@ import json
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import accumulate, chain
 from typing import Final
 
@@ -19,10 +18,9 @@ Read = Callable[[int, Sequence[int]], list[bytes]]
 TURN: Final = "turn"
 # Neighbours lend their beginning only, so that a long answer does not drown a short turn.
 LENT_WORDS: Final = 30
-DIGEST_BYTES: Final = 16
 # Part of a page's words across which no phrase goes.
 _GAP: Final = "|"
-_NAMES, _VOICES, _SECONDS, _LENGTHS, _ASKS, _STEMS, _WORDS, _DIGESTS, _TEXTS = range(9)
+_NAMES, _VOICES, _SECONDS, _LENGTHS, _ASKS, _STEMS, _WORDS, _TEXTS = range(8)
 # A posting is one number: the slot, how often the document says the word, how often early.
 SLOT_SHIFT, COUNT_SHIFT = 13, 5
 COUNT_MASK, EARLY_MASK = 255, 31
@@ -56,7 +54,6 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> list[bytes]:
         bytes("?" in each.text or "\uff1f" in each.text for each in documents),
         _bytes("\n".join(["", *stems, ""])),
         _bytes("\n".join(vocabulary)),
-        b"".join(map(digest, documents)),
         *(_bytes(" ".join(text)) for text in texts),
         *(
             array("I", [number_of[word] for word in text if word in number_of]).tobytes()
@@ -95,17 +92,6 @@ def _postings(
             found[each].append(slot << SLOT_SHIFT | said | early[each])
         lengths.append(len(stems))
     return found, lengths
-
-
-def meaning_text(document: Document) -> str:
-    """Return the text whose vector stands for a document."""
-    parts = (document.speaker, document.title, document.text)
-    return ": ".join(part for part in parts if part)
-
-
-def digest(document: Document) -> bytes:
-    """Return what tells apart the texts that have vectors."""
-    return blake2b(_bytes(meaning_text(document)), digest_size=DIGEST_BYTES).digest()
 
 
 def _bytes(text: str) -> bytes:
@@ -177,11 +163,6 @@ class Batch:
         """Yield the words of some documents in order."""
         for text in self._read(self.number, [_TEXTS + slot for slot in slots]):
             yield text.decode("utf-8", "surrogatepass").split(" ")
-
-    def digests(self) -> list[bytes]:
-        """Return the digest of each document's text: the same where the text is the same."""
-        (every,) = self._read(self.number, [_DIGESTS])
-        return [every[at : at + DIGEST_BYTES] for at in range(0, len(every), DIGEST_BYTES)]
 
 
 def _is_aligned(body: bytes, run: bytes) -> bool:

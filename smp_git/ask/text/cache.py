@@ -11,8 +11,7 @@ from smp_git.ask.text.batches import Batch, encode
 from smp_git.ask.text.cachefile import CacheDamagedError, CacheFile
 from smp_git.ask.text.documents import Document, Reason, TextHit
 from smp_git.ask.text.index import Index
-from smp_git.ask.text.meanings import Encoder, Meanings
-from smp_git.ask.text.ranking import TextSearch, similar
+from smp_git.ask.text.ranking import Likeness, TextSearch, similar
 
 Load = Callable[[str], Iterable[Document]]
 T = TypeVar("T")
@@ -27,42 +26,29 @@ class SearchCache:
     happens to it is told in `problems`, and answers stay right.
     """
 
-    def __init__(self, path: Path | None, *, encoder: Encoder | None = None) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._file = CacheFile(path)
-        self._meanings = None if encoder is None else Meanings(encoder, self._file)
         self._pages: dict[str, str] = {}
         self._load: Load = dict[str, tuple[Document, ...]]().__getitem__
         self._batches: dict[int, Batch] = {}
-        self._slots: dict[str, tuple[int, range]] = {}
         self._built: Index | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What went wrong with the file so far, one sentence each."""
-        of_meanings = () if self._meanings is None else self._meanings.problems
-        return (*self._file.problems, *of_meanings)
-
-    @property
-    def missing_vectors(self) -> int:
-        """How many documents have yet to get a vector before meaning counts."""
-        return 0 if self._meanings is None else self._meanings.missing
+        return tuple(self._file.problems)
 
     def follow(self, pages: Mapping[str, str], load: Load) -> None:
         """Make `pages` (key to content id) what is searched.
 
         `load` is called with the key of each page that is not known by its content id.
         An id stands for the same documents for ever, and a document is on one page.
-        With an encoder, each call makes some of the vectors that are missing.
         """
         before = self._pages, self._load, self._built
         if pages != self._pages:
             self._pages, self._load, self._built = dict(pages), load, None
         try:
             _repeated([self], lambda: self.index)
-            if self._meanings is not None and (
-                self._built is not before[2] or self._meanings.missing
-            ):
-                self._meanings.follow(_repeated([self], self._digests), load)
         except BaseException:
             self._pages, self._load, self._built = before
             raise
@@ -85,19 +71,10 @@ class SearchCache:
             number = self._file.add(encode(pages), {batch for batch, _ in homes.values()})
             self._batches[number] = self._batch(number)
             homes = self._homes(names)
-        self._slots = {names[name]: home for name, home in homes.items()}
         slots: dict[int, list[range]] = {}
         for number, found in homes.values():
             slots.setdefault(number, []).append(found)
         return Index([self._batches[number] for number in slots], list(slots.values()))
-
-    def _digests(self) -> dict[str, list[bytes]]:
-        """Return the digests of the documents of each page."""
-        known = {number: self._batches[number].digests() for number, _ in self._slots.values()}
-        return {
-            key: known[number][slots.start : slots.stop]
-            for key, (number, slots) in self._slots.items()
-        }
 
     def _batch(self, number: int) -> Batch:
         return self._batches.get(number) or Batch(number, self._file.read)
@@ -139,19 +116,18 @@ class SearchCache:
         return [places[name] for name in ids if name in places]
 
     def similar(
-        self, text: str, *, limit: int, exclude: str | None = None
+        self,
+        text: str,
+        *,
+        limit: int,
+        exclude: str | None = None,
+        likeness: Likeness | None = None,
     ) -> list[tuple[TextHit, Reason]]:
         """Return the `limit` documents most like `text`, without the one it comes from."""
         return _repeated(
             [self],
-            lambda: similar(
-                self.index, text, limit=limit, exclude=exclude, likeness=self.likeness(text)
-            ),
+            lambda: similar(self.index, text, limit=limit, exclude=exclude, likeness=likeness),
         )
-
-    def likeness(self, text: str) -> list[float] | None:
-        """Return how near each document comes in meaning, or None while vectors are missing."""
-        return None if self._meanings is None else self._meanings.likeness(self.index, text)
 
 
 def search(
@@ -160,17 +136,15 @@ def search(
     *,
     now: datetime | None = None,
     weak: Collection[str] = (),
+    likeness: Sequence[Likeness | None] = (),
 ) -> TextSearch:
     """Return what several caches answer to a question, and why.
 
     All documents together decide how rare a word is and what a score is relative to.
-    Meaning counts if it does in every cache. The words in `weak` count little.
+    The words in `weak` count little. `likeness` is that of each cache's documents, if known.
     """
 
     def asked() -> TextSearch:
-        cosines = [cache.likeness(question) for cache in caches]
-        known = [each for each in cosines if each is not None]
-        likeness = known if known and len(known) == len(caches) else None
         indexes = [cache.index for cache in caches]
         return TextSearch(indexes, question, now=now, likeness=likeness, weak=weak)
 

@@ -1,19 +1,19 @@
-"""The file that keeps batches and vectors for the next process: the only owner of sqlite3."""
+"""The file that keeps batches for the next process: the only owner of sqlite3."""
 
 from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from secrets import randbits
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from zlib import crc32
 
 # Raised with every change to how batches are written, or to what their words are.
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 # Postings are numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.
@@ -32,11 +32,8 @@ _REFUSED: Final = frozenset(
 _SCHEMA: Final = (
     "CREATE TABLE batch (age INTEGER PRIMARY KEY, number INTEGER UNIQUE)",
     "CREATE TABLE part (number INTEGER PRIMARY KEY, checksum INTEGER, body BLOB)",
-    "CREATE TABLE vector (digest BLOB PRIMARY KEY, checksum INTEGER, body BLOB) WITHOUT ROWID",
     f"PRAGMA user_version = {_VERSION}",
 )
-
-T = TypeVar("T", int, bytes)
 
 
 class CacheDamagedError(Exception):
@@ -48,7 +45,7 @@ class CacheDamagedError(Exception):
 
 
 class CacheFile:
-    """Batches by number and vectors by digest, in a file that may vanish, break or be busy.
+    """Batches by number, in a file that may vanish, break or be busy.
 
     Numbers are random and every body carries a checksum, so that what is read is right or
     missing, whatever other processes do. What could not be written is held in memory. Each
@@ -102,17 +99,6 @@ class CacheFile:
                 ((key, _checksum(key, body), body) for key, body in rows),
             )
 
-    def vectors(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the vectors that are kept under some digests."""
-        query = "SELECT digest, checksum, body FROM vector WHERE digest"
-        return self._sound(query, list(digests))
-
-    def write_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep vectors."""
-        rows = [(key, _checksum(key, body), body) for key, body in vectors.items()]
-        statement = "INSERT OR REPLACE INTO vector VALUES (?, ?, ?)"
-        self._writing(lambda connection: connection.executemany(statement, rows))
-
     def remove(self, reason: object = "a part of it is missing") -> None:
         """Remove a file that is of no use; where that is not allowed, do without."""
         self._report(f"is unusable and is rebuilt: {reason}")
@@ -125,7 +111,7 @@ class CacheFile:
             self._report(f"cannot be removed: {refusal}")
             self._path = None
 
-    def _sound(self, query: str, keys: Sequence[T]) -> dict[T, bytes]:
+    def _sound(self, query: str, keys: Sequence[int]) -> dict[int, bytes]:
         every = [
             keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE)
         ]
@@ -138,7 +124,7 @@ class CacheFile:
             if isinstance(body, bytes) and checksum == _checksum(key, body)
         }
 
-    def _reading(self, query: str, keys: Sequence[int | bytes] = ()) -> list[tuple[Any, ...]]:
+    def _reading(self, query: str, keys: Sequence[int] = ()) -> list[tuple[Any, ...]]:
         if self._path is None or not self._path.exists():
             return []
         try:
@@ -218,8 +204,8 @@ class CacheFile:
             self.problems.append(sentence)
 
 
-def _checksum(key: int | bytes, body: bytes) -> int:
-    return crc32(body, crc32(key if isinstance(key, bytes) else b"%d" % key))
+def _checksum(key: int, body: bytes) -> int:
+    return crc32(body, crc32(b"%d" % key))
 
 
 def _code(error: sqlite3.DatabaseError) -> int | None:

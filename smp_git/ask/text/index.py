@@ -215,10 +215,6 @@ class Index:
         """The place of each document, by id."""
         return {name: place for place, name in enumerate(self.ids)}
 
-    def digests(self) -> list[bytes]:
-        """Return the digest of each document's text."""
-        return self._column(Batch.digests)
-
 
 def _in_order(order: Iterable[int], several: Iterable[Iterable[T]]) -> list[T]:
     values = list(chain.from_iterable(several))

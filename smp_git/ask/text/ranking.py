@@ -91,6 +91,8 @@ class _Term(NamedTuple):
 
 
 Scores = list[list[float]]
+# The cosine of each document to a question, None where it has no vector.
+Likeness = Sequence[float | None]
 
 
 class TextSearch:
@@ -102,7 +104,7 @@ class TextSearch:
         question: str,
         *,
         now: datetime | None = None,
-        likeness: Sequence[Sequence[float]] | None = None,
+        likeness: Sequence[Likeness | None] = (),
         weak: Collection[str] = (),
     ) -> None:
         self._indexes = indexes
@@ -130,8 +132,7 @@ class TextSearch:
         self._score_words(asked, {each for each in rarest if weights[each][1] == 1})
         is_all = bool(weights) and not asked.patterns and all(w < 1 for _, w in weights.values())
         self._raise(voices, days, is_all=is_all)
-        if likeness is not None:
-            self._step("meaning", self._meant(likeness))
+        self._add_meaning(likeness)
         self._top = self._best()
 
     def _term(
@@ -256,17 +257,36 @@ class TextSearch:
             (place, scores[place] * boost + fetched) for place in places if scores[place] or fetched
         )
 
-    def _meant(
-        self, likeness: Sequence[Sequence[float]]
-    ) -> Callable[[int], Iterable[tuple[int, float]]]:
-        """Return what raises the scores of documents of like meaning."""
-        most = max((max(cosines, default=0.0) for cosines in likeness), default=0.0)
-        unit = _MEANING_WEIGHT * (self._best() or 1.0) / most if most > 0 else 0.0
-        scores = self._scores
-        return lambda n: (
-            (place, scores[n][place] + unit * cosine)
-            for place, cosine in enumerate(likeness[n])
-            if cosine > 0 and (scores[n][place] or cosine >= _LIKE)
+    def _add_meaning(self, likeness: Sequence[Likeness | None]) -> None:
+        """Raise the scores of documents of like meaning, the nearest most.
+
+        What has no vector is taken to mean as much as its words are worth: it keeps its
+        place among its like, be it the newest memory of all.
+        """
+        known = [
+            each or [None] * len(index.ids)
+            for each, index in zip(likeness, self._indexes, strict=False)
+        ]
+        most = max((each or 0.0 for each in chain.from_iterable(known)), default=0.0)
+        if most <= 0:
+            return
+        unit = _MEANING_WEIGHT * (self._best() or 1.0) / most
+        before = self._scores
+        self._step(
+            "meaning",
+            lambda n: (
+                (place, before[n][place] + unit * cosine)
+                for place, cosine in enumerate(known[n])
+                if cosine is not None and cosine > 0 and (before[n][place] or cosine >= _LIKE)
+            ),
+        )
+        self._step(
+            "no vector",
+            lambda n: (
+                (place, before[n][place] * (1 + _MEANING_WEIGHT))
+                for place, cosine in enumerate(known[n])
+                if cosine is None and before[n][place]
+            ),
         )
 
     # What is found
@@ -378,24 +398,24 @@ def similar(
     *,
     limit: int,
     exclude: str | None = None,
-    likeness: Sequence[float] | None = None,
+    likeness: Likeness | None = None,
 ) -> list[tuple[TextHit, Reason]]:
     """Return the `limit` documents that share most with `text`; the same text scores 1.
 
-    With `likeness`, that is words and meaning; else it is words.
+    With `likeness`, that is words and meaning; else, and for what has no vector, it is words.
     """
     shares = _shares(index, text)
-    weight = 0.0 if likeness is None else _SIMILAR_MEANING_WEIGHT
-    scores = {place: share / (1 + weight) for place, share in shares.items()}
+    by_words, by_meaning = dict(shares), dict[int, float]()
+    weight = _SIMILAR_MEANING_WEIGHT / (1 + _SIMILAR_MEANING_WEIGHT)
     for place, cosine in enumerate(likeness or ()):
-        if place in shares or cosine >= _LIKE:
-            meant = weight * min(1.0, max(0.0, cosine)) / (1 + weight)
-            scores[place] = scores.get(place, 0.0) + meant
+        if cosine is not None and (place in shares or cosine >= _LIKE):
+            by_words[place] = (1 - weight) * shares.get(place, 0.0)
+            by_meaning[place] = weight * min(1.0, max(0.0, cosine))
+    scores = {place: by_words[place] + by_meaning.get(place, 0.0) for place in by_words}
     best = sorted(scores, key=lambda place: (-scores[place], index.ids[place]))
     found = []
     for place in [at for at in best if index.ids[at] != exclude][: max(limit, 0)]:
-        by_words = shares.get(place, 0.0) / (1 + weight)
-        parts = {"words": by_words, "meaning": scores[place] - by_words}
+        parts = {"words": by_words[place], "meaning": by_meaning.get(place, 0.0)}
         reason = Reason({name: value for name, value in parts.items() if value})
         found.append((TextHit(index.ids[place], scores[place]), reason))
     return found
