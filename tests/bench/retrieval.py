@@ -25,12 +25,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from smp_git.ask.text import Document, SearchCache, find_encoder
+from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meaning_text, search
 
 Rank = Callable[[str], list[int]]
 FILES = ("realtalk", "beam100k")
@@ -150,16 +151,29 @@ def ours(turns: Sequence[Document]) -> Rank:
 
 def semantic(turns: Sequence[Document]) -> Rank:
     """The product's own search with the extra `semantic`."""
-    cache = SearchCache(None, encoder=find_encoder())
+    cache, encoder = SearchCache(None), _encoder()
     follow_all(cache, turns)
-    while cache.missing_vectors:
-        follow_all(cache, turns)
+    texts = {turn.id: meaning_text(turn) for turn in turns}
+    matrix = encoder.matrix([_vector(texts[name]) for name in cache.index.ids])
     numbers = {turn.id: number for number, turn in enumerate(turns)}
 
     def rank(question: str) -> list[int]:
-        return [numbers[hit.id] for hit in cache.search(question, limit=LIMIT)]
+        answers = search([cache], question, likeness=[encoder.likeness(question, matrix)])
+        return [numbers[hit.id] for _, hit in answers.hits(LIMIT, [None])]
 
     return rank
+
+
+@cache
+def _encoder() -> Encoder:
+    encoder = find_encoder()
+    assert encoder is not None
+    return encoder
+
+
+@cache
+def _vector(text: str) -> bytes:
+    return _encoder().vector(text)
 
 
 def follow_all(cache: SearchCache, turns: Sequence[Document]) -> None:
