@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from smp_git import Session, Store
-from smp_git.ask import finder
+from smp_git.ask import vectors
 from smp_git.remove.history import sweep
 from tests.independent_scan import scan
 from tests.search.test_semantic import ConceptEncoder
@@ -34,7 +34,7 @@ REMOVALS: dict[str, Removal] = {
 def store(tmp_path: Path) -> Iterator[Store]:
     Store.init(tmp_path / "store")
     (tmp_path / "store/config.yaml").write_text("format: 1\nsemantic: on\n")
-    with patch.object(finder, "find_encoder", ConceptEncoder):
+    with patch.object(vectors, "find_encoder", ConceptEncoder):
         yield Store.open(tmp_path / "store")
 
 
@@ -44,6 +44,7 @@ def asked(store: Store) -> Iterator[Session]:
     with store.create_session("asked", user="ada") as session:
         session.add("decision", "the lorry stays")
         session.add("decision", TEXT)
+        session.index()
         session.query("kitten")
         assert all(traces(session.path, [trace]) for trace in TRACES)
         yield session
@@ -73,7 +74,10 @@ def test_the_scan_sees_what_a_deletion_would_leave(asked: Session, removal: str)
     def leave_caches(*_: object) -> None:
         return
 
-    with patch.object(sweep, "_tidy_local", leave_caches):
+    with (
+        patch.object(sweep, "_tidy_local", leave_caches),
+        patch.object(sweep, "drop_vectors", leave_caches),
+    ):
         REMOVALS[removal](asked)
 
     assert all(traces(asked.path, [trace]) for trace in TRACES)
@@ -100,3 +104,33 @@ def test_a_copied_cache_of_another_session_answers_nothing(asked: Session, store
     with store.session("plain") as again:
         assert {hit.id for hit in again.query(WORD)} == set()
         assert {hit.id for hit in again.query("nothing of the kind")} == {"DEC-0001"}
+
+
+def test_only_the_vectors_of_the_deleted_go(asked: Session) -> None:
+    session = asked
+    session.add("decision", "a cat")
+    session.index()
+    session.delete("DEC-0003")
+
+    assert session.index().made == 0
+    assert traces(session.path, [VECTOR])
+
+
+def test_vectors_made_before_a_deletion_and_kept_after_it_are_not_written(asked: Session) -> None:
+    """Another process made a vector, and the deletion came before it could write."""
+    (asked.path / ".git/smp/vectors").unlink()
+
+    class Slow(ConceptEncoder):
+        def vector(self, text: str) -> bytes:
+            if text.endswith(TEXT) and len(asked.memories("decision")) == 2:
+                asked.delete("DEC-0002")
+            return super().vector(text)
+
+    with (
+        Store.open(asked.path.parent.parent).session("asked") as other,
+        patch.object(vectors, "find_encoder", Slow),
+    ):
+        other.index()
+
+    assert traces(asked.path, TRACES) == []
+    assert (asked.path / ".git/smp/vectors").exists()

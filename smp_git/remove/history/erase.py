@@ -599,7 +599,9 @@ def _removed(
         if not mine:
             raise _index_held(plan.repository)
         gone = sweep.dead(plan.repository, plan.rewriter, tips, known, holds)
-        return sweep.remove_objects(plan.repository, gone)
+        removed = sweep.remove_objects(plan.repository, gone)
+    sweep.drop_vectors(plan.repository.git)
+    return removed
 
 
 def _records(plan: RewritePlan, versions: Sequence[DeadVersion], order: _Order) -> Tombstones:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.ask.text import keep_vectors
 from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, layout, locks, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
-from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
+from smp_git.read.replica import ACCESSES, LEFT, PENDING, VECTORS, Local, Use, use_of
 from smp_git.remove.history import journal, pages
 from smp_git.remove.history.pages import Judge, mentions
 from smp_git.remove.history.rewrite import TAG, Read, Rewriter, pages_of
@@ -226,6 +227,13 @@ def tidy(git: Path, known: Tombstones) -> None:
     _drop_halves(git / "objects" / "pack")
     _drop_logs(git / "logs")
     _tidy_local(git / "smp", known)
+
+
+def drop_vectors(git: Path) -> None:
+    """Remove the vectors of memories whose files are no longer among the objects."""
+    path = git / "smp" / VECTORS
+    if path.exists():
+        keep_vectors(path, set(storage.stored_names(git / "objects")))
 
 
 def _drop(path: Path) -> None:
