@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from smp_git.ask.desk import Desk
     from smp_git.ask.links import Related
     from smp_git.ask.request import Filters, QueryParts
+    from smp_git.ask.vectors import Indexed
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
     from smp_git.remove.audit import Audited
@@ -406,6 +407,15 @@ class Session:
         from smp_git.ask import questions
 
         return questions.topics(self._desk, limit, at)
+
+    def index(self, *, progress: Callable[[int, int], None] | None = None) -> Indexed:
+        """Bring the text search up to date, with the vectors of the extra `semantic`.
+
+        `progress` is called with how many vectors were made, and how many were missing.
+        """
+        from smp_git.ask import vectors
+
+        return vectors.index(self._handle, progress=progress)
 
     def timeline(self, *, by: str = "hour", at: When = None) -> tuple[overviews.Bucket, ...]:
         """Return what happened by hour, day or month, oldest first."""

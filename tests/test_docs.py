@@ -142,7 +142,7 @@ def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
     assert listed["redaction"] == ("on" if default.redaction.on else "off")
     assert listed["redaction_replacement"] == default.redaction.replacement
     assert listed["decay"] == scales(default.decay, default.relevance, "").preset.name
-    assert listed["semantic"] == ("on" if default.semantic else "off")
+    assert listed["semantic"] == default.semantic
     assert listed["durability"] == ("durable" if default.durable else "relaxed")
     assert listed["lock_timeout_seconds"] == str(default.lock_timeout_seconds)
     assert listed["sync_timeout_seconds"] == str(default.sync_timeout_seconds)

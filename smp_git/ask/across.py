@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import merge
 from itertools import chain, islice, repeat
 from typing import Any, Final, NamedTuple
@@ -21,6 +22,7 @@ from smp_git.ask.hints import refuse_unknown_fields, tag_notes
 from smp_git.ask.request import Order, Query, QueryParts, from_specification
 from smp_git.ask.sets import bits_of, slots_of
 from smp_git.ask.spellings import named_parts
+from smp_git.ask.text import Reason
 from smp_git.model.errors import DamagedError, MemoryNotFoundError
 
 # A session without a write for so long is inactive, and what it says counts for less.
@@ -65,11 +67,12 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
         sides = [_side(stack, desk, now) for desk in desks]
         refuse_unknown_fields(sides, query)
         voices = [_voice(side, query, now) for side in sides]
+        reason: Callable[[int, str], Reason] | None = None
         if query.text is None:
             members = [voice.members for voice in voices]
             page = _listed(voices, query) if _is_best_first(query) else _sorted(voices, query)
         else:
-            answers = _by_text(voices, query, now)
+            answers, reason = _by_text(voices, query, now)
             members = [bits_of(row.slot for row, _ in rows) for rows in answers]
             is_best = _is_best_first(query)
             page = (
@@ -77,7 +80,14 @@ def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
                 if is_best
                 else _sorted_by_text(voices, answers, query)
             )
-        found = [(voice, voice.side.engine.hit(item, query)) for voice, item in page]
+        numbers = {id(voice): number for number, voice in enumerate(voices)}
+        found = [
+            (
+                voice,
+                voice.side.engine.hit(item, query, reason and partial(reason, numbers[id(voice)])),
+            )
+            for voice, item in page
+        ]
         if query.include_related:
             found += _related(voices, found, query)
         return Answer(
@@ -191,8 +201,8 @@ def _members(side: Side, query: Query) -> int:
 
 def _by_text(
     voices: Sequence[_Voice], query: Query, now: datetime
-) -> list[list[tuple[Row, Found]]]:
-    """Return what is found in each session; a score is relative to the best of all."""
+) -> tuple[list[list[tuple[Row, Found]]], Callable[[int, str], Reason]]:
+    """Return what is found in each session, and why; a score is relative to the best of all."""
     wanted = [
         Sought(
             voice.side.desk.finder,
@@ -201,11 +211,13 @@ def _by_text(
         )
         for voice in voices
     ]
-    found = Finder.find(wanted, query.text or "", most_by_text(query), now, explain=query.explain)
-    return [
+    weak = frozenset().union(*(voice.side.engine.steering(query).words for voice in voices))
+    findings = Finder.find(wanted, query.text or "", most_by_text(query), now, weak)
+    answers = [
         voice.side.engine.answers(query, voice.members, each)
-        for voice, each in zip(voices, found, strict=True)
+        for voice, each in zip(voices, findings.found, strict=True)
     ]
+    return answers, findings.reason
 
 
 def _related(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, overload
 
 from smp_git.ask.request import Query
+from smp_git.ask.text import Reason
 from smp_git.model.memory import Memory, MemoryId
 
 
@@ -16,7 +17,14 @@ class Found(NamedTuple):
 
     id: str
     score: float
-    parts: Mapping[str, float]
+    source: str = ""  # the neighbour by whose words it was found, if it says none itself
+
+
+class Findings(NamedTuple):
+    """What a text finds, session by session, and why a memory of a session is among it."""
+
+    found: Sequence[Sequence[Found]]
+    reason: Callable[[int, str], Reason]
 
 
 class Allowed(NamedTuple):
@@ -26,8 +34,9 @@ class Allowed(NamedTuple):
     ids: Callable[[], set[str]]
 
 
-Find = Callable[[Query, Allowed | None], Sequence[Found]]
-Cut = Callable[[str, str], str]
+Find = Callable[[Query, Allowed | None, Collection[str]], Findings]
+Explain = Callable[[str], Reason]
+Marks = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +51,7 @@ class Hit:
     why: tuple[str, ...]
     session: str = ""
     _load: Callable[[], Memory] = field(repr=False, compare=False)
-    _cut: Callable[[Memory], str] = field(repr=False, compare=False)
+    _cut: Callable[[Memory, Marks], str] = field(repr=False, compare=False)
 
     @cached_property
     def memory(self) -> Memory:
@@ -51,8 +60,12 @@ class Hit:
 
     @cached_property
     def snippet(self) -> str:
-        """The part of the text that answers, matches marked; the title without a text."""
-        return self._cut(self.memory)
+        """The part of the text that answers, matches between `**`; the title without a text."""
+        return self._cut(self.memory, ("**", "**"))
+
+    def marked(self, marks: Marks) -> str:
+        """Return the snippet with other marks before and after what matches."""
+        return self._cut(self.memory, marks)
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from smp_git.ask import catalogue as disk_cache
 from smp_git.ask import overviews
-from smp_git.ask.answer import Allowed, Answer, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Findings, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
 from smp_git.ask.finder import Finder, Sought, searched_text
@@ -20,6 +20,8 @@ from smp_git.ask.links import Links, Related
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification
 from smp_git.ask.spellings import named_parts
+from smp_git.ask.text import Reason, snippet
+from smp_git.ask.vectors import VectorKeeper, meanings_of
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
@@ -45,7 +47,8 @@ class Side(NamedTuple):
 
     def problems(self, query: Query) -> tuple[str, ...]:
         """Say what was wrong with the indexes and the cache that were looked at."""
-        return (*self.catalogue.problems(query.kinds or KINDS), *self.desk.finder_problems)
+        of_text = self.desk.text_problems(is_explained=query.explain and query.text is not None)
+        return (*self.catalogue.problems(query.kinds or KINDS), *of_text)
 
 
 class Desk:
@@ -55,7 +58,6 @@ class Desk:
         settings = handle.settings
         self.handle = handle
         self._reader = handle.reader
-        self._semantic = settings.semantic
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = handle.clock
         self._asking = threading.RLock()
@@ -63,6 +65,7 @@ class Desk:
         self._now: Catalogue | None = None
         self._past: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
+        self._keeper: VectorKeeper | None = None
         self._accesses = handle.accesses
 
     @property
@@ -74,20 +77,34 @@ class Desk:
     def finder(self) -> Finder:
         """The text search, opened at the first question that needs it."""
         if self._finder is None:
-            self._finder = Finder(self._reader.local.folder / SEARCH, semantic=self._semantic)
+            meanings = meanings_of(self.handle)
+            self._finder = Finder(self._reader.local.folder / SEARCH, meanings)
+            if meanings is not None:
+                self._keeper = VectorKeeper(self.handle, meanings)
+        if self._keeper is not None:
+            self._keeper.note_question()
         return self._finder
 
-    @property
-    def finder_problems(self) -> tuple[str, ...]:
-        """What was wrong with the cache of the text search, if that was asked."""
-        return self._finder.problems if self._finder else ()
+    def text_problems(self, *, is_explained: bool = False) -> tuple[str, ...]:
+        """Return what was wrong with the text search, if that was asked."""
+        if self._finder is None:
+            return ()
+        missing = self._finder.missing if is_explained else 0
+        one = "1 memory has" if missing == 1 else f"{missing} memories have"
+        told = f"{one} no vector yet, so words alone count there: smp index makes them"
+        return (*self._finder.problems, *([told] if missing else []))
 
     def forget(self) -> None:
         """Drop everything kept: the history below was rewritten."""
         with self._asking:
             self._now = Catalogue()
             self._past = None
-            self._finder = None
+            self._drop_finder()
+
+    def _drop_finder(self) -> None:
+        if self._keeper is not None:
+            self._keeper.stop()
+        self._finder = self._keeper = None
 
     def close(self) -> None:
         """Leave for the next process what took long to read."""
@@ -96,6 +113,7 @@ class Desk:
                 scratch = self._reader.local.scratch(CATALOGUE)
                 disk_cache.save(self._cache, self._now, scratch)
                 self._now.read = 0
+            self._drop_finder()
 
     def answer(
         self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None
@@ -111,20 +129,11 @@ class Desk:
         with self._asking:
             catalogue = self._catalogue(snapshot)
 
-            def find(query: Query, allowed: Allowed | None) -> list[Found]:
-                (found,) = Finder.find(
-                    [Sought(self.finder, snapshot, allowed)],
-                    query.text or "",
-                    most_by_text(query),
-                    now,
-                    explain=query.explain,
-                )
-                return found
+            def find(query: Query, allowed: Allowed | None, weak: Collection[str]) -> Findings:
+                wanted = [Sought(self.finder, snapshot, allowed)]
+                return Finder.find(wanted, query.text or "", most_by_text(query), now, weak)
 
-            def cut(content: str, text: str) -> str:
-                return self.finder.cut(content, text)
-
-            engine = Engine(catalogue, snapshot, self._scale(now), find, cut)
+            engine = Engine(catalogue, snapshot, self._scale(now), find)
             yield Side(self, snapshot, catalogue, engine)
 
     def similar(
@@ -136,23 +145,29 @@ class Desk:
             catalogue = self._catalogue(snapshot)
             catalogue.follow(snapshot, KINDS)
             ranking = Ranking(catalogue, self._scale(now))
-            hits = [self._like(snapshot, catalogue, ranking, item, text) for item in found]
+            hits = [self._like(snapshot, catalogue, ranking, *item, text) for item in found]
         return Answer(hits=tuple(hits), total=len(hits))
 
     def _like(
-        self, snapshot: Snapshot, catalogue: Catalogue, ranking: Ranking, found: Found, text: str
+        self,
+        snapshot: Snapshot,
+        catalogue: Catalogue,
+        ranking: Ranking,
+        found: Found,
+        reason: Reason,
+        text: str,
     ) -> Hit:
         row = catalogue.row(catalogue.by_id[MemoryId(found.id)])
-        finder, name, access = self.finder, row.entry.id, ranking.access(row)
+        name, access = row.entry.id, ranking.access(row)
         return Hit(
             id=name,
             kind=row.kind,
             title=row.entry.title,
             score=found.score,
             priority=ranking.decayed(row).value,
-            why=tuple(f"{part} {value:.3f}" for part, value in found.parts.items()),
+            why=tuple(f"{part} {value:.3f}" for part, value in reason.parts.items()),
             _load=lambda: with_access(snapshot.get(name), access),
-            _cut=lambda memory: finder.cut(memory.content, text),
+            _cut=lambda memory, marks: snippet(memory.content, text, marks=marks),
         )
 
     def text_of(self, snapshot: Snapshot, memory_id: MemoryId) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heappush, heappushpop
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from smp_git.ask.answer import Allowed, Answer, Cut, Find, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Explain, Find, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
@@ -16,6 +18,9 @@ from smp_git.ask.links import Links
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
 from smp_git.ask.sets import bits_of, slots_of
+from smp_git.ask.steering import Steer, Steering, steering
+from smp_git.ask.text import Reason, snippet, stem, words
+from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
@@ -28,6 +33,8 @@ _INDEXED_LENGTH: Final = 64
 _RANKED: Final = 200
 _RANKED_WHOLLY: Final = 1_000
 _RELATED: Final = 5
+# What replaced a memory is worth so much of what that is worth.
+_INHERITED: Final = 0.9
 
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
 _BY_PRIORITY: Final = ((), _BEST_FIRST, (Order("priority", descending=True),))
@@ -55,31 +62,31 @@ class Ranked(NamedTuple):
 class Engine:
     """Answers queries on one snapshot of a session."""
 
-    def __init__(
-        self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find, cut: Cut
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, snapshot: Snapshot, scale: Scale, find: Find) -> None:
         self._catalogue = catalogue
         self._snapshot = snapshot
         self._scale = scale
         self._ranking = Ranking(catalogue, scale)
         self._find = find
-        self._cut = cut
         self._fields = Fields(catalogue, snapshot, self._ranking)
 
     def answer(self, query: Query, only: Iterable[MemoryId] | None = None) -> Answer:
         """Return the answer to a checked query, among all memories or `only` some."""
         members, is_least = self.members(query, only), False
+        explain: Explain | None = None
         if query.text is not None:
-            found = self._find(query, self.allowed(query, members))
-            is_least = len(found) >= most_by_text(query)
-            answers = self.answers(query, members, found)
+            weak = self.steering(query).words
+            findings = self._find(query, self.allowed(query, members), weak)
+            is_least = len(findings.found[0]) >= most_by_text(query)
+            answers = self.answers(query, members, findings.found[0])
+            explain = partial(findings.reason, 0)
             total = len(answers)
             page = self._best(query, answers)
             members = bits_of(row.slot for row, _ in answers)
         else:
             total = members.bit_count()
             page = list(islice(self.listed(query, members), query.offset, end_of(query)))
-        hits = [self.hit(item, query) for item in page]
+        hits = [self.hit(item, query, explain) for item in page]
         if query.include_related:
             hits += self.related(hits, query)
         return Answer(
@@ -227,7 +234,12 @@ class Engine:
     def answers(
         self, query: Query, members: int, found: Iterable[Found]
     ) -> list[tuple[Row, Found]]:
-        """Return the members that were found by text, in no order that matters."""
+        """Return the members that were found by text, in no order that matters.
+
+        What the question steers towards comes first, and is there even if no word is, if it
+        asks for nothing else.
+        """
+        steering = self.steering(query)
         inside = membership(members)
         by_id = self._catalogue.by_id
         known = {
@@ -235,6 +247,18 @@ class Engine:
             for each in found
             if (slot := by_id.get(MemoryId(each.id))) is not None and inside(slot)
         }
+        if steering.is_alone:
+            meant = members
+            for steer in steering.steers:
+                meant &= self._having(steer)
+            for row, _ in islice(self._ranking.by_priority(meant), most_by_text(query)):
+                known[row.slot] = Found(row.entry.id, 1.0)
+        known |= self._replacing(known, members)
+        for steer in steering.steers:
+            meant = self._having(steer)
+            for slot, each in known.items():
+                if not meant >> slot & 1:
+                    known[slot] = each._replace(score=each.score * steer.factor)
         answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
@@ -244,6 +268,44 @@ class Engine:
                 if self.scored(row, found, query).score >= least
             ]
         return answers
+
+    def _replacing(self, known: Mapping[int, Found], members: int) -> dict[int, Found]:
+        """Return what replaced memories that were found: it answers too, whatever its words."""
+        out: dict[int, Found] = {}
+        for slot, found in known.items():
+            for name in self._replacements(self._catalogue.row(slot)):
+                newer = self._catalogue.by_id.get(name)
+                if newer is None or not members >> newer & 1:
+                    continue
+                before = out.get(newer) or known.get(newer) or Found(name, 0.0)
+                if before.score < found.score * _INHERITED:
+                    out[newer] = Found(name, found.score * _INHERITED)
+        return out
+
+    def _replacements(self, row: Row) -> list[MemoryId]:
+        incoming = self._catalogue.incoming.get(row.entry.id, ())
+        return sorted(source for source, relation in incoming if relation == "supersedes")
+
+    def steering(self, query: Query) -> Steering:
+        """Return what the words of a query's text say of fields that no filter names."""
+        if query.text is None:
+            return Steering()
+        fixed = [condition.field for condition in query.where]
+        fixed += ["kind"] if query.kinds else []
+        # Other kinds may be loaded or not, and must make no difference.
+        sets = self._catalogue.sets
+        present = _union(sets.get(("kind", kind)) for kind in query.kinds or KINDS)
+        return steering(
+            query.text,
+            lambda name, value: self._having(Steer(name, value, "")) & present,
+            fixed,
+        )
+
+    def _having(self, steer: Steer) -> int:
+        """Return the set of those whose field has a value."""
+        if steer.field == "pinned":
+            return self._catalogue.pinned()
+        return self._catalogue.sets.get((steer.field, steer.value))
 
     def is_behind(self, row: Row) -> bool:
         """Whether a memory was replaced."""
@@ -273,9 +335,16 @@ class Engine:
         decayed = self._ranking.decayed(row)
         scored = self._ranking.scored(row, decayed, found.score)
         parts = [f"{part.name} {part.score:.3f} x {part.weight:.2f}" for part in scored.parts]
-        if query.explain:
-            parts += [f"text.{name} {value:.3f}" for name, value in found.parts.items()]
-        return Ranked(row, decayed, scored.value, self._why(row, decayed, parts, query))
+        why = self._why(row, decayed, parts, query)
+        return Ranked(row, decayed, min(scored.value, self._bound(found)), why)
+
+    def _bound(self, found: Found) -> float:
+        """Return what no score exceeds that is owed to a neighbour's words: the neighbour's."""
+        slot = self._catalogue.by_id.get(MemoryId(found.source))
+        if slot is None:
+            return math.inf
+        row = self._catalogue.row(slot)
+        return self._ranking.scored(row, self._ranking.decayed(row), found.score).value
 
     # Why
 
@@ -284,30 +353,41 @@ class Engine:
     ) -> tuple[str, ...]:
         out = [*parts]
         if self._catalogue.is_superseded(row):
-            by = sorted(
-                source
-                for source, relation in self._catalogue.incoming.get(row.entry.id, ())
-                if relation == "supersedes"
-            )
+            by = self._replacements(row)
             out.append(f"superseded by {', '.join(by)}" if by else "superseded")
         if query.explain:
             out += [f"priority.{step.name} {step.value:.4f}: {step.note}" for step in decayed.steps]
         return tuple(out)
 
-    def hit(self, item: Ranked, query: Query) -> Hit:
-        """Return what a caller sees of a ranked memory."""
-        entry, snapshot, cut = item.row.entry, self._snapshot, self._cut
-        access = self._ranking.access(item.row)
+    def hit(self, item: Ranked, query: Query, explain: Explain | None = None) -> Hit:
+        """Return what a caller sees of a ranked memory; `explain` says why its text answers."""
+        entry, snapshot, access = item.row.entry, self._snapshot, self._ranking.access(item.row)
+        why = item.why
+        if explain is not None:
+            reason = explain(entry.id)
+            parts = [f"text.{name} {value:.3f}" for name, value in reason.parts.items()]
+            why = (*_reasons(reason, entry), *self._steered(item.row, query), *why)
+            why += tuple(parts if query.explain else ())
         return Hit(
             id=entry.id,
             kind=item.row.kind,
             title=entry.title,
             score=item.score,
             priority=item.decayed.value,
-            why=item.why,
+            why=why,
             _load=lambda: with_access(snapshot.get(entry.id), access),
-            _cut=lambda memory: cut(memory.content, query.text) if query.text else memory.title,
+            _cut=lambda memory, marks: (
+                snippet(memory.content, query.text, marks=marks) if query.text else memory.title
+            ),
         )
+
+    def _steered(self, row: Row, query: Query) -> Iterator[str]:
+        """Say which fields the question asks for, and what it costs where one is different."""
+        for steer in self.steering(query).steers:
+            if self._having(steer) >> row.slot & 1:
+                yield f"{steer.field} {steer.value}"
+            elif query.explain:
+                yield f"not {steer.field} {steer.value} ({steer.word}): text x {steer.factor:.2f}"
 
     def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """Return the memories that the hits link to, or that link to them, a few each."""
@@ -325,6 +405,15 @@ class Engine:
                 decayed = self._ranking.decayed(other)
                 out.append(self.hit(Ranked(other, decayed, decayed.value, tuple(why)), query))
         return out
+
+
+def _reasons(reason: Reason, entry: Entry) -> list[str]:
+    """Say which words a memory was found by, in which tag, and next to which memory."""
+    asked = {stem(word) for word in reason.words}
+    tags = [tag for tag in entry.tags if not asked.isdisjoint(map(stem, words(tag)))]
+    said = [f"matches {', '.join(reason.words)}"] if reason.words else []
+    near = [f"next to {reason.near}"] if reason.near else []
+    return [*said, *(f"tag {tag}" for tag in tags), *near]
 
 
 class Candidate(NamedTuple):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.ask.answer import Allowed, Found
-from smp_git.ask.text import Document, SearchCache, find_encoder, snippet
+from smp_git.ask.answer import Allowed, Findings, Found
+from smp_git.ask.text import Document, Meanings, Reason, SearchCache, meaning_text, search
+from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import CONTESTED, CommitId, Memory, Value
+from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
 
-_WIDTH = 160
 # The same filter comes with many questions.
 _KEPT_PLACES = 32
 
@@ -32,90 +32,127 @@ class Sought(NamedTuple):
 class Finder:
     """Full text and similarity over snapshots; the cache only saves time, and is never believed."""
 
-    def __init__(self, place: Path | None, *, semantic: bool = False) -> None:
-        self._cache = SearchCache.open(place, encoder=find_encoder() if semantic else None)
+    def __init__(self, place: Path | None, meanings: Meanings | None = None) -> None:
+        self._cache = SearchCache(place)
+        self._meanings = meanings
+        self._blobs: list[str] = []
         self._asking = threading.Lock()
         self._followed: CommitId | None = None
-        self._known_places: dict[tuple[int, int], bytes] = {}
+        self._known_places: dict[tuple[int, int], list[int]] = {}
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What was wrong with the cache, and how it was got around."""
-        return self._cache.problems
+        of_meanings = () if self._meanings is None else self._meanings.problems
+        return (*self._cache.problems, *of_meanings)
+
+    @property
+    def missing(self) -> int:
+        """How many memories had no vector at the last question."""
+        return 0 if self._meanings is None else len(self._meanings.lacking(self._blobs))
 
     @staticmethod
     def find(
-        wanted: Sequence[Sought], text: str, limit: int, now: datetime, *, explain: bool
-    ) -> list[list[Found]]:
+        wanted: Sequence[Sought], text: str, limit: int, now: datetime, weak: Collection[str] = ()
+    ) -> Findings:
         """Return the memories whose words answer best in all sessions, session by session.
 
-        Scores are relative to the best answer of all that are there.
+        Scores are relative to the best answer of all that are there. Words in `weak` count
+        little.
         """
         finders = [each.finder for each in wanted]
         with ExitStack() as stack:
             for finder in finders:
                 stack.enter_context(finder._asking)  # noqa: SLF001 - of its own kind
-            allowed = [each.finder._places(each) for each in wanted]  # noqa: SLF001 - as above
+            for each in wanted:
+                each.finder.follow(each.snapshot)
+            likeness = [finder._likeness(text) for finder in finders]  # noqa: SLF001 - as above
             caches = [finder._cache for finder in finders]  # noqa: SLF001 - as above
-            hits = SearchCache.search_all(
-                caches, text, limit=limit, allowed=allowed, now=now, explain=explain
-            )
-        out: list[list[Found]] = [[] for _ in wanted]
-        for number, hit in hits:
-            out[number].append(Found(*hit))
-        return out
+            answers = search(caches, text, now=now, weak=weak, likeness=likeness)
+            allowed = [each.finder._places(each.allowed) for each in wanted]  # noqa: SLF001 - as above
+            out: list[list[Found]] = [[] for _ in wanted]
+            for number, hit in answers.hits(limit, allowed):
+                out[number].append(Found(*hit))
+        return Findings(out, answers.reason)
 
     def similar(
         self, snapshot: Snapshot, text: str, limit: int, exclude: str | None
-    ) -> Sequence[Found]:
+    ) -> list[tuple[Found, Reason]]:
         """Return the memories most like a text."""
         with self._asking:
-            self._follow(snapshot)
-            hits = self._cache.similar(text, limit=limit, exclude=exclude)
-        return [Found(hit.id, hit.score, hit.parts) for hit in hits]
+            self.follow(snapshot)
+            likeness = self._likeness(text)
+            hits = self._cache.similar(text, limit=limit, exclude=exclude, likeness=likeness)
+        return [(Found(*hit), reason) for hit, reason in hits]
 
-    def cut(self, content: str, text: str) -> str:
-        """Return the part of a text that answers a question, matches marked."""
-        return snippet(content, text, _WIDTH)
-
-    def _follow(self, snapshot: Snapshot) -> None:
-        if snapshot.id != self._followed or self._cache.missing_vectors:
+    def follow(self, snapshot: Snapshot) -> None:
+        """Make a snapshot what is searched."""
+        if snapshot.id != self._followed:
             self._cache.follow(snapshot.shown_pages(), lambda path: _documents(snapshot, path))
             self._followed = snapshot.id
             self._known_places.clear()
+            if self._meanings is not None:
+                blobs = {entry.id: entry.blob for entry in shown_entries(snapshot)}
+                self._blobs = [blobs[MemoryId(name)] for name in self._cache.index.ids]
+        if self._meanings is not None:
+            self._meanings.refresh()
 
-    def _places(self, wanted: Sought) -> bytes | None:
+    def _likeness(self, text: str) -> list[float | None] | None:
+        """Return how near each memory comes in meaning, None where nobody knows."""
+        return None if self._meanings is None else self._meanings.scores(text, self._blobs)
+
+    def _places(self, allowed: Allowed | None) -> list[int] | None:
         """Return who may answer, as the search knows them; None if everybody may."""
-        self._follow(wanted.snapshot)
-        if wanted.allowed is None:
+        if allowed is None:
             return None
-        key, names = wanted.allowed
-        known = self._known_places.get(key)
+        known = self._known_places.get(allowed.key)
         if known is None:
             if len(self._known_places) >= _KEPT_PLACES:
                 self._known_places.clear()
-            known = self._known_places[key] = self._cache.members(names())
+            known = self._known_places[allowed.key] = self._cache.members(allowed.ids())
         return known
 
 
-def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:
+def shown_entries(snapshot: Snapshot) -> Iterator[Entry]:
+    """Yield the index entries of all memories that are shown."""
+    for path in snapshot.shown_pages():
+        yield from _entries(snapshot, path)
+
+
+def _entries(snapshot: Snapshot, path: str) -> Iterable[Entry]:
     page = snapshot.shown_page(path)
-    for entry in page.entries.values() if page else ():
-        try:
-            memory = snapshot.get(entry.id)
-        except InvalidFileError:
-            continue
-        yield Document(
-            id=memory.id,
-            kind=memory.kind,
-            at=entry.at,
-            text=searched_text(memory),
-            speaker=entry.speaker or memory.agent,
-            role=entry.role or "",
-            title=memory.title,
-            tags=memory.tags,
-            sitting=entry.conversation or "",
-        )
+    return page.entries.values() if page else ()
+
+
+def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:
+    for entry in _entries(snapshot, path):
+        document = _document(snapshot, entry)
+        if document is not None:
+            yield document
+
+
+def text_of_meaning(snapshot: Snapshot, entry: Entry) -> str | None:
+    """Return the text whose vector stands for a memory, None if its file is not valid."""
+    document = _document(snapshot, entry)
+    return None if document is None else meaning_text(document)
+
+
+def _document(snapshot: Snapshot, entry: Entry) -> Document | None:
+    try:
+        memory = snapshot.get(entry.id)
+    except InvalidFileError:
+        return None
+    return Document(
+        id=memory.id,
+        kind=memory.kind,
+        at=entry.at,
+        text=searched_text(memory),
+        speaker=entry.speaker or memory.agent,
+        role=entry.role or "",
+        title=memory.title,
+        tags=memory.tags,
+        sitting=entry.conversation or "",
+    )
 
 
 # Who and where, which is not what; and what a merge has decided against.

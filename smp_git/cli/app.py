@@ -238,7 +238,7 @@ def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], 
         return
     shown = text if isinstance(text, str) else text()
     if shown:
-        say(shown)
+        say(shown, marked=True)
 
 
 def store_of(ctx: typer.Context) -> Store:

@@ -14,9 +14,10 @@ import typer
 
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
+from smp_git.ask.vectors import Indexed
 from smp_git.cli.app import command, common_in, emit, program, session_of, store_of, text_from
 from smp_git.cli.history import At
-from smp_git.cli.terminal import note, say
+from smp_git.cli.terminal import MARKS, note, say
 from smp_git.cli.write import Id
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
@@ -278,7 +279,7 @@ def _hit(hit: Hit, *, explain: bool) -> list[str]:
     mark = f"  ({behind[0]})" if behind else ""
     lines = [f"{place}{hit.id}  {hit.score:.3f}  {hit.memory.agent}  {hit.title}{mark}"]
     if hit.snippet and hit.snippet != hit.title:
-        lines.append(f"    {' '.join(hit.snippet.split())}")
+        lines.append(f"    {' '.join(hit.marked(MARKS).split())}")
     if explain:
         lines += [f"      {line}" for line in hit.why]
     return lines
@@ -481,6 +482,38 @@ def aggregate(
             f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
         ),
     )
+
+
+@command(example="smp index")
+def index(ctx: typer.Context) -> None:
+    """Prepare the session for questions
+
+    Brings the cache of the text search up to date. With the extra `smp-git[semantic]`,
+    also makes the vectors that are missing, which takes some five seconds for a
+    thousand memories. Without this, a question does the former itself, and memories
+    without a vector are found by their words alone.
+    """
+    is_watched = sys.stderr.isatty()
+
+    def show(made: int, missing: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{made} of {missing} vectors")
+        sys.stderr.flush()
+
+    with session_of(ctx) as session:
+        try:
+            done = session.index(progress=show if is_watched else None)
+        finally:
+            if is_watched:
+                sys.stderr.write("\r\x1b[K")
+        emit(ctx, done.as_json(), lambda: _indexed(done))
+
+
+def _indexed(done: Indexed) -> str:
+    memories = "1 memory" if done.memories == 1 else f"{done.memories} memories"
+    if not done.semantic:
+        return f"{memories} indexed, by words alone"
+    vectors = "1 vector" if done.made == 1 else f"{done.made} vectors"
+    return f"{memories} indexed, {vectors} made"
 
 
 @command(example="smp explain DEC-42")

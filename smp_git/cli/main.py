@@ -16,7 +16,7 @@ _ALL: Final = ("ask", "demo", "erase", "history", "sessions", "sync", "write")
 ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
-    **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain"), "ask"),
+    **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
     **dict.fromkeys(("new", "use", "info", "sessions", "hook", "hooks"), "sessions"),
 }  # fmt: skip
 

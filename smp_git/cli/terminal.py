@@ -12,10 +12,20 @@ from smp_git.model.errors import SmpError
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print a line; a pipe and a file get it as it is."""
+# What stands out in a text for people begins and ends with these; no text holds them.
+MARKS = ("\ufdd0", "\ufdd1")
+_BOLD = dict(zip(map(ord, MARKS), ("\x1b[1m", "\x1b[22m"), strict=True))
+_PLAIN = dict.fromkeys(map(ord, MARKS), "**")
+
+
+def say(text: str, *, err: bool = False, marked: bool = False) -> None:
+    """Print a line; a pipe and a file get it as it is, but `**` for what is bold on a terminal."""
     stream = sys.stderr if err else sys.stdout
-    stream.write(f"{visible(text) if stream.isatty() else text}\n")
+    is_terminal = stream.isatty()
+    shown = visible(text) if is_terminal else text
+    if marked:
+        shown = shown.translate(_BOLD if is_terminal else _PLAIN)
+    stream.write(f"{shown}\n")
     stream.flush()
 
 

@@ -45,7 +45,7 @@ class Settings:
     redaction: Rules = field(default_factory=Rules)
     decay: Mapping[str, Value] = field(default_factory=dict)
     relevance: Mapping[str, Value] = field(default_factory=dict)
-    semantic: bool = False
+    semantic: str = "auto"
     remote: str | None = None
     ssh_key: Path | None = None
     sync_timeout_seconds: float = 60.0
@@ -80,18 +80,20 @@ def checked(found: Mapping[str, Value], file: str) -> Settings:
         redaction=Rules().overridden(found, file),
         decay=decay,
         relevance=relevance,
-        semantic=_switch(found, "semantic", file),
+        semantic=_semantic(found, file),
         sync_timeout_seconds=_number(found, "sync_timeout_seconds", 60.0, _LONGEST_TIMEOUT, file),
         sync_limit_bytes=int(_number(found, "sync_limit_bytes", 536_870_912, _LARGEST_SYNC, file)),
         file=file,
     )
 
 
-def _switch(found: Mapping[str, Value], name: str, file: str) -> bool:
-    value = found.get(name, "off")
-    if value not in ("on", "off", True, False):
-        raise InvalidError(f"{file}: {name} must be on or off, not {shown(value)}")
-    return value in ("on", True)
+def _semantic(found: Mapping[str, Value], file: str) -> str:
+    value = found.get("semantic", "auto")
+    # Unquoted, on and off are booleans in older YAML.
+    value = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+    if value not in ("auto", "on", "off"):
+        raise InvalidError(f"{file}: semantic must be auto, on or off, not {shown(value)}")
+    return str(value)
 
 
 def _part(found: Mapping[str, Value], name: str, file: str) -> dict[str, Value]:

@@ -44,6 +44,7 @@ REDO: Final = "redo"
 REF: Final = "ref"
 REMOTE_STATES: Final = "remotes.json"
 SEARCH: Final = "search.db"
+VECTORS: Final = "vectors"
 _COUNTERS: Final = "counters.json"
 _IDENTITY: Final = "replica.json"
 _TOLD: Final = "told.json"
@@ -70,6 +71,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         ACCESSES: Use.TRIMMED,  # which memories were read
         LEFT: Use.TRIMMED,  # checked-out files that a person had changed
         PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
+        VECTORS: Use.TRIMMED,  # what memories mean, in numbers
         _TOLD: Use.CACHE,  # the commits of which was told that Git took them off
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
         REDO: Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed

@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|sync|erase|forget|lock|start|questions|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.bench import (
     machine,
     merge,
     questions,
+    retrieval,
     start,
     sync,
     write,
@@ -42,6 +43,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "lock": lock.run,
     "start": start.run,
     "questions": questions.run,
+    "retrieval": retrieval.run,
 }
 
 

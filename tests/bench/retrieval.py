@@ -1,6 +1,7 @@
 """Measure how well and how fast search finds the turns that answer a question.
 
-Run `python -m tests.bench.retrieval [--short] [--semantic]`.
+Run `python -m tests.bench retrieval [--short]`, or `python -m tests.bench.retrieval --semantic`
+with the vectors. The engine of before runs from `git archive` in a process of its own.
 The data lies beside the repository, in `shared/data`, or where SMP_BENCH_DATA says.
 """
 
@@ -8,23 +9,29 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import json
 import math
 import os
+import random
 import re
 import sqlite3
 import statistics
+import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from smp_git.ask.text import Document, SearchCache, find_encoder
+from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meaning_text, search
 
 Rank = Callable[[str], list[int]]
 FILES = ("realtalk", "beam100k")
@@ -132,7 +139,7 @@ def bm25(turns: Sequence[Document]) -> Rank:
 
 def ours(turns: Sequence[Document]) -> Rank:
     """The product's own search."""
-    cache = SearchCache.open(None)
+    cache = SearchCache(None)
     follow_all(cache, turns)
     numbers = {turn.id: number for number, turn in enumerate(turns)}
 
@@ -144,16 +151,29 @@ def ours(turns: Sequence[Document]) -> Rank:
 
 def semantic(turns: Sequence[Document]) -> Rank:
     """The product's own search with the extra `semantic`."""
-    cache = SearchCache.open(None, encoder=find_encoder())
+    cache, encoder = SearchCache(None), _encoder()
     follow_all(cache, turns)
-    while cache.missing_vectors:
-        follow_all(cache, turns)
+    texts = {turn.id: meaning_text(turn) for turn in turns}
+    matrix = encoder.matrix([_vector(texts[name]) for name in cache.index.ids])
     numbers = {turn.id: number for number, turn in enumerate(turns)}
 
     def rank(question: str) -> list[int]:
-        return [numbers[hit.id] for hit in cache.search(question, limit=LIMIT)]
+        answers = search([cache], question, likeness=[encoder.likeness(question, matrix)])
+        return [numbers[hit.id] for _, hit in answers.hits(LIMIT, [None])]
 
     return rank
+
+
+@cache
+def _encoder() -> Encoder:
+    encoder = find_encoder()
+    assert encoder is not None
+    return encoder
+
+
+@cache
+def _vector(text: str) -> bytes:
+    return _encoder().vector(text)
 
 
 def follow_all(cache: SearchCache, turns: Sequence[Document]) -> None:
@@ -192,32 +212,98 @@ def many(conversations: Sequence[Conversation]) -> Iterator[Document]:
                 count += 1
 
 
+# The engine of before, with lanes of long integers, and its own bench.
+BEFORE = "e128ea0"
+_OLD = """
+import json, sys
+from pathlib import Path
+from tests.bench.retrieval import latencies, ours, read_conversations
+from smp_git.ask.text import find_encoder
+found = {}
+for name in sys.argv[3:]:
+    known = read_conversations(Path(sys.argv[1]) / f"{name}.json.gz")
+    ranks = [rank(ask) for each in known[:: int(sys.argv[2])] for rank in [ours(each.turns)] for ask, _ in each.questions]
+    found[name] = ranks, latencies(ours, known, 1_000 if sys.argv[2] != "1" else 10_000)
+print(json.dumps(found))
+"""
 ENGINES = {
     "grep (words held)": grep,
     "SQLite FTS5 plain": fts5,
     "BM25 plain": bm25,
     "smp": ours,
 }
+_STEPS = {1: "all", 4: "a quarter"}
+_RESAMPLED = 2_000
 
 
-def _show(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+def run(folder: Path, *, short: bool, with_meaning: bool = False) -> Iterator[str]:
+    """Yield how well each engine finds, the one of before beside the one of now."""
+    data = find_data()
+    if data is None:
+        yield "skipped: no shared/data above this file, and SMP_BENCH_DATA is not set"
+        return
+    step = 4 if short else 1
+    old = before(folder, data, step)
+    for name in FILES:
+        known = read_conversations(data / f"{name}.json.gz")
+        memories = 1_000 if short else MEMORIES
+        asked = [(ask, right) for each in known[::step] for ask, right in each.questions]
+        rows = {label: answered(engine, known[::step]) for label, engine in ENGINES.items()}
+        times = {label: latencies(each, known, memories) for label, each in ENGINES.items()}
+        if old:
+            ranks, times[f"smp {BEFORE}"] = old[name]
+            rows[f"smp {BEFORE}"] = [quality(r, q[1]) for r, q in zip(ranks, asked, strict=True)]
+        if with_meaning and find_encoder() is not None:
+            rows["smp + MiniLM"] = answered(semantic, known[::step])
+            times["smp + MiniLM"] = latencies(semantic, known, 1_000)
+        yield f"\n{name}, {_STEPS[step]} of {len(asked)} questions; {memories:,} memories for the times\n"
+        yield f"{'':20} recall@5  recall@10    MRR  nDCG@10   p50 ms   p95 ms"
+        for label, found in rows.items():
+            row = [statistics.fmean(column) for column in zip(*found, strict=True)] + times[label]
+            yield "{:20} {:8.3f} {:10.3f} {:6.3f} {:8.3f} {:8.2f} {:8.2f}".format(label, *row)
+        if old:
+            yield from compared(rows[f"smp {BEFORE}"], rows["smp"])
 
 
-def measured(
-    engine: Callable[[Sequence[Document]], Rank], name: str, data: Path, short: bool
-) -> list[float]:
-    """Return recall@5, recall@10, MRR, nDCG@10, p50 and p95 in milliseconds of CPU time."""
-    conversations = read_conversations(data / f"{name}.json.gz")
-    rows = []
-    for conversation in conversations[:: 4 if short else 1]:
+def answered(
+    engine: Callable[[Sequence[Document]], Rank], conversations: Sequence[Conversation]
+) -> list[tuple[float, ...]]:
+    """Return the quality of the answer to each question."""
+    out = []
+    for conversation in conversations:
         rank = engine(conversation.turns)
-        rows += [quality(rank(ask), right) for ask, right in conversation.questions]
-    means = [statistics.fmean(column) for column in zip(*rows, strict=True)]
-    # Vectors of ten thousand turns take minutes.
-    is_small = short or engine is semantic
-    return means + latencies(engine, conversations, 1_000 if is_small else MEMORIES)
+        out += [quality(rank(ask), right) for ask, right in conversation.questions]
+    return out
+
+
+def before(folder: Path, data: Path, step: int) -> dict[str, tuple[list[list[int]], list[float]]]:
+    """Return what the engine of before finds and how long it takes, by a process of its own."""
+    root = Path(__file__).resolve().parents[2]
+    archive = subprocess.run(
+        ["git", "archive", BEFORE, "smp_git", "tests/__init__.py", "tests/bench/__init__.py", "tests/bench/retrieval.py"], cwd=root, capture_output=True, check=False
+    )  # fmt: skip
+    if archive.returncode:
+        return {}
+    place = folder / "before"
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(place, filter="data")
+    command = [sys.executable, "-c", _OLD, str(data), str(step), *FILES]
+    found = subprocess.run(command, cwd=place, capture_output=True, check=True, text=True)
+    result: dict[str, tuple[list[list[int]], list[float]]] = json.loads(found.stdout)
+    return result
+
+
+def compared(old: list[tuple[float, ...]], new: list[tuple[float, ...]]) -> Iterator[str]:
+    """Yield by how much the means differ, with the middle 95 % of paired resamples."""
+    rng = random.Random(1)
+    yield f"\nsmp - smp {BEFORE}, of {_RESAMPLED:,} paired resamples 95 %"
+    for number, measure in enumerate(("recall@5", "recall@10", "MRR", "nDCG@10")):
+        gains = [b[number] - a[number] for a, b in zip(old, new, strict=True)]
+        means = sorted(
+            statistics.fmean(rng.choices(gains, k=len(gains))) for _ in range(_RESAMPLED)
+        )
+        low, high = means[_RESAMPLED // 40], means[-_RESAMPLED // 40]
+        yield f"{measure:10} {statistics.fmean(gains):+.4f}  from {low:+.4f} to {high:+.4f}"
 
 
 def latencies(
@@ -225,6 +311,7 @@ def latencies(
     conversations: Sequence[Conversation],
     memories: int,
 ) -> list[float]:
+    """Return p50 and p95 in milliseconds of processor time."""
     rank = engine(list(islice(many(conversations), memories)))
     asked = [ask for each in conversations for ask, _ in each.questions][::4]
     times = []
@@ -236,24 +323,15 @@ def latencies(
 
 
 def main() -> None:
+    """Run it with the vectors too, if that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="a quarter of the data")
     parser.add_argument("--semantic", action="store_true", help="with the vectors too")
     chosen = parser.parse_args()
-    data = find_data()
-    if data is None:
-        _show("skipped: no shared/data above this file, and SMP_BENCH_DATA is not set")
-        return
-    engines = dict(ENGINES)
-    if chosen.semantic and find_encoder() is None:
-        _show("smp + MiniLM skipped: the semantic extra is not installed")
-    elif chosen.semantic:
-        engines["smp + MiniLM"] = semantic
-    for name in FILES:
-        _show(f"\n{name:20} recall@5  recall@10    MRR  nDCG@10   p50 ms   p95 ms")
-        for label, engine in engines.items():
-            row = measured(engine, name, data, chosen.short)
-            _show("{:20} {:8.3f} {:10.3f} {:6.3f} {:8.3f} {:8.2f} {:8.2f}".format(label, *row))
+    with tempfile.TemporaryDirectory() as folder:
+        for line in run(Path(folder), short=chosen.short, with_meaning=chosen.semantic):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ def test_nothing_that_steers_reaches_a_terminal(root: Path, command: tuple[str, 
     said = _on_a_terminal(root, command)
 
     assert said
+    # Bold is our own: it moves nothing and hides nothing.
+    if command[0] == "query":
+        assert "\x1b[1mRedis\x1b[22m" in said
+        said = said.replace("\x1b[1m", "").replace("\x1b[22m", "")
     assert not [each for each in said if (each < " " and each not in "\n\t") or "\x7f" <= each <= "\x9f"]  # fmt: skip
     if "--json" in command:
         assert json.loads(said)["content"] == _EVIL
@@ -45,6 +49,13 @@ def test_a_pipe_gets_what_was_written(root: Path) -> None:
     done = subprocess.run(_command(root, ("show", "turn-1")), stdout=subprocess.PIPE, check=True)
 
     assert "\x1b]0;owned\x07\x1b[2J Redis\x9b31m\rhidden" in done.stdout.decode()
+
+
+def test_a_pipe_gets_asterisks_for_what_is_bold(root: Path) -> None:
+    done = subprocess.run(_command(root, ("query", "redis")), stdout=subprocess.PIPE, check=True)
+
+    assert "**Redis**" in done.stdout.decode()
+    assert "\x1b[1m" not in done.stdout.decode()
 
 
 def test_lines_and_tabs_are_no_danger() -> None:

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from smp_git import Session, Store
-from smp_git.ask import finder
+from smp_git.ask import vectors
 from tests.conftest import Clock
 from tests.query.support import relaxed_store
 
@@ -31,5 +31,5 @@ def shop(fast_store: Store) -> Iterator[Session]:
 @pytest.fixture(autouse=True, scope="session")
 def _no_model() -> Iterator[None]:
     """What these tests say holds without the extra, which takes seconds to read a session."""
-    with patch.object(finder, "find_encoder", lambda: None):
+    with patch.object(vectors, "find_encoder", lambda: None):
         yield

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from smp_git.ask.text import Document, SearchCache
+from smp_git.ask.text import Document, Reason, SearchCache, search
 
 Pages = Mapping[str, tuple[Document, ...]]
 
@@ -35,7 +35,7 @@ def follow(cache: SearchCache, pages: Pages) -> list[str]:
 
 def a_cache(*texts: str, path: Path | None = None) -> SearchCache:
     """Return a cache over one page of turns that say `texts`."""
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     turns = [a_document(number, text) for number, text in enumerate(texts)]
     follow(cache, {"conversation/000": tuple(turns)})
     return cache
@@ -43,5 +43,12 @@ def a_cache(*texts: str, path: Path | None = None) -> SearchCache:
 
 def found(cache: SearchCache, question: str, **options: object) -> list[int]:
     """Return the numbers of the documents that answer, the best first."""
-    hits = cache.search(question, limit=100, **options)  # type: ignore[arg-type]  # forwarded
+    hits = cache.search(question, **{"limit": 100, **options})  # type: ignore[arg-type]  # forwarded
     return [int(hit.id.rpartition("-")[2]) for hit in hits]
+
+
+def first_reason(cache: SearchCache, question: str) -> Reason:
+    """Return why the best answer is one."""
+    answers = search([cache], question)
+    ((number, hit),) = answers.hits(1, [None])
+    return answers.reason(number, hit.id)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from smp_git.ask.text import CacheNotErasedError, Document, SearchCache
+from smp_git.ask.text import Document, SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
 PAGES = {
@@ -30,7 +30,7 @@ QUESTION = "message about topic3"
 def path(tmp_path: Path) -> Path:
     """The path of a cache file that holds PAGES."""
     file = tmp_path / "cache"
-    follow(SearchCache.open(file), PAGES)
+    follow(SearchCache(file), PAGES)
     return file
 
 
@@ -39,15 +39,15 @@ def answers(cache: SearchCache) -> list[int]:
     return found(cache, QUESTION)
 
 
-EXPECTED = answers(SearchCache.open(None))
+EXPECTED = answers(SearchCache(None))
 
 
 def test_a_second_process_loads_nothing(path: Path) -> None:
-    assert follow(SearchCache.open(path), PAGES) == []
+    assert follow(SearchCache(path), PAGES) == []
 
 
 def test_only_changed_pages_are_loaded(path: Path) -> None:
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     changed = (a_document(5, "new words"),)
 
     assert follow(cache, PAGES | {"conversation/000": changed}) == ["conversation/000"]
@@ -55,26 +55,26 @@ def test_only_changed_pages_are_loaded(path: Path) -> None:
 
 
 def test_vanished_pages_are_not_found(path: Path) -> None:
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     follow(cache, {"conversation/000": PAGES["conversation/000"]})
 
     assert found(cache, "sentinel11") == []
 
 
 def test_going_back_to_an_earlier_state_loads_nothing(path: Path) -> None:
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     follow(cache, PAGES | {"conversation/000": (a_document(5, "new words"),)})
 
-    assert follow(SearchCache.open(path), PAGES) == []
+    assert follow(SearchCache(path), PAGES) == []
 
 
-def test_old_segments_do_not_pile_up(path: Path) -> None:
-    cache = SearchCache.open(path)
+def test_old_batches_do_not_pile_up(path: Path) -> None:
+    cache = SearchCache(path)
     for number in range(300):
         follow(cache, PAGES | {"conversation/000": (a_document(5, f"edit {number}"),)})
 
-    count = sqlite3.connect(path).execute("SELECT count(*) FROM segment").fetchone()
-    assert count == (4 + 64,)
+    count = sqlite3.connect(path).execute("SELECT count(*) FROM batch").fetchone()
+    assert count == (2 + 16,)
 
 
 def test_the_file_is_private(path: Path) -> None:
@@ -104,12 +104,12 @@ def another_version(path: Path) -> None:
 
 def another_schema(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE segment")
+        connection.execute("DROP TABLE part")
 
 
 def lying(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE segment SET body = (SELECT body FROM segment LIMIT 1)")
+        connection.execute("UPDATE part SET body = (SELECT body FROM part LIMIT 1)")
 
 
 def read_only(path: Path) -> None:
@@ -117,7 +117,22 @@ def read_only(path: Path) -> None:
     path.parent.chmod(0o500)
 
 
+def robbed(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM part WHERE number % 3 = 0")
+
+
+def half_written(path: Path) -> None:
+    """Leave what a writer leaves that dies between two pages."""
+    before = path.read_bytes()
+    follow(SearchCache(path), PAGES | {"conversation/009": (a_document(95, "more " * 9_000),)})
+    after = path.read_bytes()
+    path.write_bytes(after[: len(before)] + bytes(len(after) - len(before)))
+
+
 DAMAGES = [
+    robbed,
+    half_written,
     garbage,
     truncated,
     emptied,
@@ -135,15 +150,15 @@ def test_damage_changes_no_answer_and_is_repaired(
 ) -> None:
     damage(path)
 
-    assert answers(SearchCache.open(path)) == EXPECTED
+    assert answers(SearchCache(path)) == EXPECTED
     path.parent.chmod(0o700)
-    assert follow(SearchCache.open(path), PAGES) == []
+    assert follow(SearchCache(path), PAGES) == []
 
 
 @pytest.mark.parametrize("damage", [garbage, truncated, another_version, another_schema])
 def test_damage_is_told_in_a_sentence(path: Path, damage: Callable[[Path], None]) -> None:
     damage(path)
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     follow(cache, PAGES)
 
     assert str(path) in cache.problems[0]
@@ -158,18 +173,18 @@ def test_random_damage_changes_no_answer(path: Path, seed: int) -> None:
     whole[start:end] = chance.randbytes(end - start)
     path.write_bytes(whole)
 
-    assert answers(SearchCache.open(path)) == EXPECTED
+    assert answers(SearchCache(path)) == EXPECTED
 
 
 def test_a_folder_in_its_place_is_bypassed(tmp_path: Path) -> None:
-    cache = SearchCache.open(tmp_path)
+    cache = SearchCache(tmp_path)
 
     assert answers(cache) == EXPECTED
     assert cache.problems
 
 
 def test_a_missing_folder_is_bypassed(tmp_path: Path) -> None:
-    assert answers(SearchCache.open(tmp_path / "missing" / "cache")) == EXPECTED
+    assert answers(SearchCache(tmp_path / "missing" / "cache")) == EXPECTED
 
 
 def test_a_locked_file_is_read_as_it_is_and_waited_for_less_than_200_ms(
@@ -177,7 +192,7 @@ def test_a_locked_file_is_read_as_it_is_and_waited_for_less_than_200_ms(
 ) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     monkeypatch.setattr(_Patient, "waits", [])
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=_Patient))
 
@@ -217,17 +232,17 @@ class _Patient(sqlite3.Connection):
 def test_what_could_not_be_saved_is_saved_by_the_next_change(path: Path) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     first = PAGES | {"conversation/004": (a_document(50, "five"),)}
     follow(cache, first)
     holder.close()
     follow(cache, first | {"conversation/005": (a_document(60, "six"),)})
 
-    assert follow(SearchCache.open(path), first) == []
+    assert follow(SearchCache(path), first) == []
 
 
 def test_two_caches_at_different_states_both_answer_right(path: Path) -> None:
-    one, two = SearchCache.open(path), SearchCache.open(path)
+    one, two = SearchCache(path), SearchCache(path)
     fewer = {"conversation/000": PAGES["conversation/000"]}
     for _ in range(3):
         follow(one, PAGES)
@@ -240,7 +255,7 @@ def test_two_caches_at_different_states_both_answer_right(path: Path) -> None:
 def test_processes_that_write_at_once_all_answer_right(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tests.search.test_cache import *;"
-        "c = SearchCache.open(Path(sys.argv[1])); assert answers(c) == EXPECTED;"
+        "c = SearchCache(Path(sys.argv[1])); assert answers(c) == EXPECTED;"
         "[follow(c, PAGES | {'x': (a_document(99, f'{n} {sys.argv[2]}'),)}) for n in range(30)];"
         "assert answers(c) == EXPECTED"
     )
@@ -250,71 +265,6 @@ def test_processes_that_write_at_once_all_answer_right(tmp_path: Path) -> None:
     ]
 
     assert [child.wait() for child in children] == [0, 0, 0, 0]
-
-
-def bytes_of(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
-
-
-def test_erased_words_leave_no_byte_behind(path: Path) -> None:
-    cache = SearchCache.open(path)
-    follow(cache, PAGES)
-    assert b"sentinel13" in bytes_of(path.parent)
-    cache.erase({"turn-0013"})
-
-    assert b"sentinel13" not in bytes_of(path.parent)
-    assert b"turn-0013" not in bytes_of(path.parent)
-    assert found(cache, "sentinel13") == []
-
-
-def test_segments_of_earlier_states_are_erased_too(path: Path) -> None:
-    cache = SearchCache.open(path)
-    follow(cache, {"conversation/000": PAGES["conversation/000"]})
-    cache.erase({"turn-0013"})
-
-    assert b"sentinel13" not in bytes_of(path.parent)
-
-
-def test_the_rest_of_an_erased_page_comes_back(path: Path) -> None:
-    cache = SearchCache.open(path)
-    cache.erase({"turn-0013"})
-    rest = PAGES["conversation/001"][:3] + PAGES["conversation/001"][4:]
-
-    assert follow(cache, PAGES | {"conversation/001": rest}) == ["conversation/001"]
-    assert found(cache, '"sentinel14"') == [14]
-
-
-def test_following_nothing_after_erasing_finds_nothing(path: Path) -> None:
-    cache = SearchCache.open(path)
-    follow(cache, PAGES)
-    cache.erase({"turn-0013"})
-    follow(cache, {})
-
-    assert found(cache, QUESTION) == []
-
-
-def test_erasing_in_a_damaged_file_removes_what_is_unreadable(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE segment SET body = x'00' WHERE number = 1")
-    SearchCache.open(path).erase({"turn-0013"})
-
-    assert b"sentinel13" not in bytes_of(path.parent)
-
-
-def test_erasing_removes_a_file_that_is_locked(path: Path) -> None:
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    SearchCache.open(path).erase({"turn-0013"})
-
-    assert not path.exists()
-    holder.close()
-
-
-def test_erasing_what_cannot_be_erased_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "cache").mkdir()
-
-    with pytest.raises(CacheNotErasedError, match="cache"):
-        SearchCache.open(tmp_path / "cache").erase({"turn-0013"})
 
 
 def unreadable(key: str) -> Iterable[Document]:
@@ -332,10 +282,10 @@ def test_a_failing_load_changes_nothing() -> None:
 def test_following_unchanged_pages_does_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = SearchCache.open(path)
+    cache = SearchCache(path)
     follow(cache, PAGES)
-    corpus = cache._corpus
+    index = cache.index
     monkeypatch.delattr(sqlite3, "connect")
 
     assert follow(cache, dict(PAGES)) == []
-    assert cache._corpus is corpus
+    assert cache.index is index

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meanings
-from tests.search.support import Pages, a_document, follow, found
+from smp_git import Session, Store
+from smp_git.ask import vectors
+from smp_git.ask.answer import Answer
+from smp_git.ask.text import Encoder, find_encoder, meanings
+from smp_git.errors import InvalidError
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
 
@@ -19,135 +22,272 @@ CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
 class ConceptEncoder(Encoder):
     """Tells which of three concepts a text mentions, and remembers what it was asked."""
 
+    asked: list[str] = []  # noqa: RUF012 - of all encoders of a test
+
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        return
 
     def vector(self, text: str) -> bytes:
         self.asked.append(text)
         numbers = array("f", [float(any(word in text for word in each)) for each in CONCEPTS])
-        return numbers.tobytes().ljust(768, b"\0")
+        return numbers.tobytes().ljust(768, b"\1")
 
     def matrix(self, vectors: Iterable[bytes]) -> Any:
         return [array("f", each) for each in vectors]
 
     def likeness(self, text: str, vectors: Any) -> list[float]:
-        (mine,) = self.matrix([self.vector(text)])
+        mine = array("f", ConceptEncoder.vector(self, text))
+        self.asked.pop()
         return [min(1.0, sum(a * b for a, b in zip(mine, row, strict=True))) for row in vectors]
 
 
-def page(*texts: str, first: int = 0) -> tuple[Document, ...]:
-    return tuple(a_document(first + n, text, kind="decision") for n, text in enumerate(texts))
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[ConceptEncoder]]:
+    monkeypatch.setattr(vectors, "find_encoder", ConceptEncoder)
+    # Between questions nothing is made but where a test asks for it.
+    monkeypatch.setattr(vectors, "_QUIET_SECONDS", 3600.0)
+    ConceptEncoder.asked.clear()
+    yield ConceptEncoder
+    ConceptEncoder.asked.clear()
 
 
-PAGES: Pages = {
-    "decisions/000": page("a cat sat", "a lorry went", "the weather"),
-    "decisions/001": page("interest is paid", "a kitten", first=10),
-}
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.init(tmp_path / "store")
 
 
-def cache(path: Path | None = None) -> tuple[SearchCache, ConceptEncoder]:
-    encoder = ConceptEncoder()
-    return SearchCache.open(path, encoder=encoder), encoder
+TEXTS = ("a cat sat", "a lorry went", "the weather", "interest is paid", "a kitten")
 
 
-def test_meaning_finds_what_no_word_finds() -> None:
-    both, _ = cache()
-    follow(both, PAGES)
-
-    assert found(both, "kitten") == [11, 0]
-    assert both.search("kitten", limit=2)[1].parts.keys() == {"meaning"}
-    assert [hit.id for hit in both.similar("cat", limit=2)] == ["turn-0000", "turn-0011"]
-
-
-def test_scores_are_the_sums_of_their_parts_between_0_and_1() -> None:
-    both, _ = cache()
-    follow(both, PAGES)
-
-    for hit in (*both.search("kitten cat", limit=9), *both.similar("a cat sat", limit=9)):
-        assert 0 < hit.score <= 1
-        assert sum(hit.parts.values()) == pytest.approx(hit.score)
+@pytest.fixture
+def session(store: Store) -> Iterator[Session]:
+    with store.create_session("s", user="ada") as session:
+        for text in TEXTS:
+            session.add("decision", text)
+        yield session
 
 
-def test_a_second_process_embeds_nothing_and_answers_the_same(tmp_path: Path) -> None:
-    warm, _ = cache(tmp_path / "cache")
-    follow(warm, PAGES)
-    cold, encoder = cache(tmp_path / "cache")
-
-    assert follow(cold, PAGES) == []
-    assert encoder.asked == []
-    assert cold.search("kitten", limit=9) == warm.search("kitten", limit=9)
+def found(answer: Answer) -> list[str]:
+    return [hit.id for hit in answer]
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
-def test_a_changed_page_embeds_what_changed(tmp_path: Path, is_cold: bool) -> None:
-    both, encoder = cache(tmp_path / "cache")
-    follow(both, PAGES)
-    if is_cold:
-        both, encoder = cache(tmp_path / "cache")
-    encoder.asked.clear()
-    follow(both, {**PAGES, "decisions/000": page("a cat sat", "a car went", "the weather")})
-
-    assert encoder.asked == ["a car went"]
-    assert both.missing_vectors == 0
+def plain(answer: Answer) -> list[tuple[str, list[str]]]:
+    """Return what an answer says of the texts: reads are counted, and count."""
+    return [(hit.id, [line for line in hit.why if "text" in line]) for hit in answer]
 
 
-def test_words_alone_answer_until_every_document_has_a_vector() -> None:
-    many = {"decisions/000": page("a cat", *(f"kitten {n}" for n in range(39)))}
-    words, (both, _) = SearchCache.open(None), cache()
-    follow(words, many)
-    follow(both, many)
-
-    assert both.missing_vectors == 8
-    assert both.search("cat", limit=9) == words.search("cat", limit=9)
-    follow(both, many)
-    assert both.missing_vectors == 0
-    assert len(found(both, "cat")) == 40
+def the_file(session: Session) -> Path:
+    return session.path / ".git/smp/vectors"
 
 
-def test_vectors_so_far_are_kept(tmp_path: Path) -> None:
-    many = {"decisions/000": page(*(f"kitten {n}" for n in range(40)))}
-    follow(cache(tmp_path / "cache")[0], many)
-    second, encoder = cache(tmp_path / "cache")
-    follow(second, many)
-
-    assert len(encoder.asked) == 8
-    assert second.missing_vectors == 0
+# What is found
 
 
-def test_a_slow_encoder_holds_no_question_up_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_meaning_finds_what_no_word_finds(session: Session) -> None:
+    done = session.index()
+
+    assert (done.memories, done.made, done.missing, done.semantic) == (5, 5, 0, True)
+    answer = session.query("kitten", explain=True)
+    assert set(found(answer)) == {"DEC-0005", "DEC-0001"}
+    assert any(line.startswith("text.meaning") for line in answer[1].why)
+    assert found(session.similar("cat", limit=2)) == ["DEC-0001", "DEC-0005"]
+
+
+def test_a_question_makes_no_vector_and_words_answer(session: Session) -> None:
+    assert found(session.query("kitten")) == ["DEC-0005"]
+    assert ConceptEncoder.asked == []
+    assert not the_file(session).exists()
+
+
+def test_off_counts_no_meaning(session: Session, store: Store) -> None:
+    session.index()
+    (store.path / "config.yaml").write_text("format: 1\nsemantic: off\n")
+    with Store.open(store.path).session("s") as other:
+        assert found(other.query("kitten")) == ["DEC-0005"]
+        assert other.index().semantic is False
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_installed_is_used_and_absent_is_not_missed(
+    session: Session, monkeypatch: pytest.MonkeyPatch, is_installed: bool
 ) -> None:
-    monkeypatch.setattr(meanings, "PATIENCE_SECONDS", 0.0)
-    many = {"decisions/000": page("a cat", "a lorry"), "decisions/001": page("rates", first=10)}
-    asked = []
-    for _ in range(4):
-        each, encoder = cache(tmp_path / "cache")
-        follow(each, many)
-        asked.append((len(encoder.asked), each.missing_vectors))
-
-    assert asked == [(1, 2), (1, 1), (1, 0), (0, 0)]
+    if not is_installed:
+        monkeypatch.setattr(vectors, "find_encoder", lambda: None)
+    assert session.index().semantic is is_installed
+    answer = session.query("kitten", explain=True)
+    assert len(answer) == 1 + is_installed
+    assert answer.problems == ()
 
 
-def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
-    follow(cache(tmp_path / "cache")[0], PAGES)
-    with sqlite3.connect(tmp_path / "cache") as connection:
-        connection.execute("UPDATE segment SET vectors = zeroblob(784)")
-    second, encoder = cache(tmp_path / "cache")
-    follow(second, PAGES)
+def test_on_without_the_packages_is_one_sentence(
+    session: Session, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "find_encoder", lambda: None)
+    (store.path / "config.yaml").write_text("format: 1\nsemantic: on\n")
+    with Store.open(store.path).session("s") as other:
+        for ask in (lambda: other.query("cat"), other.index, lambda: other.similar("cat")):
+            with pytest.raises(InvalidError, match=r"semantic is on, but smp-git\[semantic\]") as e:
+                ask()
+            assert e.value.hint and "pip install" in e.value.hint
+        assert other.query(kinds=["decision"]).total == 5
 
-    assert len(encoder.asked) == 5
-    assert found(second, "kitten") == [11, 0]
-    assert follow(cache(tmp_path / "cache")[0], PAGES) == []
+
+# What has no vector yet
 
 
-def test_erased_vectors_leave_no_byte_behind(tmp_path: Path) -> None:
-    both, encoder = cache(tmp_path / "cache")
-    follow(both, {"decisions/000": page("a cat sat")})
-    vector = encoder.vector("a cat sat")[:12]
-    assert vector in (tmp_path / "cache").read_bytes()
-    both.erase({"turn-0000"})
+def test_what_has_no_vector_keeps_its_place_among_its_like(session: Session) -> None:
+    session.index()
+    session.add("decision", "a kitten, a kitten and a kitten more")
+    answer = session.query("kitten", explain=True)
 
-    assert vector not in (tmp_path / "cache").read_bytes()
+    assert set(found(answer)) == {"DEC-0006", "DEC-0005", "DEC-0001"}
+    assert found(answer)[-1] == "DEC-0001"
+    newest = next(hit for hit in answer if hit.id == "DEC-0006")
+    assert any(line.startswith("text.no vector") for line in newest.why)
+
+
+def test_explain_says_how_many_are_missing(session: Session) -> None:
+    said = "5 memories have no vector yet, so words alone count there: smp index makes them"
+    assert session.query("kitten", explain=True).problems == (said,)
+    assert session.query("kitten").problems == ()
+    session.index()
+    session.add("decision", "one more")
+    assert session.query("kitten", explain=True).problems[0].startswith("1 memory has no vector")
+
+
+# Cold, warm, made anew
+
+
+def test_answers_are_the_same_cold_warm_and_made_anew(session: Session, store: Store) -> None:
+    session.query("kitten")
+    session.index()
+    warm = plain(session.query("kitten interest", explain=True))
+    with store.session("s") as cold:
+        assert plain(cold.query("kitten interest", explain=True)) == warm
+    the_file(session).unlink()
+    (session.path / ".git/smp/search.db").unlink()
+    with store.session("s") as bare:
+        bare.index()
+        assert plain(bare.query("kitten interest", explain=True)) == warm
+    assert plain(session.query("kitten interest", explain=True)) == warm
+
+
+def test_an_edit_makes_one_vector(session: Session) -> None:
+    session.index()
+    session.edit("DEC-0002", text="a car went")
+    ConceptEncoder.asked.clear()
+
+    assert session.index().made == 1
+    assert ["car" in text for text in ConceptEncoder.asked] == [True]
+
+
+def test_an_interrupted_index_goes_on_where_it_stopped(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "_TOGETHER", 2)
+    seen: list[tuple[int, int]] = []
+
+    def interrupt(made: int, missing: int) -> None:
+        seen.append((made, missing))
+        if made == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session.index(progress=interrupt)
+    assert seen == [(2, 5), (4, 5)]
+    assert session.index().made == 1
+
+
+def test_time_for_it_is_bounded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_TOGETHER", 2)
+
+    assert vectors.index(session._handle, seconds=0).missing == 5
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda data: b"",
+        lambda data: b"something else",
+        lambda data: data[:60],
+        lambda data: data[:-5],
+        lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
+        lambda data: data[:20] + b"?" + data[21:],
+    ],
+    ids=["empty", "foreign", "head", "torn", "flipped", "other model"],
+)
+def test_a_damaged_file_costs_vectors_only(session: Session, harm: Any) -> None:
+    session.index()
+    right = plain(session.query("kitten", explain=True))
+    the_file(session).write_bytes(harm(the_file(session).read_bytes()))
+    assert "DEC-0005" in found(session.query("kitten"))
+
+    assert session.index().made >= 1
+    assert session.index().made == 0
+    assert plain(session.query("kitten", explain=True)) == right
+
+
+def test_sessions_are_asked_together_whoever_has_vectors(session: Session, store: Store) -> None:
+    session.index()
+    with store.create_session("t", user="ada") as bare:
+        bare.add("decision", "a kitten here")
+    answer = store.query("kitten")
+
+    assert {(hit.session, hit.id) for hit in answer} == {
+        ("s", "DEC-0005"), ("s", "DEC-0001"), ("t", "DEC-0001"),
+    }  # fmt: skip
+
+
+# Between questions
+
+
+def test_vectors_are_made_between_questions(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "_QUIET_SECONDS", 0.01)
+    session.query("kitten")
+    until = time.monotonic() + 60
+    while len(session.query("kitten")) < 2 and time.monotonic() < until:
+        time.sleep(0.1)
+
+    assert len(session.query("kitten")) == 2
+    session.add("decision", "one more kitten")
+    while session.index().made and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def test_nothing_goes_on_after_close(store: Store, session: Session) -> None:
+    other = store.session("s")
+    other.query("kitten")
+    keeper = other._desk._keeper
+    assert keeper is not None
+    other.close()
+
+    assert not keeper._thread.is_alive()
+
+
+def test_a_question_stops_what_is_made_between(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.query("kitten")
+    keeper = session._desk._keeper
+    assert keeper is not None
+    keeper._asked_at = -1e9
+    keeper._seen = session.head
+
+    class Asked(ConceptEncoder):
+        def vector(self, text: str) -> bytes:
+            assert session._desk.finder is not None  # asked for, as by a question
+            return super().vector(text)
+
+    keeper._meanings.encoder = Asked()
+    keeper.step()
+
+    assert len(ConceptEncoder.asked) == 1
+    assert session.index().made == 4
+
+
+# The real one
 
 
 def real() -> Encoder:
@@ -167,14 +307,31 @@ def test_close_meanings_get_close_vectors() -> None:
     assert rug > 0.5 > 0.2 > rates
 
 
-def test_other_weights_are_refused_and_words_answer(tmp_path: Path) -> None:
-    real()
-    (tmp_path / "model.onnx").write_bytes(b"something else")
-    both = SearchCache.open(None, encoder=Encoder(tmp_path / "model.onnx"))
-    follow(both, PAGES)
+def test_equal_texts_get_equal_vectors_from_many_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
 
-    assert "model.onnx" in both.problems[0]
-    assert found(both, "kitten") == [11]
+    encoder = real()
+    texts = [f"{text} {number}" for text in TEXTS for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(encoder.vector, texts)) == list(map(encoder.vector, texts))
+
+
+def test_other_weights_are_refused_and_words_answer(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real()
+    session.index()
+    (tmp_path / "model.onnx").write_bytes(b"something else")
+    unfit = Encoder(tmp_path / "model.onnx", tmp_path / "tokenizer.json")
+    monkeypatch.setattr(vectors, "find_encoder", lambda: unfit)
+    monkeypatch.setattr(meanings.Encoder, "matrix", lambda self, rows: list(rows))
+    with Store.open(session.path.parent.parent).session("s") as other:
+        answer = other.query("kitten")
+        assert found(answer) == ["DEC-0005"]
+        assert "model.onnx" in answer.problems[0]
+        other.add("decision", "more")
+        with pytest.raises(InvalidError, match=r"model\.onnx is not the file"):
+            other.index()
 
 
 @pytest.mark.parametrize("text", ["", "\0", "\ud800", "🙂" * 300, "x" * 5_000, "東京"])

@@ -103,17 +103,21 @@ def test_relative_days_mean_nothing_without_a_clock() -> None:
         ("red car, red bus", '"red bus"', 80, "red car, **red** **bus**"),
         ("deployment", "dep*", 80, "**deployment**"),
         ("", "x", 80, ""),
+        ("慢慢地 退款必须 完成", "退款", 80, "慢慢地 **退款**必须 完成"),
+        ("slower and slowest", "slow", 80, "**slower** and **slowest**"),
+        ("an oauth test of text", "*auth te?t", 80, "an **oauth** **test** of **text**"),
+        ("what is a flower?", "flow?", 80, "what is a flower?"),
     ],
 )
 def test_a_snippet_marks_what_matches(text: str, question: str, width: int, expected: str) -> None:
-    assert snippet(text, question, width) == expected
+    assert snippet(text, question, width=width) == expected
 
 
 @given(st.text(max_size=300), st.text(max_size=30), st.integers(1, 80))
 def test_a_snippet_without_its_marks_is_part_of_the_text(
     text: str, question: str, width: int
 ) -> None:
-    shown = snippet(text.replace("*", "").replace("…", ""), question, width)
+    shown = snippet(text.replace("*", "").replace("…", ""), question, width=width)
 
     plain = shown.strip("…").replace("**", "")
     assert plain in " ".join(text.replace("*", "").replace("…", "").split())

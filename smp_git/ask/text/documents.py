@@ -34,8 +34,19 @@ class Document:
 
 
 class TextHit(NamedTuple):
-    """A document that answers: `score` is 0 to 1 and the sum of its `parts`."""
+    """A document that answers, with a score from 0 to 1.
+
+    `source` is the neighbour whose words it was found by, if it says none itself.
+    """
 
     id: str
     score: float
+    source: str = ""
+
+
+class Reason(NamedTuple):
+    """Why a document answers: its score as a sum, what it says of the question, whom it borrows from."""
+
     parts: Mapping[str, float]
+    words: tuple[str, ...] = ()
+    near: str = ""

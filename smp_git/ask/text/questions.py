@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from smp_git.ask.text.words import STOP_WORDS, tokens, words
+from smp_git.ask.text.words import STOP_WORDS, fold, tokens, words
 
-_MONTHS: Final = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
+_YEAR_ROUND: Final = """
+january february march april may june july august september october november december
+"""
+_MONTHS: Final = tuple(_YEAR_ROUND.split())
 _MONTH: Final = "(?P<month>" + "|".join(f"{m}|{m[:3]}" for m in _MONTHS) + r"|sept)\b\.?"
 _DAY: Final = r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?\b"
 _YEAR: Final = r"(?:,?\s+(?P<year>\d{4})\b)"
@@ -67,6 +58,14 @@ def named_days(question: str, years: range, now: datetime | None = None) -> list
     if now is not None:
         found += _relative_days(question, now.astimezone(UTC).date())
     return found
+
+
+def date_words(question: str) -> set[str]:
+    """Return the words of `question` that are part of a date alone."""
+    rest = question
+    for form in _FORMS if _HINT.search(question.lower()) else ():
+        rest = re.sub(form, " ", rest, flags=re.IGNORECASE)
+    return set(words(question)) - set(words(rest))
 
 
 def _calendar_days(named: dict[str, str | None], years: range) -> Iterator[Days]:
@@ -129,24 +128,42 @@ def _period(today: date, unit: str, back: int) -> Days:
 # Longer questions are pasted texts; what follows changes nothing but the time it takes.
 _LONGEST_CHARACTERS: Final = 20_000
 _MOST_WORDS: Final = 256
-_MOST_PHRASES: Final = 16
+_MOST_PATTERNS: Final = 16
 _PHRASE: Final = re.compile(r"[\"“”„«]([^\"“”„«»]+)[\"“”»]")
-_FIRST_PERSON: Final = frozenset({"i", "i'm", "i've", "me", "mine", "my", "our", "we"})
+# An asterisk at a word or in it, a question mark in it or before it.
+_WILD: Final = re.compile(r"\w\*|\*\w|\?\w")
+_NO_WILD: Final = re.compile(r"\*\*+|\?(?!\w)")
+_WILD_WORD: Final = re.compile(r"[*?]*(?:[^\W_]+[*?]*)+")
+# "We" and "our" are everybody's.
+_FIRST_PERSON: Final = frozenset({"i", "i'm", "i've", "me", "mine", "my"})
+# What a question begins with, or asks to be done; as words these are said everywhere.
+_ASKING: Final = frozenset(
+    {"find", "found", "give", "know", "list", "look", "search", "show", "tell"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """Words that must stand side by side; a prefix stands for every word it begins."""
+    """Words that must stand side by side, as written; `*` and `?` stand for letters."""
 
     words: tuple[str, ...]
-    prefixes: frozenset[int] = frozenset()
+
+    @property
+    def shown(self) -> str:
+        """The pattern as a person writes it."""
+        text = " ".join(self.words)
+        return text if {"*", "?"} & set(text) else f'"{text}"'
 
     def matches(self, words: Sequence[str]) -> bool:
         """Return whether `words`, as many as there are in the pattern, match it."""
-        return all(
-            word.startswith(wanted) if place in self.prefixes else word == wanted
-            for place, (word, wanted) in enumerate(zip(words, self.words, strict=True))
-        )
+        return all(fits(wanted)(word) for word, wanted in zip(words, self.words, strict=True))
+
+
+@lru_cache
+def fits(wanted: str) -> Callable[[str], object]:
+    """Return what tells whether a word is one that a part of a pattern stands for."""
+    pattern = re.escape(wanted).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.compile(pattern, re.DOTALL).fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,31 +188,31 @@ class Question:
 
 def parse(question: str) -> Question:
     """Return what `question` asks for; every string is a question."""
-    text = question[:_LONGEST_CHARACTERS]
-    quoted = [found for part in _PHRASE.findall(text) if (found := _pattern(part))]
+    text = _NO_WILD.sub(" ", question[:_LONGEST_CHARACTERS])
+    quoted = [_pattern(part) for part in _PHRASE.findall(text)]
     loose = _PHRASE.sub(" ", text)
-    starred = [_pattern(part) for part in loose.split() if _is_starred(part)]
-    plain = " ".join(part for part in loose.split() if not _is_starred(part))
+    wild = [_pattern(part) for part in loose.split() if _WILD.search(part)]
+    plain = " ".join(part for part in loose.split() if not _WILD.search(part))
     said = tuple(dict.fromkeys(words(plain)))[:_MOST_WORDS]
-    patterns = tuple(dict.fromkeys(p for p in quoted + starred if p))[:_MOST_PHRASES]
+    patterns = tuple(dict.fromkeys(each for each in quoted + wild if each.words))
     content = tuple(word for word in said if word not in STOP_WORDS)
+    # Only stop words are a question too ("the who"), if nothing else was asked.
+    content = tuple(word for word in content if word not in _ASKING) or content
     return Question(
         text=text,
-        # Only stop words are a question too ("the who"), if nothing else was asked.
         words=content if content or patterns else said,
-        patterns=patterns,
+        patterns=patterns[:_MOST_PATTERNS],
         said=frozenset(said),
         capitals=frozenset(token.word for token in tokens(plain) if plain[token.start].isupper()),
     )
 
 
-def _is_starred(part: str) -> bool:
-    return re.search(r"\w\*", part) is not None
+def asked_words(question: str) -> tuple[str, ...]:
+    """Return the words that a question is searched by."""
+    return parse(question).words
 
 
-def _pattern(text: str) -> Pattern | None:
-    found = tokens(text)
-    starred = {i for i, token in enumerate(found) if text[token.end : token.end + 1] == "*"}
-    if not found:
-        return None
-    return Pattern(words=tuple(t.word for t in found), prefixes=frozenset(starred))
+def _pattern(text: str) -> Pattern:
+    if _WILD.search(text):
+        return Pattern(words=tuple(map(fold, _WILD_WORD.findall(text))))
+    return Pattern(words=tuple(words(text)))

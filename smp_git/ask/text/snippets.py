@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from smp_git.ask.text.questions import Pattern, Question, parse
-from smp_git.ask.text.segments import term
+from smp_git.ask.text.stems import stem
 from smp_git.ask.text.words import Token, tokens
 
-_MARK: Final = "**"
+_WIDTH: Final = 160
 _CUT: Final = "…"
 # A snippet is for reading; further down in a long text nothing is looked for.
 _LONGEST_CHARACTERS: Final = 100_000
 
 
-def snippet(text: str, question: str, width: int) -> str:
+def snippet(
+    text: str, question: str, *, width: int = _WIDTH, marks: tuple[str, str] = ("**", "**")
+) -> str:
     """Return about `width` characters of `text` where most of `question` is found.
 
-    Matching words, inflected or not, stand between `**`; `…` stands where text is left
+    Matching words, inflected or not, stand between the marks; `…` stands where text is left
     out; line breaks become spaces.
     """
     line = " ".join(text[:_LONGEST_CHARACTERS].split())
@@ -27,12 +29,12 @@ def snippet(text: str, question: str, width: int) -> str:
     matches = _matches(found, parse(question))
     start, end = _window(found, matches, len(line), width)
     shown = [token for token in matches if start <= token.start and token.end <= end]
-    return _CUT * (start > 0) + _marked(line, shown, start, end) + _CUT * (end < len(line))
+    return _CUT * (start > 0) + _marked(line, shown, start, end, marks) + _CUT * (end < len(line))
 
 
 def _matches(found: Sequence[Token], asked: Question) -> list[Token]:
-    terms = {term(word) for word in asked.words}
-    places = {place for place, token in enumerate(found) if term(token.word) in terms}
+    terms = {stem(word) for word in asked.words}
+    places = {place for place, token in enumerate(found) if stem(token.word) in terms}
     for pattern in asked.patterns:
         places |= _pattern_places(found, pattern)
     return [found[place] for place in sorted(places)]
@@ -71,7 +73,7 @@ def _richest(matches: Sequence[Token], width: int) -> Token | None:
     best, most = None, 0
     for place, first in enumerate(matches):
         stretch = matches[place : bisect_left(matches, first.start + width, key=_start)]
-        different = len({term(token.word) for token in stretch})
+        different = len({stem(token.word) for token in stretch})
         if different > most:
             best, most = first, different
     return best
@@ -81,14 +83,27 @@ def _start(token: Token) -> int:
     return token.start
 
 
-def _marked(line: str, matches: Sequence[Token], start: int, end: int) -> str:
+def _marked(
+    line: str, matches: Sequence[Token], start: int, end: int, marks: tuple[str, str]
+) -> str:
     pieces = []
-    for token in matches:
-        pieces += [
-            line[start : token.start],
-            _MARK,
-            line[token.start : token.end],
-            _MARK,
-        ]
-        start = token.end
+    for first, last in _runs(matches):
+        pieces += [line[start:first], marks[0], line[first:last], marks[1]]
+        start = last
     return "".join((*pieces, line[start:end]))
+
+
+def _runs(matches: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yield where matches begin and end, joined where nothing is between them.
+
+    So a run of characters of a script without spaces has one mark.
+    """
+    first, last = 0, 0
+    for token in matches:
+        if token.start != last:
+            if last:
+                yield first, last
+            first = token.start
+        last = token.end
+    if last:
+        yield first, last

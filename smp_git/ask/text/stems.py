@@ -6,136 +6,62 @@ from functools import lru_cache
 from typing import Final
 
 # Porter's rules know endings only; these are the forms that change the word itself.
-_FORMS: Final = {
-    "be": "am are been being is was were",
-    "become": "became",
-    "begin": "began begun",
-    "break": "broke broken",
-    "bring": "brought",
-    "build": "built",
-    "buy": "bought",
-    "catch": "caught",
-    "child": "children",
-    "choose": "chose chosen",
-    "come": "came",
-    "do": "did does doing done",
-    "draw": "drawn drew",
-    "drink": "drank drunk",
-    "drive": "driven drove",
-    "eat": "ate eaten",
-    "fall": "fallen fell",
-    "feel": "felt",
-    "fight": "fought",
-    "find": "found",
-    "fly": "flew flies flown",
-    "foot": "feet",
-    "forget": "forgot forgotten",
-    "get": "got gotten",
-    "give": "gave given",
-    "go": "goes gone went",
-    "good": "best better",
-    "grow": "grew grown",
-    "have": "had has having",
-    "hear": "heard",
-    "hide": "hid hidden",
-    "hold": "held",
-    "keep": "kept",
-    "know": "knew known",
-    "lead": "led",
-    "leave": "left",
-    "life": "lives",
-    "lose": "lost",
-    "make": "made",
-    "man": "men",
-    "mean": "meant",
-    "meet": "met",
-    "mouse": "mice",
-    "pay": "paid",
-    "person": "people",
-    "ride": "ridden rode",
-    "ring": "rang rung",
-    "rise": "risen rose",
-    "run": "ran",
-    "say": "said",
-    "see": "saw seen",
-    "sell": "sold",
-    "send": "sent",
-    "shoot": "shot",
-    "sing": "sang sung",
-    "sit": "sat",
-    "sleep": "slept",
-    "speak": "spoke spoken",
-    "spend": "spent",
-    "stand": "stood",
-    "steal": "stole stolen",
-    "swim": "swam swum",
-    "take": "taken took",
-    "teach": "taught",
-    "tell": "told",
-    "think": "thought",
-    "throw": "threw thrown",
-    "tooth": "teeth",
-    "understand": "understood",
-    "wake": "woke woken",
-    "wear": "wore worn",
-    "wife": "wives",
-    "win": "won",
-    "woman": "women",
-    "write": "written wrote",
-}
-_IRREGULAR: Final = {form: word for word, forms in _FORMS.items() for form in forms.split()}
+_FORMS: Final = """
+be am are been being is was were; become became; begin began begun; break broke broken;
+bring brought; build built; buy bought; catch caught; child children; choose chose chosen;
+come came; do did does doing done; draw drawn drew; drink drank drunk; drive driven drove;
+eat ate eaten; fall fallen fell; feel felt; fight fought; find found; fly flew flies flown;
+foot feet; forget forgot forgotten; get got gotten; give gave given; go goes gone went;
+good best better; grow grew grown; have had has having; hear heard; hide hid hidden;
+hold held; keep kept; know knew known; lead led; learn learnt; leave left; life lives;
+lose lost; make made; man men; mean meant; meet met; mouse mice; pay paid; person people;
+ride ridden rode; ring rang rung; rise risen rose; run ran; say said; see saw seen;
+sell sold; send sent; shoot shot; sing sang sung; sit sat; sleep slept; speak spoke spoken;
+spend spent; stand stood; steal stole stolen; swim swam swum; take taken took; teach taught;
+tell told; think thought; throw threw thrown; tooth teeth; understand understood;
+wake woke woken; wear wore worn; wife wives; win won; woman women; write written wrote
+"""
+# What is compared: -er and -est are endings of these, and not of flower, order or user.
+_COMPARED: Final = """
+big bright broad cheap clean clear close cold cool dark deep dry early easy fast fine fresh
+full great happy hard heavy high hot large light long loud low narrow near new nice old
+poor quick quiet rich rough safe sharp short simple slow small smart smooth soft strong sweet
+tall thick thin tight tiny warm weak wide young
+"""
 
-_STEP_2: Final = {
-    "ational": "ate",
-    "tional": "tion",
-    "enci": "ence",
-    "anci": "ance",
-    "izer": "ize",
-    "abli": "able",
-    "alli": "al",
-    "entli": "ent",
-    "eli": "e",
-    "ousli": "ous",
-    "ization": "ize",
-    "ation": "ate",
-    "ator": "ate",
-    "alism": "al",
-    "iveness": "ive",
-    "fulness": "ful",
-    "ousness": "ous",
-    "aliti": "al",
-    "iviti": "ive",
-    "biliti": "ble",
-}
-_STEP_3: Final = {
-    "icate": "ic",
-    "ative": "",
-    "alize": "al",
-    "iciti": "ic",
-    "ical": "ic",
-    "ful": "",
-    "ness": "",
-}
-_STEP_4: Final = (
-    "ement",
-    "ance",
-    "ence",
-    "able",
-    "ible",
-    "ment",
-    "ant",
-    "ent",
-    "ism",
-    "ate",
-    "iti",
-    "ous",
-    "ive",
-    "ize",
-    "ion",
-    "al",
-    "er",
-    "ic",
-    "ou",
+
+def _comparisons(word: str) -> list[str]:
+    if word.endswith("e"):
+        return [f"{word}r", f"{word}st"]
+    if word.endswith("y"):
+        word = f"{word[:-1]}i"
+    elif word in ("big", "hot", "thin"):
+        word += word[-1]
+    return [f"{word}er", f"{word}est"]
+
+
+_IRREGULAR: Final = {
+    form: forms.split()[0] for forms in _FORMS.split(";") for form in forms.split()[1:]
+} | {form: word for word in _COMPARED.split() for form in _comparisons(word)}
+
+
+def _endings(pairs: str) -> dict[str, str]:
+    """Return what each ending becomes; `-` stands for nothing."""
+    found = (pair.split("=") for pair in pairs.split())
+    return {ending: instead.strip("-") for ending, instead in found}
+
+
+_STEP_2: Final = _endings(
+    "ational=ate tional=tion enci=ence anci=ance izer=ize abli=able alli=al entli=ent eli=e "
+    "ousli=ous ization=ize ation=ate ator=ate alism=al iveness=ive fulness=ful ousness=ous "
+    "aliti=al iviti=ive biliti=ble"
+)
+_STEP_3: Final = _endings("icate=ic ative=- alize=al iciti=ic ical=ic ful=- ness=-")
+_STEP_4: Final = tuple(
+    _endings(
+        "ement=- ance=- ence=- able=- ible=- ment=- ant=- ent=- ism=- ate=- iti=- ous=- ive=- "
+        "ize=- ion=- al=- er=- ic=- ou=-"
+    )
 )
 
 

@@ -241,6 +241,7 @@ def _sweep(work: _Work, publisher: Publisher) -> sweep.Removed:
             raise _index_held(plan.repository)
         dead = sweep.dead(plan.repository, plan.rewriter, publisher.tips(), known, holds)
         removed = sweep.remove_objects(plan.repository, dead)
+    sweep.drop_vectors(plan.repository.git)
     plan.close()
     work.writer.reader.local.raise_epoch()
     work.writer.reader.reopen()

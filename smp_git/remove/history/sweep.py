@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.ask.text import keep_vectors
 from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, layout, locks, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import INDEX, Id, is_index, parse_id, parse_path
-from smp_git.read.replica import ACCESSES, LEFT, PENDING, Local, Use, use_of
+from smp_git.read.replica import ACCESSES, LEFT, PENDING, VECTORS, Local, Use, use_of
 from smp_git.remove.history import journal, reading
 from smp_git.remove.history.judge import Judge, items, mentions, without_counts
 from smp_git.remove.history.reading import TAG, Read
@@ -229,6 +230,13 @@ def tidy(git: Path, known: Tombstones) -> None:
         if not log.is_dir() and log.relative_to(git / "logs").as_posix() != _KEPT_LOG:
             log.unlink(missing_ok=True)
     _tidy_local(git / "smp", known)
+
+
+def drop_vectors(git: Path) -> None:
+    """Remove the vectors of memories whose files are no longer among the objects."""
+    path = git / "smp" / VECTORS
+    if path.exists():
+        keep_vectors(path, set(storage.stored_names(git / "objects")))
 
 
 def _drop(path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Nothing of a deleted memory is in the cache of the text search: no word, stem, vector or snippet."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from smp_git import Session, Store
+from smp_git.ask import vectors
+from smp_git.remove.history import sweep
+from tests.independent_scan import scan
+from tests.search.test_semantic import ConceptEncoder
+
+WORD, STEM = "quizzifications", "quizzif"
+TEXT = f"the kitten of {WORD}"
+VECTOR = ConceptEncoder().vector(TEXT)[:12]
+TRACES = [WORD.encode(), STEM.encode(), VECTOR]
+
+Removal = Callable[[Session], object]
+REMOVALS: dict[str, Removal] = {
+    "delete": lambda session: session.delete("DEC-0002"),
+    "purge": lambda session: session.delete("DEC-0002", purge=True),
+    "redact": lambda session: session.redact(TEXT),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    Store.init(tmp_path / "store")
+    (tmp_path / "store/config.yaml").write_text("format: 1\nsemantic: on\n")
+    with patch.object(vectors, "find_encoder", ConceptEncoder):
+        yield Store.open(tmp_path / "store")
+
+
+@pytest.fixture
+def asked(store: Store) -> Iterator[Session]:
+    """A session that was asked, so that its cache holds all traces."""
+    with store.create_session("asked", user="ada") as session:
+        session.add("decision", "the lorry stays")
+        session.add("decision", TEXT)
+        session.index()
+        session.query("kitten")
+        assert all(traces(session.path, [trace]) for trace in TRACES)
+        yield session
+
+
+def traces(folder: Path, wanted: list[bytes]) -> list[str]:
+    """Return the places in the local files of a session in which something stands."""
+    return scan(folder / ".git" / "smp", wanted)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_no_trace_is_left_before_and_after_the_next_question(asked: Session, removal: str) -> None:
+    with Store.open(asked.path.parent.parent).session("asked") as other:
+        other.query("kitten")
+        REMOVALS[removal](asked)
+        assert traces(asked.path, TRACES) == []
+
+        for session in (other, asked):
+            found = session.query(f"{WORD} lorry kitten")
+            assert WORD not in "".join(hit.snippet for hit in found)
+            assert {hit.id for hit in session.query(WORD)} == set()
+            assert traces(asked.path, TRACES) == []
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_the_scan_sees_what_a_deletion_would_leave(asked: Session, removal: str) -> None:
+    def leave_caches(*_: object) -> None:
+        return
+
+    with (
+        patch.object(sweep, "_tidy_local", leave_caches),
+        patch.object(sweep, "drop_vectors", leave_caches),
+    ):
+        REMOVALS[removal](asked)
+
+    assert all(traces(asked.path, [trace]) for trace in TRACES)
+
+
+def test_rows_that_are_dropped_leave_nothing_in_the_file(asked: Session) -> None:
+    """Versions no longer in use are dropped a few at a time, and their bytes with them."""
+    file = asked.path / ".git/smp/search.db"
+    for number in range(20):
+        asked.edit("DEC-0002", text=f"edit {number} of it")
+        asked.query("edit")
+
+    assert WORD.encode() not in file.read_bytes()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_copied_cache_of_another_session_answers_nothing(asked: Session, store: Store) -> None:
+    with store.create_session("plain", user="ada") as session:
+        session.add("decision", "nothing of the kind")
+        session.query("kind")
+        place = session.path / ".git/smp/search.db"
+        shutil.copyfile(asked.path / ".git/smp/search.db", place)
+    with store.session("plain") as again:
+        assert {hit.id for hit in again.query(WORD)} == set()
+        assert {hit.id for hit in again.query("nothing of the kind")} == {"DEC-0001"}
+
+
+def test_only_the_vectors_of_the_deleted_go(asked: Session) -> None:
+    session = asked
+    session.add("decision", "a cat")
+    session.index()
+    session.delete("DEC-0003")
+
+    assert session.index().made == 0
+    assert traces(session.path, [VECTOR])
+
+
+def test_vectors_made_before_a_deletion_and_kept_after_it_are_not_written(asked: Session) -> None:
+    """Another process made a vector, and the deletion came before it could write."""
+    (asked.path / ".git/smp/vectors").unlink()
+
+    class Slow(ConceptEncoder):
+        def vector(self, text: str) -> bytes:
+            if text.endswith(TEXT) and len(asked.memories("decision")) == 2:
+                asked.delete("DEC-0002")
+            return super().vector(text)
+
+    with (
+        Store.open(asked.path.parent.parent).session("asked") as other,
+        patch.object(vectors, "find_encoder", Slow),
+    ):
+        other.index()
+
+    assert traces(asked.path, TRACES) == []
+    assert (asked.path / ".git/smp/vectors").exists()
