@@ -356,7 +356,8 @@ class Scan:
             self._hits.add("the author of a commit")
 
 
-_TRIES: Final = 4
+# For as long as Git takes packs away, a scan that they break is done again.
+_PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,15 +428,20 @@ def _scanned(
     reader: Reader, wanted: Needles, names: PlaceNames
 ) -> tuple[Scan, tuple[set[str], set[str]]]:
     """Return a scan that went through; a gc of Git's that takes packs meanwhile breaks one."""
-    for left in reversed(range(_TRIES)):
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        before = _packs(reader.repository.git)
         repository = Repository(reader.path)
         try:
             scan = Scan(repository, wanted, names, places.beside(reader.path))
             scan.run()
             return scan, scan.findings()
         except DamagedError:
-            if not left:
+            if _packs(repository.git) == before or time.monotonic() > end:
                 raise
         finally:
             repository.close()
-    raise AssertionError  # not reached: the last one returns or raises
+
+
+def _packs(git: Path) -> set[str]:
+    return {each.name for each in (git / "objects" / "pack").iterdir()}
