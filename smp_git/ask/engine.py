@@ -225,11 +225,21 @@ class Engine:
         return None if value is None else in_order(value)
 
     def allowed(self, query: Query, members: int) -> Allowed | None:
-        """Return who may answer by text, or None if everybody may."""
+        """Return who is looked for by text, or None if everybody is.
+
+        Those are the members, and what they replaced: it leads to them.
+        """
         catalogue = self._catalogue
-        if not query.kinds and members.bit_count() == len(catalogue.by_id):
+        wanted = members | self._replaced_by(members)
+        if not query.kinds and wanted.bit_count() == len(catalogue.by_id):
             return None
-        return Allowed((catalogue.version, members), lambda: catalogue.ids(members))
+        return Allowed((catalogue.version, wanted), lambda: catalogue.ids(wanted))
+
+    def _replaced_by(self, members: int) -> int:
+        rows = self._catalogue.rows_of(self._catalogue.replaced_slots())
+        return bits_of(
+            row.slot for row in rows if any(members >> newer & 1 for newer in self._newer(row))
+        )
 
     def answers(
         self, query: Query, members: int, found: Iterable[Found]
@@ -240,20 +250,17 @@ class Engine:
         asks for nothing else.
         """
         steering = self.steering(query)
-        inside = membership(members)
         by_id = self._catalogue.by_id
-        known = {
-            slot: each
-            for each in found
-            if (slot := by_id.get(MemoryId(each.id))) is not None and inside(slot)
-        }
+        said = {slot: each for each in found if (slot := by_id.get(MemoryId(each.id))) is not None}
+        inside = membership(members)
+        known = {slot: each for slot, each in said.items() if inside(slot)}
         if steering.is_alone:
             meant = members
             for steer in steering.steers:
                 meant &= self._having(steer)
             for row, _ in islice(self._ranking.by_priority(meant), most_by_text(query)):
                 known[row.slot] = Found(row.entry.id, 1.0)
-        known |= self._replacing(known, members)
+        known |= self._replacing({**said, **known}, members)
         for steer in steering.steers:
             meant = self._having(steer)
             for slot, each in known.items():
@@ -273,14 +280,23 @@ class Engine:
         """Return what replaced memories that were found: it answers too, whatever its words."""
         out: dict[int, Found] = {}
         for slot, found in known.items():
-            for name in self._replacements(self._catalogue.row(slot)):
-                newer = self._catalogue.by_id.get(name)
-                if newer is None or not members >> newer & 1:
+            for newer in self._newer(self._catalogue.row(slot)):
+                if not members >> newer & 1:
                     continue
+                name = self._catalogue.row(newer).entry.id
                 before = out.get(newer) or known.get(newer) or Found(name, 0.0)
                 if before.score < found.score * _INHERITED:
                     out[newer] = Found(name, found.score * _INHERITED)
         return out
+
+    def _newer(self, row: Row) -> list[int]:
+        """Return what replaced a memory, of its own kind: other kinds may be loaded or not."""
+        slots = (self._catalogue.by_id.get(name) for name in self._replacements(row))
+        return [
+            slot
+            for slot in slots
+            if slot is not None and self._catalogue.row(slot).kind == row.kind
+        ]
 
     def _replacements(self, row: Row) -> list[MemoryId]:
         incoming = self._catalogue.incoming.get(row.entry.id, ())

@@ -162,11 +162,7 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
         "sort": "sort",
         "aggregations": "count",
     }
-    parts = {
-        part: given[option]
-        for part, option in named.items()
-        if given.get(option) not in (None, [], False)
-    }
+    parts = {part: given[option] for part, option in named.items() if _is_given(given.get(option))}
     if given.get("where"):
         parts["where"] = _conditions(given["where"])
     flags = {
@@ -177,6 +173,11 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
         "offset": (given.get("offset", 0), 0),
     }
     return parts | {name: value for name, (value, default) in flags.items() if value != default}
+
+
+def _is_given(value: object) -> bool:
+    # Some versions of typer say nothing by an empty list, others by an empty tuple.
+    return value is not None and value is not False and value != [] and value != ()
 
 
 @command(example='smp query "session timeout" --kind finding --where severity=critical --explain')
