@@ -60,10 +60,10 @@ class Desk:
         self._reader = handle.reader
         self._scales = scales(settings.decay, settings.relevance, settings.file)
         self._clock = handle.clock
-        self._asking = threading.RLock()
+        self._lock = threading.RLock()
         self._cache = handle.reader.local.folder / CATALOGUE
-        self._now: Catalogue | None = None
-        self._past: tuple[CommitId, Catalogue] | None = None
+        self._head_catalogue: Catalogue | None = None
+        self._past_catalogue: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
         self._keeper: VectorKeeper | None = None
         self._accesses = handle.accesses
@@ -96,9 +96,9 @@ class Desk:
 
     def forget(self) -> None:
         """Drop everything kept: the history below was rewritten."""
-        with self._asking:
-            self._now = Catalogue()
-            self._past = None
+        with self._lock:
+            self._head_catalogue = Catalogue()
+            self._past_catalogue = None
             self._drop_finder()
 
     def _drop_finder(self) -> None:
@@ -108,11 +108,11 @@ class Desk:
 
     def close(self) -> None:
         """Leave for the next process what took long to read."""
-        with self._asking:
-            if self._now is not None and self._now.read >= _WORTH_KEEPING:
+        with self._lock:
+            if self._head_catalogue is not None and self._head_catalogue.read >= _WORTH_KEEPING:
                 scratch = self._reader.local.scratch(CATALOGUE)
-                disk_cache.save(self._cache, self._now, scratch)
-                self._now.read = 0
+                disk_cache.save(self._cache, self._head_catalogue, scratch)
+                self._head_catalogue.read = 0
             self._drop_finder()
 
     def answer(
@@ -126,7 +126,7 @@ class Desk:
     @contextmanager
     def asking(self, snapshot: Snapshot, now: datetime) -> Iterator[Side]:
         """Keep what answers a question on a snapshot from changing meanwhile."""
-        with self._asking:
+        with self._lock:
             catalogue = self._catalogue(snapshot)
 
             def find(query: Query, allowed: Allowed | None, weak: Collection[str]) -> Findings:
@@ -140,7 +140,7 @@ class Desk:
         self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime
     ) -> Answer:
         """Return the memories most like a text, however old."""
-        with self._asking:
+        with self._lock:
             found = self.finder.similar(snapshot, text, limit, exclude)
             catalogue = self._catalogue(snapshot)
             catalogue.follow(snapshot, KINDS)
@@ -180,7 +180,7 @@ class Desk:
             raise InvalidQueryError(
                 f"depth must be a whole number from 1 to {_DEEPEST}, not {depth!r}"
             )
-        with self._asking:
+        with self._lock:
             return Links.of(self._catalogue(snapshot), snapshot).related(memory_id, depth)
 
     def asked(
@@ -195,17 +195,17 @@ class Desk:
 
     def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session, the weightiest first."""
-        with self._asking:
+        with self._lock:
             return overviews.topics(self.whole(snapshot), limit)
 
     def timeline(self, snapshot: Snapshot, by: str) -> tuple[overviews.Bucket, ...]:
         """Return what came about, stretch by stretch."""
-        with self._asking:
+        with self._lock:
             return overviews.timeline(self.whole(snapshot), by)
 
     def agents(self, snapshot: Snapshot) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, the busiest first."""
-        with self._asking:
+        with self._lock:
             return overviews.agents(self.whole(snapshot))
 
     def whole(self, snapshot: Snapshot) -> Catalogue:
@@ -216,7 +216,7 @@ class Desk:
 
     def summary(self, snapshot: Snapshot, now: datetime) -> overviews.Summary:
         """Return the session in a few lines."""
-        with self._asking:
+        with self._lock:
             catalogue = self.whole(snapshot)
             return overviews.summary(catalogue, self.by_priority(catalogue, now))
 
@@ -231,7 +231,7 @@ class Desk:
         self, snapshot: Snapshot, memory_id: MemoryId, now: datetime
     ) -> tuple[float, tuple[str, ...]]:
         """Return a memory's priority and the arithmetic of it."""
-        with self._asking:
+        with self._lock:
             catalogue = self.whole(snapshot)
             row = catalogue.row(catalogue.by_id[memory_id])
             decayed = Ranking(catalogue, self._scale(now)).decayed(row)
@@ -270,12 +270,12 @@ class Desk:
     def _catalogue(self, snapshot: Snapshot) -> Catalogue:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
-            if self._now is None:
-                self._now = disk_cache.load(self._cache) or Catalogue()
-            return self._now
-        if self._past is None or self._past[0] != snapshot.id:
-            self._past = snapshot.id, Catalogue()
-        return self._past[1]
+            if self._head_catalogue is None:
+                self._head_catalogue = disk_cache.load(self._cache) or Catalogue()
+            return self._head_catalogue
+        if self._past_catalogue is None or self._past_catalogue[0] != snapshot.id:
+            self._past_catalogue = snapshot.id, Catalogue()
+        return self._past_catalogue[1]
 
 
 def _written(snapshot: Snapshot, before: CommitId) -> set[MemoryId]:

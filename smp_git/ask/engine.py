@@ -244,10 +244,10 @@ class Engine:
     def answers(
         self, query: Query, members: int, found: Iterable[Found]
     ) -> list[tuple[Row, Found]]:
-        """Return the members that were found by text, in no order that matters.
+        """Return the members that were found by text, unsorted.
 
-        What the question steers towards comes first, and is there even if no word is, if it
-        asks for nothing else.
+        Memories that lack a field value which the question names, e.g. "critical", are
+        scored down. If it has no other words, all that have the value answer.
         """
         steering = self.steering(query)
         by_id = self._catalogue.by_id

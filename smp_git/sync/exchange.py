@@ -69,18 +69,18 @@ class Exchange:
             for number in self._rounds():
                 self._result = replace(self._result, rounds=number)
                 with self._unless_rewritten():
-                    self._come_clean()
-                    if self._sent(self._brought_in(merge=True)):
+                    self._clean_own()
+                    if self._push(self._fetch_if_changed(merge=True)):
                         return self._result
                 self._turns.lose()
-        raise self._outrun()
+        raise self._outrun_error()
 
     def fetch(self) -> SyncResult:
         """Take in what the remote has, without merging it."""
         with self._alone():
             for _ in self._rounds():
                 with self._unless_rewritten():
-                    self._brought_in(merge=False)
+                    self._fetch_if_changed(merge=False)
                     return self._result
         raise inbound.rewritten(self._site)
 
@@ -91,11 +91,11 @@ class Exchange:
             for _ in self._rounds():
                 before = local.epoch()
                 with self._unless_rewritten():
-                    self._come_clean()
-                    there = self._asked()
+                    self._clean_own()
+                    there = self._list_refs()
                     if there != self._seen.refs:
-                        there = self._taken_in(merge=False)
-                    if self._sent(there):
+                        there = self._fetch_and_note(merge=False)
+                    if self._push(there):
                         return self._result
                 if local.epoch() == before:
                     break
@@ -112,7 +112,7 @@ class Exchange:
             if time.monotonic() > end:
                 return
 
-    def _outrun(self) -> ConflictError:
+    def _outrun_error(self) -> ConflictError:
         """Return the error that says who came first each time."""
         winner = last_writer(self._site.reader, tracking(self._remote.name, MAIN))
         rounds = self._result.rounds
@@ -123,7 +123,7 @@ class Exchange:
 
     @contextmanager
     def _unless_rewritten(self) -> Iterator[None]:
-        """Let a failure pass that a deletion in between explains: the round is done again."""
+        """Suppress an error that a deletion meanwhile explains; the caller then tries again."""
         local = self._site.reader.local
         before = local.epoch()
         try:
@@ -165,21 +165,21 @@ class Exchange:
                 hint=f"git -C {place} fetch --unshallow brings that",
             )
 
-    def _asked(self) -> Mapping[str, str]:
+    def _list_refs(self) -> Mapping[str, str]:
         return self._turns.ask()
 
-    def _come_clean(self) -> None:
+    def _clean_own(self) -> None:
         gone = inbound.come_clean(self._site, self._by)
         self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
 
-    def _brought_in(self, *, merge: bool) -> Mapping[str, str]:
+    def _fetch_if_changed(self, *, merge: bool) -> Mapping[str, str]:
         """Take in what the remote has more; return what it names."""
-        # A question is a connection of its own, and a fetch asks it too. But what was seen
-        # and is not here, being deleted, would come once more.
+        # To list the references is a connection of its own, and a fetch lists them too. But
+        # what was seen, and deleted here since, would be fetched once more.
         if self._remote.address.kind != "path" and self._is_here(self._seen.refs):
-            return self._taken_in(merge=merge)
-        there = self._asked()
-        return self._taken_in(merge=merge) if self._has_more(there, merge=merge) else there
+            return self._fetch_and_note(merge=merge)
+        there = self._list_refs()
+        return self._fetch_and_note(merge=merge) if self._has_more(there, merge=merge) else there
 
     def _is_here(self, refs: Mapping[str, str]) -> bool:
         return all(map(self._site.reader.repository.has, refs.values()))
@@ -190,27 +190,27 @@ class Exchange:
             return True
         return merge and outbound.parcel(self._site.reader, self._remote.name, there).unmerged
 
-    def _taken_in(self, *, merge: bool) -> Mapping[str, str]:
+    def _fetch_and_note(self, *, merge: bool) -> Mapping[str, str]:
         """Fetch; return what the remote names, without the branches that were left there."""
-        came = self._took_in(merge=merge)
+        received = self._fetch_or_overrule(merge=merge)
         self._accept = False
-        there = {ref: tip for ref, tip in came.named.items() if ref not in came.left}
+        there = {ref: tip for ref, tip in received.named.items() if ref not in received.left}
         self._note_seen(there)
         before = self._result
         self._result = replace(
             before,
-            fetched=before.fetched + came.commits,
-            merged=tuple(dict.fromkeys((*before.merged, *came.merged))),
-            contested=(*before.contested, *came.contested),
-            rewritten=tuple(dict.fromkeys((*before.rewritten, *came.deleted))),
+            fetched=before.fetched + received.commits,
+            merged=tuple(dict.fromkeys((*before.merged, *received.merged))),
+            contested=(*before.contested, *received.contested),
+            rewritten=tuple(dict.fromkeys((*before.rewritten, *received.deleted))),
             moved=tuple(
-                dict.fromkeys((*before.moved, *((each.old, each.new) for each in came.moved)))
+                dict.fromkeys((*before.moved, *((each.old, each.new) for each in received.moved)))
             ),
-            notes=tuple(dict.fromkeys((*before.notes, *came.notes))),
+            notes=tuple(dict.fromkeys((*before.notes, *received.notes))),
         )
         return there
 
-    def _sent(self, there: Mapping[str, str]) -> bool:
+    def _push(self, there: Mapping[str, str]) -> bool:
         """Push what is missing there; return whether the remote is now at what is here."""
         reader = self._site.reader
         outbound.bring_back(self._site)
@@ -236,10 +236,10 @@ class Exchange:
             each.reason for each in told.values() if each.fate in (Fate.REFUSED, Fate.FAILED)
         ]
         if refused:
-            self._refused(parcel.updates, refused[0])
+            self._raise_refused(parcel.updates, refused[0])
         if any(each.fate not in (Fate.DONE, Fate.CURRENT) for each in told.values()):
             return False
-        found = self._asked()
+        found = self._list_refs()
         if any(found.get(each.ref) != each.new for each in parcel.updates):
             return False
         # What else moved there meanwhile was not seen: it may not be replaced.
@@ -266,7 +266,7 @@ class Exchange:
         )
         return True
 
-    def _refused(self, updates: tuple[Update, ...], reason: str) -> None:
+    def _raise_refused(self, updates: tuple[Update, ...], reason: str) -> None:
         """Raise the error that says what the remote would not take."""
         said = f": {reason}" if reason else ""
         if not any(each.force for each in updates):
@@ -286,10 +286,10 @@ class Exchange:
             hint="it holds what was deleted until it allows forced pushes (receive.denyNonFastForwards false, no protected branch) and is synced again",
         )
 
-    def _took_in(self, *, merge: bool) -> inbound.Came:
-        """Take in what the remote has; with `accept`, what no replica can is replaced."""
+    def _fetch_or_overrule(self, *, merge: bool) -> inbound.Received:
+        """Fetch; with `accept`, the next push replaces what a remote has and no replica can take."""
         try:
-            return inbound.take_in(
+            return inbound.receive(
                 self._site,
                 self._remote,
                 self._way,
@@ -302,7 +302,7 @@ class Exchange:
         except UnfoundedError as error:
             if not self._accept:
                 raise
-            return inbound.overruled(self._site, self._remote, self._asked(), error)
+            return inbound.overrule(self._site, self._remote, self._list_refs(), error)
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()

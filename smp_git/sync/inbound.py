@@ -54,7 +54,7 @@ from smp_git.write.merge.trees import Conflict
 _MOST_TRIES: Final = 5
 
 
-class Came(NamedTuple):
+class Received(NamedTuple):
     """What was taken in: the remote's references as it names them, and what became of them.
 
     `left` are its branches that have no counterpart here, if nothing was to be merged,
@@ -71,7 +71,7 @@ class Came(NamedTuple):
     moved: tuple[Move, ...] = ()
 
 
-def take_in(
+def receive(
     site: Site,
     remote: Remote,
     way: Way,
@@ -81,7 +81,7 @@ def take_in(
     by: str,
     merge: bool,
     accept: bool,
-) -> Came:
+) -> Received:
     """Fetch everything, and bring in what is sound; what is here is never replaced by less.
 
     With `accept` a remote that went back to an earlier state is taken as it is. Raises
@@ -94,29 +94,32 @@ def take_in(
         named: Mapping[str, str] = dict(held.refs)
         lineage.check_not_emptied(site.reader, remote.name, named, seen, accept=accept)
         if not named:
-            return Came(named)
+            return Received(named)
         # A rewrite by others may have come between: then this opens the repository anew.
         site.reader.snapshot()
-        inspection = Inspection(held.repository, named, _known(site))
+        inspection = Inspection(held.repository, named, _own_heads(site))
         tips = inspection.look_at_tips()
         _check_same_session(site, remote, tips)
         known = tips.tombstones | effective(site.reader)
-        with _planned(site, tips.tombstones, known) as plan:
+        with _plan_to_follow(site, tips.tombstones, known) as plan:
             inspected = inspection.look_through(plan.becoming() if plan else ())
             check_lives(tips, known)
             there = of_this_format(held, named, known) if tips.is_old else named
-            came = _brought_in(
+            received = _receive_retrying(
                 site, remote, held, there, inspected, plan, by=by, merge=merge, accept=accept
             )
     odd_ones = [said(ref, f"of {remote.name}") for ref in left_out]
-    return came._replace(named={**named, **left_out}, notes=(*odd_ones, *came.notes))
+    return received._replace(named={**named, **left_out}, notes=(*odd_ones, *received.notes))
 
 
 @contextmanager
-def _planned(site: Site, told: Tombstones, known: Tombstones) -> Iterator[RewritePlan | None]:
+def _plan_to_follow(
+    site: Site, told: Tombstones, known: Tombstones
+) -> Iterator[RewritePlan | None]:
     """Yield how the session follows what it is `told` was deleted, None if it has done so.
 
-    What our own history comes to is sound and clean, and most of what came in is just that.
+    The plan tells what our own commits become. A remote usually has the same ones by then,
+    and those need no inspection.
     """
     if not told or _is_done(site, known):
         yield None
@@ -125,7 +128,7 @@ def _planned(site: Site, told: Tombstones, known: Tombstones) -> Iterator[Rewrit
         yield plan
 
 
-def _brought_in(
+def _receive_retrying(
     site: Site,
     remote: Remote,
     held: Quarantine,
@@ -136,7 +139,7 @@ def _brought_in(
     by: str,
     merge: bool,
     accept: bool,
-) -> Came:
+) -> Received:
     """Part, clean and take over what came, anew if a deletion comes between."""
     named = held.refs
     deleted: list[MemoryId] = []
@@ -151,19 +154,19 @@ def _brought_in(
         if parted.moved or parted.records != inspected.tombstones:
             plan = None
         try:
-            cleaning = _cleaned(site, held, named, parted, inspected, by, plan)
+            cleaning = _clean(site, held, named, parted, inspected, by, plan)
         except MovedHeadsError:
             continue
         plan = None
         deleted += cleaning.deleted
         notes += cleaning.notes
-        came = _taken(
+        received = _adopt_and_merge(
             site, remote, held, there, cleaning.arrived, inspected, merge=merge, accept=accept
         )
-        if came is not None:
-            return came._replace(
+        if received is not None:
+            return received._replace(
                 deleted=tuple(dict.fromkeys(deleted)),
-                notes=tuple(dict.fromkeys((*notes, *came.notes))),
+                notes=tuple(dict.fromkeys((*notes, *received.notes))),
                 moved=tuple(dict.fromkeys(moved)),
             )
     raise rewritten(site)
@@ -177,7 +180,7 @@ def rewritten(site: Site) -> ConflictError:
     )
 
 
-def _known(site: Site) -> list[CommitId]:
+def _own_heads(site: Site) -> list[CommitId]:
     """Return the branches of this session, beside which everything that comes in is checked.
 
     What else is here may have come by a plain `git fetch`, past every check.
@@ -187,12 +190,12 @@ def _known(site: Site) -> list[CommitId]:
     return commits_of(repository, heads(found).values())
 
 
-def _own(site: Site) -> list[CommitId]:
+def _own_tips(site: Site) -> list[CommitId]:
     repository = site.reader.repository
     return commits_of(repository, references.read(repository.git).values())
 
 
-def _cleaned_here(site: Site) -> list[CommitId]:
+def _cleaned_tips(site: Site) -> list[CommitId]:
     """Return what a deletion here went through; a plain `git fetch` may run at any moment."""
     repository = site.reader.repository
     refs = references.read(repository.git).items()
@@ -207,13 +210,13 @@ def _check_same_session(site: Site, remote: Remote, tips: Tips) -> None:
         )
 
 
-def overruled(site: Site, remote: Remote, there: Mapping[str, str], why: UnfoundedError) -> Came:
+def overrule(site: Site, remote: Remote, there: Mapping[str, str], why: UnfoundedError) -> Received:
     """Take nothing in, and let the next push replace what the remote has of our branches."""
     with site.writer.holding(f"overruling {remote.name}"):
         ours = heads_of(site.reader)
         moves = {tracking(remote.name, ref): CommitId(ours[ref]) for ref in there if ref in ours}
         site.reader.repository.point(moves)
-    return Came(there, notes=(f"what {remote.name} had was replaced: {why.message}",))
+    return Received(there, notes=(f"what {remote.name} had was replaced: {why.message}",))
 
 
 class _Cleaning(NamedTuple):
@@ -224,7 +227,7 @@ class _Cleaning(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _cleaned(
+def _clean(
     site: Site,
     held: Quarantine,
     named: Mapping[str, str],
@@ -251,7 +254,7 @@ def _cleaned(
     plan = plan if plan and plan.known.covers(known) else None
     trusted = frozenset[str]()
     if known and _is_done(site, known):
-        trusted = boundary(held.repository, there.values(), _cleaned_here(site))
+        trusted = boundary(held.repository, there.values(), _cleaned_tips(site))
     elif plan:
         trusted = inspected.sound
     arrived = cleaned(held.repository, there, known, trusted)._replace(named=named)
@@ -287,7 +290,7 @@ def _check_parted(site: Site, held: Quarantine, parted: Apart, known: Tombstones
 def _adopted(held: Quarantine, arrived: Arrived) -> Incoming:
     """Put what came into the session while that is rewritten: then one proof is of all.
 
-    A pack that was fetched may hold objects of ours too, which its differences are to.
+    A pack that was fetched may hold objects of ours too: bases of its deltas.
     """
     return Incoming([bytes.fromhex(tip) for tip in arrived.clean.values()], held.adopt())
 
@@ -327,7 +330,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     return receipt.ids if receipt else ()
 
 
-def _taken(
+def _adopt_and_merge(
     site: Site,
     remote: Remote,
     held: Quarantine,
@@ -337,7 +340,7 @@ def _taken(
     *,
     merge: bool,
     accept: bool,
-) -> Came | None:
+) -> Received | None:
     """Take over what is clean; None if a deletion came between."""
     reader, writer = site.reader, site.writer
     with writer.holding(f"syncing with {remote.name}"):
@@ -352,9 +355,9 @@ def _taken(
         anew = lineage.check(reader, remote.name, arrived.clean, accept=accept)
         tips = [CommitId(tip) for tip in heads(arrived.clean).values()]
         _take_new_tag(site, tips, inspected.replicas)
-        count = len(reader.repository.beyond(tips, _own(site)))
+        count = len(reader.repository.beyond(tips, _own_tips(site)))
         done = integrate(writer, remote.name, arrived.clean, inspected, merge=merge)
-    return Came(
+    return Received(
         arrived.named, count, done.merged, done.contested, (), (*anew, *done.notes), done.left
     )
 
@@ -362,6 +365,6 @@ def _taken(
 def _take_new_tag(site: Site, tips: list[CommitId], replicas: frozenset[str]) -> None:
     """Take a tag that nobody has, if commits that were not made here have this replica's."""
     repository, tag = site.reader.repository, site.writer.identity().tag
-    new = repository.beyond(tips, _own(site)) if tips and tag in replicas else []
+    new = repository.beyond(tips, _own_tips(site)) if tips and tag in replicas else []
     if any(replica_of(repository.commit(name)) == tag for name in new):
         site.writer.take_new_tag()

@@ -194,7 +194,7 @@ def test_another_process_deletes_between_the_look_and_the_lock(two: tuple[Sessio
     ENDS[end](left)
     left.delete("DEC-0001")
     left.sync()
-    cleaned, looks = inbound._cleaned, iter([True])
+    cleaned, looks = inbound._clean, iter([True])
 
     def later_cleaned(*arguments: Any) -> Any:
         if next(looks, False):
@@ -202,7 +202,7 @@ def test_another_process_deletes_between_the_look_and_the_lock(two: tuple[Sessio
             opened(right.path, right).delete(target)
         return cleaned(*arguments)
 
-    monkeypatch.setattr(inbound, "_cleaned", later_cleaned)
+    monkeypatch.setattr(inbound, "_clean", later_cleaned)
     right.sync()
     settled(two, [hub])
     for session in two:
@@ -222,7 +222,7 @@ def test_another_process_adds_between_the_look_and_the_lock(two: tuple[Session, 
     if is_planned:
         left.delete("DEC-0001")
     left.sync()
-    cleaned, looks = inbound._cleaned, iter([True])
+    cleaned, looks = inbound._clean, iter([True])
 
     def later_cleaned(*arguments: Any) -> Any:
         if next(looks, False):
@@ -230,7 +230,7 @@ def test_another_process_adds_between_the_look_and_the_lock(two: tuple[Session, 
             assert added.id == "DEC-0002"
         return cleaned(*arguments)
 
-    monkeypatch.setattr(inbound, "_cleaned", later_cleaned)
+    monkeypatch.setattr(inbound, "_clean", later_cleaned)
     ((old, new),) = right.sync().moved
     assert old == "DEC-0002"
     settled(two, [hub])

@@ -77,7 +77,9 @@ def erase_arrived(
 def rewrite(writer: Writer, order: RewriteOrder, plan: RewritePlan | None = None) -> Receipt | None:
     """Carry out one deletion: plan, seal, publish, sweep, prove; return its receipt.
 
-    Returns None if nothing of what was deleted elsewhere is here.
+    The lock of deletions and that of Git's gc are held throughout, the session's only from
+    sealing to sweeping: writers go on while it plans and proves. Returns None if nothing
+    of what was deleted elsewhere is here.
     """
     order = replace(order, by=agent_name(order.by), deletion=order.deletion or _new_name(order.now))
     if not order.upgrades:
@@ -160,7 +162,7 @@ def _planned(
                 if writer.reader.local.epoch() == plan.epoch:
                     yield _up_to_date(writer, order, plan, clock)
                     return
-        # What came was looked at beside what was known before: it may hold what has gone since.
+        # Another deletion ran: what was fetched was cleaned by older tombstones, so it is not adopted.
         plan, order = None, replace(order, adopt=Incoming)
     raise _rewritten(writer)
 
