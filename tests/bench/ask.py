@@ -17,7 +17,7 @@ from unittest.mock import patch
 import yaml
 
 from smp_git import Session, Store
-from smp_git.ask import finder
+from smp_git.ask import vectors
 from smp_git.read import pages as index
 from smp_git.read.replica import CATALOGUE, SEARCH
 from tests.bench.commands import _BASE, _command
@@ -31,8 +31,8 @@ _WORDS = ("retry cache latency", "invoice parser", "audit load", "encrypt login 
 _FIRST = """
 import sys, time
 from smp_git import Store
-from smp_git.ask import finder
-finder.find_encoder = lambda: None
+from smp_git.ask import vectors
+vectors.find_encoder = lambda: None
 session = Store.open(sys.argv[1]).session("bench")
 session.get("DEC-0001")
 started = time.perf_counter()
@@ -43,7 +43,7 @@ print(time.perf_counter() - started)
 
 def run(folder: Path, *, short: bool) -> Iterator[str]:
     """Yield the tables and bounds of asking, without the extra `semantic`."""
-    with patch.object(finder, "find_encoder", lambda: None):
+    with patch.object(vectors, "find_encoder", lambda: None):
         yield from _run(folder, short=short)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from smp_git import Session, Store
-from smp_git.ask import finder
+from smp_git.ask import vectors
 from tests.bench.samples import interleaved
 from tests.bench.table import bound, times
 from tests.bench.workload import texts
@@ -24,7 +24,7 @@ _QUERY, _PROMPT = "smp query TEXT", "context for a prompt"
 
 def run(folder: Path, *, short: bool) -> Iterator[str]:
     """Yield the tables and bounds of contexts, without the extra `semantic`."""
-    with patch.object(finder, "find_encoder", lambda: None):
+    with patch.object(vectors, "find_encoder", lambda: None):
         for size in (50,) if short else (1_000, 10_000):
             yield from _one_size(folder / str(size), size, 3 if short else 20)
 

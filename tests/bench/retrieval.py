@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -32,6 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meaning_text, search
+from tests.bench import table
 
 Rank = Callable[[str], list[int]]
 FILES = ("realtalk", "beam100k")
@@ -234,6 +235,7 @@ ENGINES = {
 }
 _STEPS = {1: "all", 4: "a quarter"}
 _RESAMPLED = 2_000
+MEASURES = ("recall@5", "recall@10", "MRR", "nDCG@10")
 
 
 def run(folder: Path, *, short: bool, with_meaning: bool = False) -> Iterator[str]:
@@ -257,12 +259,17 @@ def run(folder: Path, *, short: bool, with_meaning: bool = False) -> Iterator[st
             rows["smp + MiniLM"] = answered(semantic, known[::step])
             times["smp + MiniLM"] = latencies(semantic, known, 1_000)
         yield f"\n{name}, {_STEPS[step]} of {len(asked)} questions; {memories:,} memories for the times\n"
-        yield f"{'':20} recall@5  recall@10    MRR  nDCG@10   p50 ms   p95 ms"
-        for label, found in rows.items():
-            row = [statistics.fmean(column) for column in zip(*found, strict=True)] + times[label]
-            yield "{:20} {:8.3f} {:10.3f} {:6.3f} {:8.3f} {:8.2f} {:8.2f}".format(label, *row)
+        yield table.rows(["", *MEASURES, "p50 ms", "p95 ms"], list(_body(rows, times)))
         if old:
             yield from compared(rows[f"smp {BEFORE}"], rows["smp"])
+
+
+def _body(
+    rows: Mapping[str, list[tuple[float, ...]]], times: Mapping[str, list[float]]
+) -> Iterator[list[str]]:
+    for label, found in rows.items():
+        means = [f"{statistics.fmean(column):.3f}" for column in zip(*found, strict=True)]
+        yield [label, *means, *(f"{value:.2f}" for value in times[label])]
 
 
 def answered(
@@ -296,14 +303,16 @@ def before(folder: Path, data: Path, step: int) -> dict[str, tuple[list[list[int
 def compared(old: list[tuple[float, ...]], new: list[tuple[float, ...]]) -> Iterator[str]:
     """Yield by how much the means differ, with the middle 95 % of paired resamples."""
     rng = random.Random(1)
-    yield f"\nsmp - smp {BEFORE}, of {_RESAMPLED:,} paired resamples 95 %"
-    for number, measure in enumerate(("recall@5", "recall@10", "MRR", "nDCG@10")):
+    yield f"\nsmp - smp {BEFORE}, of {_RESAMPLED:,} paired resamples 95 %\n"
+    body = []
+    for number, measure in enumerate(MEASURES):
         gains = [b[number] - a[number] for a, b in zip(old, new, strict=True)]
         means = sorted(
             statistics.fmean(rng.choices(gains, k=len(gains))) for _ in range(_RESAMPLED)
         )
         low, high = means[_RESAMPLED // 40], means[-_RESAMPLED // 40]
-        yield f"{measure:10} {statistics.fmean(gains):+.4f}  from {low:+.4f} to {high:+.4f}"
+        body.append([measure, f"{statistics.fmean(gains):+.4f}", f"{low:+.4f}", f"{high:+.4f}"])
+    yield table.rows(["", "gain", "from", "to"], body)
 
 
 def latencies(

@@ -24,7 +24,7 @@ def test_short_benchmark_prints_a_table(
     printed = capsys.readouterr().out
     assert f"command: python -m tests.bench {part} --short" in printed
     assert "machine: " in printed
-    assert "| --" in printed
+    assert "| --" in printed or "skipped: " in printed
 
 
 def test_short_benchmark_of_retrieval_prints_a_table() -> None:
