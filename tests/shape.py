@@ -1,13 +1,16 @@
 """`python -m tests.shape`: how large the house is, and what the five paths go through.
 
-The paths are traced with `sys.setprofile` while they run, each on a real session in a
-temporary folder; modules and functions of `smp_git` are counted, code that runs only
-while a module is imported is not.
+Each path is counted twice. Touched is all that one call runs, down to the checks of a value:
+it is traced with `sys.setprofile` on a real session in a temporary folder, and code that runs
+only while a module is imported is left out. Read is what somebody opens who follows the path:
+the functions that docs/explanation/architecture.md lists. `--list add` names what is touched.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +21,9 @@ import smp_git
 from smp_git import Session, Store
 
 PACKAGE = Path(smp_git.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs/explanation/architecture.md"
+_STEP = re.compile(r"^\d+\. `([\w.]+)`", re.MULTILINE)
+_HEAD = re.compile(r"^### [^\n]*: `smp (\w+)`$", re.MULTILINE)
 # A comprehension or a lambda is part of the function in which it is written.
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>", "<module>")
 
@@ -82,25 +88,42 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def traced(call: Callable[[], object]) -> tuple[int, int]:
-    """Return through how many modules and functions of ours a call goes."""
-    found: set[tuple[str, str]] = set()
+def steps() -> Mapping[str, list[str]]:
+    """Return the functions that the page on the architecture lists, path by path."""
+    parts = _HEAD.split(PAGE.read_text("utf-8"))[1:]
+    return {name: _STEP.findall(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def module_of(function: str) -> str:
+    """Return the module of a function that the page names, without the package's name."""
+    parts = function.split(".")
+    return next(
+        ".".join(parts[:end])
+        for end in range(len(parts), 0, -1)
+        if PACKAGE.joinpath(*parts[:end]).with_suffix(".py").exists()
+    )
+
+
+def traced(call: Callable[[], object]) -> Mapping[str, list[str]]:
+    """Return the functions of ours that a call goes through, by module."""
+    found: dict[tuple[str, str], None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         name = frame.f_globals.get("__name__", "")
         code = frame.f_code
         if event == "call" and name.startswith("smp_git") and code.co_name not in _PARTS:
-            found.add((name, code.co_qualname))
+            found.setdefault((name, code.co_qualname))
 
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return len({module for module, _ in found}), len(found)
+    modules = dict.fromkeys(module for module, _ in found)
+    return {module: [name for each, name in found if each == module] for module in modules}
 
 
-def paths() -> Iterator[tuple[str, int, int]]:
+def paths() -> Iterator[tuple[str, Mapping[str, list[str]]]]:
     """Yield each of the five paths with the modules and functions that it goes through."""
     with tempfile.TemporaryDirectory() as name:
         store = Store.init(Path(name) / "store")
@@ -109,7 +132,7 @@ def paths() -> Iterator[tuple[str, int, int]]:
         with store.create_session("here", user="ada") as session:
             calls = _calls(session, Path(name))
             for what, call in calls.items():
-                yield (what, *traced(call))
+                yield what, traced(call)
 
 
 def _calls(session: Session, folder: Path) -> Mapping[str, Callable[[], object]]:
@@ -129,11 +152,23 @@ def _calls(session: Session, folder: Path) -> Mapping[str, Callable[[], object]]
 
 def main() -> None:
     """Print the tables."""
-    for what, number in sizes().items():
-        print(f"{what:40} {number:>8,}")
-    print(f"\n{'path':10} {'modules':>8} {'functions':>10}")
-    for what, rooms, functions in paths():
-        print(f"{what:10} {rooms:>8} {functions:>10}")
+    parser = argparse.ArgumentParser(prog="python -m tests.shape")
+    parser.add_argument("--list", metavar="PATH", help="name what a path touches")
+    listed = parser.parse_args().list
+    if listed:
+        for module, functions in dict(paths())[listed].items():
+            print(f"{module}: {', '.join(functions)}")
+        return
+    for what, size in sizes().items():
+        print(f"{what:40} {size:>8,}")
+    read = steps()
+    print(
+        f"\n{'path':10} {'modules touched':>16} {'functions':>10} {'modules read':>13} {'functions':>10}"
+    )
+    for what, touched in paths():
+        number = sum(map(len, touched.values()))
+        opened = {module_of(step) for step in read[what]}
+        print(f"{what:10} {len(touched):>16} {number:>10} {len(opened):>13} {len(read[what]):>10}")
 
 
 if __name__ == "__main__":

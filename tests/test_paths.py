@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,19 +10,9 @@ from types import FrameType
 import pytest
 
 from smp_git import Session, Store
-from tests.support import ROOT
+from tests.shape import steps
 
-PAGE = ROOT / "docs/explanation/architecture.md"
-_STEP = re.compile(r"^\d+\. `([\w.]+)`", re.MULTILINE)
-_HEAD = re.compile(r"^### [^\n]*: `smp (\w+)`$", re.MULTILINE)
-
-
-def _paths() -> dict[str, list[str]]:
-    parts = _HEAD.split(PAGE.read_text())[1:]
-    return {name: _STEP.findall(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
-
-
-PATHS = _paths()
+PATHS = steps()
 
 
 def _called(call: Callable[[], object]) -> list[str]:
