@@ -13,15 +13,13 @@ from itertools import chain, islice, repeat
 from typing import Any, Final, NamedTuple
 
 from smp_git.ask.answer import Answer, Found, Hit
-from smp_git.ask.catalogue import Row, place_of
+from smp_git.ask.catalogue import Row, bits_of, place_of, slots_of
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text, ordered
 from smp_git.ask.fields import measure
 from smp_git.ask.finder import Finder, Sought
-from smp_git.ask.hints import refuse_unknown_fields, tag_notes
-from smp_git.ask.request import Order, Query, QueryParts, from_specification
-from smp_git.ask.sets import bits_of, slots_of
-from smp_git.ask.spellings import named_parts
+from smp_git.ask.questions import refuse_unknown_fields, tag_notes
+from smp_git.ask.request import Order, Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason
 from smp_git.model.errors import DamagedError, MemoryNotFoundError
 

@@ -13,8 +13,7 @@ from smp_git.ask.answer import Hit
 from smp_git.ask.catalogue import Row
 from smp_git.ask.context import Context, Entrant, LeftOut, compose
 from smp_git.ask.desk import Desk
-from smp_git.ask.prompts import named_ids, question
-from smp_git.ask.sources import Source
+from smp_git.ask.sources import Source, named_ids, question_of
 from smp_git.model.errors import InvalidError, MemoryNotFoundError, SmpError
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.read.snapshot import Snapshot
@@ -175,7 +174,7 @@ def _contradiction(own: Source, shared: Row) -> MemoryId | None:
 
 def _add_answers(out: _Gathered, source: Source, prompt: str, most: int, unfit: Unfit) -> None:
     """Add what answers a prompt: what it names, then what shares its words; what is over last."""
-    asked = question(prompt)
+    asked = question_of(prompt)
     named = [] if source.session else [(row, None) for row in _named(source, named_ids(prompt))]
     found = [*named, *(source.found(asked, most) if asked else ())]
     off_topic = source.off_topic(row for row, _ in found)

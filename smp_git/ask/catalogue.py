@@ -1,4 +1,4 @@
-"""The catalogue: all index entries of a session in memory, and its cache on disk."""
+"""The catalogue: all index entries of a session, as sets in memory, and its cache on disk."""
 
 from __future__ import annotations
 
@@ -14,13 +14,66 @@ from itertools import count as counting
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, cast
 
-from smp_git.ask.sets import Sets, bits_of, slots_of
 from smp_git.format.lines import Entry, read_lines
 from smp_git.git.disk import replace_file
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
 from smp_git.read.snapshot import Snapshot
+
+
+class _Sets:
+    """A set of slots for each key."""
+
+    def __init__(self, bits: dict[tuple[str, str], int] | None = None) -> None:
+        self._bits = bits or {}
+        self._waiting: dict[tuple[str, str], list[int]] = {}
+
+    def add(self, key: tuple[str, str], slot: int) -> None:
+        """Put a slot into a set."""
+        self._waiting.setdefault(key, []).append(slot)
+
+    def all(self) -> dict[tuple[str, str], int]:
+        """Return every set by its key."""
+        for key in list(self._waiting):
+            self.get(key)
+        return self._bits
+
+    def remove(self, key: tuple[str, str], slot: int) -> None:
+        """Take a slot out of a set."""
+        self._bits[key] = self.get(key) & ~(1 << slot)
+
+    def get(self, key: tuple[str, str]) -> int:
+        """Return a set."""
+        waiting = self._waiting.pop(key, None)
+        if waiting:
+            self._bits[key] = self._bits.get(key, 0) | bits_of(waiting)
+        return self._bits.get(key, 0)
+
+
+def bits_of(slots: Iterable[int]) -> int:
+    """Return the set of some slots."""
+    listed = list(slots)
+    if not listed:
+        return 0
+    marks = bytearray(max(listed) // 8 + 1)
+    for slot in listed:
+        marks[slot >> 3] |= 1 << (slot & 7)
+    return int.from_bytes(marks, "little")
+
+
+_BITS: Final = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
+
+
+def slots_of(bits: int) -> Iterator[int]:
+    """Yield the slots of a set, lowest first."""
+    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    for place, byte in enumerate(data):
+        if byte:
+            start = place << 3
+            for bit in _BITS[byte]:
+                yield start + bit
+
 
 # Fewer arrivals than this are put in one by one.
 _FEW: Final = 200
@@ -63,7 +116,7 @@ class Catalogue:
         self._free: list[int] = []
         self._lines: list[str | None] = []
         self._rows: dict[int, Row] = {}
-        self.sets = Sets()
+        self.sets = _Sets()
         self.by_id: dict[MemoryId, int] = {}
         self.incoming: dict[str, set[tuple[MemoryId, str]]] = {}
         self.groups: dict[Group, list[Place]] = {}
@@ -101,7 +154,7 @@ class Catalogue:
         made = cls()
         made._pages = {path: (tree, slots) for path, (tree, slots) in state["pages"].items()}
         made._free, made._lines = state["free"], state["lines"]
-        made.sets = Sets({(name, value): int(bits, 16) for name, value, bits in state["sets"]})
+        made.sets = _Sets({(name, value): int(bits, 16) for name, value, bits in state["sets"]})
         made.by_id, made.replaced = state["by_id"], state["replaced"]
         made.incoming = {
             target: {(name, relation) for name, relation in sources}

@@ -11,15 +11,13 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from smp_git.ask.answer import Allowed, Answer, Explain, Find, Found, Hit
-from smp_git.ask.catalogue import INDEXED, Catalogue, Row, place_of
+from smp_git.ask.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
 from smp_git.ask.links import Links
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
-from smp_git.ask.sets import bits_of, slots_of
-from smp_git.ask.steering import Steer, Steering, steering
-from smp_git.ask.text import Reason, snippet, stem, words
+from smp_git.ask.text import Reason, Steer, Steering, snippet, steering, stem, words
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import parse_id

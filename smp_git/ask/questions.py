@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
+from smp_git.ask.catalogue import Catalogue
 from smp_git.ask.conditions import told
 from smp_git.ask.desk import Desk, Side
-from smp_git.ask.hints import refuse_unknown_fields, tag_notes
 from smp_git.ask.links import Related
-from smp_git.ask.request import Filters, Query, QueryParts
-from smp_git.ask.spellings import named_parts
+from smp_git.ask.request import Filters, Query, QueryParts, named_parts
 from smp_git.model.errors import InvalidError, InvalidQueryError
 from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.read.snapshot import Snapshot
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smp_git.ask.bisect import Condition, Culprit
     from smp_git.ask.briefing import Wish
     from smp_git.ask.context import Context
+
 
 _MOST = 10_000
 _LEAST_BUDGET = 50
@@ -225,3 +226,34 @@ def bisect(desk: Desk, condition: Condition, good: When, bad: str | datetime) ->
         )
 
     return handle.read(None, answer)
+
+
+def refuse_unknown_fields(sides: Iterable[Side], query: Query) -> None:
+    """Raise InvalidQueryError for a field that no memory of any of the sessions can have."""
+    unknown: dict[str, str] | None = None
+    for side in sides:
+        lacking = side.engine.unknown(query)
+        unknown = lacking if unknown is None else {k: v for k, v in unknown.items() if k in lacking}
+        if not unknown:
+            return
+    for name, hint in (unknown or {}).items():
+        raise InvalidQueryError(f"no memory has a field {name!r}", hint=hint)
+
+
+def tag_notes(sides: Sequence[Side], query: Query) -> tuple[str, ...]:
+    """Say which tags of a query nobody has."""
+    asked = dict.fromkeys((*query.tags, *query.any_tags, *query.not_tags))
+    for side in sides if asked else ():
+        side.catalogue.follow(side.snapshot, KINDS)
+    catalogues = [side.catalogue for side in sides]
+    return tuple(
+        _unknown_tag(tag, catalogues)
+        for tag in asked
+        if not any(each.sets.get(("tag", tag)) for each in catalogues)
+    )
+
+
+def _unknown_tag(tag: str, catalogues: Iterable[Catalogue]) -> str:
+    known = sorted({name for each in catalogues for name in each.tags()})
+    close = get_close_matches(tag, known, 2)
+    return f"no memory has the tag {tag}" + (f"; perhaps {' or '.join(close)}" if close else "")

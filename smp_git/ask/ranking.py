@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from smp_git.ask.catalogue import Catalogue, Group, Place, Row, group_of, place_of
-from smp_git.ask.sets import bits_of, slots_of
+from smp_git.ask.catalogue import (
+    Catalogue,
+    Group,
+    Place,
+    Row,
+    bits_of,
+    group_of,
+    place_of,
+    slots_of,
+)
 from smp_git.model.decay import Decayed, Facts, Preset, importance, priority
 from smp_git.model.relevance import (
     Scored,

@@ -1,4 +1,4 @@
-"""One session as a source of a context: which of its memories are open, newest, on topic."""
+"""A session as a source of a context: memories that are open, newest, on topic, or answer a prompt."""
 
 from __future__ import annotations
 
@@ -9,14 +9,44 @@ from functools import cached_property, partial
 from typing import Final
 
 from smp_git.ask.answer import Answer, Hit
-from smp_git.ask.catalogue import Row, Scope
+from smp_git.ask.catalogue import Row, Scope, bits_of, slots_of
 from smp_git.ask.context import Entrant
 from smp_git.ask.desk import Side
-from smp_git.ask.prompts import question
 from smp_git.ask.request import Query
-from smp_git.ask.sets import bits_of, slots_of
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.model.memory import KINDS, SEVERITIES, MemoryId, Value
+
+# So many different words, from both ends: what is asked stands before or after what is pasted.
+_WORDS: Final = 48
+# A text of megabytes is not looked through: both its ends are.
+_LONGEST: Final = 16_384
+_NAMED: Final = 10
+# What has a meaning in a query, and none in a sentence.
+_SIGNS = re.compile(r'[\x00-\x20"“”„«»*?]+')
+_ID = re.compile(r"\b(?:turn|DEC|FIND|PREF|LEARN|ART)-?[0-9]{1,18}(?:-[a-z][a-z0-9]{3})?\b", re.I)
+
+
+def question_of(prompt: str) -> str:
+    """Return the text that is searched for, of a bounded number of words; perhaps none."""
+    words = list(dict.fromkeys(_SIGNS.sub(" ", _ends(_readable(prompt))).split()))
+    if len(words) > _WORDS:
+        words = words[: _WORDS // 2] + words[-_WORDS // 2 :]
+    return " ".join(words)
+
+
+def named_ids(prompt: str) -> list[str]:
+    """Return what looks like the id of a memory, each once."""
+    return list(dict.fromkeys(_ID.findall(_ends(prompt))))[:_NAMED]
+
+
+def _readable(prompt: str) -> str:
+    return prompt.encode("utf-8", "replace").decode()
+
+
+def _ends(text: str) -> str:
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]} {text[-half:]}"
+
 
 _ORDERED: Final = frozenset(("finding", "decision", "preference", "learning"))
 _ON_TOPIC: Final = 50
@@ -44,7 +74,7 @@ class Source:
         self._side = side
         self.now = now
         self.topic = topic
-        self._question = question(topic or "")
+        self._question = question_of(topic or "")
         self.session = session
         self.catalogue = side.catalogue
         self.snapshot = side.snapshot

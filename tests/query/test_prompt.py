@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from smp_git import Session, Store
 from smp_git.ask.context import Context
-from smp_git.ask.prompts import question
+from smp_git.ask.sources import question_of
 from smp_git.model.errors import InvalidQueryError
 from tests.query import strategies
 from tests.query.strategies import NOW, Added
@@ -229,7 +229,7 @@ def test_no_prompt_is_an_error(shop: Session, prompt: str) -> None:
     made = shop.context(prompt=prompt, topic=prompt[:5000], budget=200)
     assert made.used_tokens <= 200
     assert "DEC-0001" in made.text
-    assert ("gasket" not in question(prompt)) or ids(made, "answers") == ["DEC-0001"]
+    assert ("gasket" not in question_of(prompt)) or ids(made, "answers") == ["DEC-0001"]
 
 
 @settings(max_examples=settings().max_examples // 5)

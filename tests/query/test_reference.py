@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from smp_git.ask.conditions import _OPERATOR_ALIASES, ALIASES, OPERATORS
-from smp_git.ask.request import COUNTED, MEASURES
-from smp_git.ask.spellings import CONFIDENCES, PARTS, RANGES
+from smp_git.ask.request import CONFIDENCES, COUNTED, MEASURES, PARTS, RANGES
 from smp_git.model.decay import PRESETS
 from tests.support import ROOT
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from smp_git.ask.text import snippet
 from smp_git.ask.text.questions import Days, named_days
-from smp_git.ask.text.stems import stem
-from smp_git.ask.text.words import tokens, words
+from smp_git.ask.text.words import stem, tokens, words
 
 YEARS = range(2022, 2024)
 NOW = datetime(2023, 5, 3, 12, tzinfo=UTC)  # a Wednesday

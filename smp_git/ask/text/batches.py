@@ -1,4 +1,4 @@
-"""Documents indexed together: numbered parts, each of which is read by itself."""
+"""Documents as the search sees them, indexed together in numbered parts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import accumulate, chain
 from typing import Final
 
-from smp_git.ask.text.documents import Document
-from smp_git.ask.text.stems import stem
-from smp_git.ask.text.words import STOP_WORDS, words
+from smp_git.ask.text.words import STOP_WORDS, stem, words
 
 Read = Callable[[int, Sequence[int]], list[bytes]]
 
@@ -25,6 +25,31 @@ _NAMES, _VOICES, _SECONDS, _LENGTHS, _ASKS, _STEMS, _WORDS, _TEXTS = range(8)
 SLOT_SHIFT, COUNT_SHIFT = 13, 5
 COUNT_MASK, EARLY_MASK = 255, 31
 _NUMBER_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One memory as the search sees it.
+
+    Turns with the same `sitting` lend each other words; without one, a pause of six
+    hours ends a sitting.
+    """
+
+    id: str
+    kind: str
+    at: str
+    text: str
+    speaker: str = ""
+    role: str = ""
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    sitting: str = ""
+
+    @property
+    def seconds(self) -> int:
+        """The moment `at` in whole seconds since 1970, raising ValueError if it is none."""
+        moment = datetime.fromisoformat(self.at)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def encode(pages: Mapping[str, Iterable[Document]]) -> list[bytes]:

@@ -19,7 +19,7 @@ from smp_git.ask.text.batches import (
     Batch,
 )
 from smp_git.ask.text.questions import Pattern, fits
-from smp_git.ask.text.stems import stem
+from smp_git.ask.text.words import stem
 
 # Weights of words, in tenths: a document's own, and those of the turns before and after
 # it, a turn and two turns away. What follows a question answers it, and is lent more.

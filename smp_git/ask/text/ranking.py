@@ -8,18 +8,16 @@ says of days and speakers counts, then likeness of meaning.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from heapq import nlargest
 from itertools import chain, pairwise
 from math import log
 from typing import Any, Final, NamedTuple
 
-from smp_git.ask.text.documents import Reason, TextHit
 from smp_git.ask.text.index import OWN, Index, Word
 from smp_git.ask.text.questions import Question, date_words, named_days, parse
-from smp_git.ask.text.stems import stem
-from smp_git.ask.text.words import STOP_WORDS, words
+from smp_git.ask.text.words import STOP_WORDS, stem, words
 
 # BM25's own constants. These and the ones below were chosen on one set of conversations
 # and confirmed on another; recall moves by less than its error when one moves by a quarter.
@@ -50,6 +48,25 @@ _MOST_SIMILAR_TERMS: Final = 32
 _USER: Final = "user"
 # Less is what sums in another order differ by.
 _ROUNDING: Final = 1e-12
+
+
+class TextHit(NamedTuple):
+    """A document that answers, with a score from 0 to 1.
+
+    `source` is the neighbour whose words it was found by, if it says none itself.
+    """
+
+    id: str
+    score: float
+    source: str = ""
+
+
+class Reason(NamedTuple):
+    """Why a document answers: its score as a sum, what it says of the question, whom it borrows from."""
+
+    parts: Mapping[str, float]
+    words: tuple[str, ...] = ()
+    near: str = ""
 
 
 class TextScale:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from smp_git.ask.text.questions import Pattern, Question, parse
-from smp_git.ask.text.stems import stem
-from smp_git.ask.text.words import Token, tokens
+from smp_git.ask.text.words import Token, stem, tokens
 
 _WIDTH: Final = 160
 _CUT: Final = "…"
