@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
@@ -155,6 +155,15 @@ def staged(file: Path) -> dict[str, Child]:
             f"Git's index {file} cannot be read: {error}",
             hint="git update-index --index-version 2 writes it in a plain form",
         ) from error
+
+
+def files(repository: Repository, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield those of some files that the index holds, with their bytes."""
+    file = repository.git / "index"
+    held = staged(file) if file.exists() else {}
+    for path in paths:
+        if path in held:
+            yield path, repository.blob(held[path].id)
 
 
 class StagedName(NamedTuple):

@@ -21,7 +21,7 @@ from smp_git.model.errors import (
     NotFoundError,
     RefusedError,
 )
-from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.ids import FIRST, REDACTED, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
@@ -374,6 +374,7 @@ def follow(
     def seal(versions: Sequence[DeadVersion]) -> None:
         if check is not None:
             check()
+        _check_committed(versions, final)
         own = [
             version for version in versions if not is_final(final.lives(version.id), version.life)
         ]
@@ -404,3 +405,15 @@ def follow(
     if receipt is None:
         drop_ended(site)
     return receipt
+
+
+def _check_committed(versions: Iterable[DeadVersion], known: Tombstones) -> None:
+    """Raise RefusedError for an edit of a redacted memory that no commit has: it would be lost."""
+    for each in versions:
+        lives = known.lives(each.id)
+        is_redacted = REDACTED in lives.ended_by(each.life or FIRST) and not lives.is_gone
+        if not each.commit and is_redacted:
+            raise RefusedError(
+                f"{each.id} was redacted elsewhere, and {each.path} has edits that are not committed",
+                hint="commit them with smp commit, or drop them with git checkout HEAD, then sync again",
+            )

@@ -202,6 +202,55 @@ def test_a_redaction_of_a_removed_memory_leaves_an_edit_elsewhere_alive(meeting:
     _nowhere(meeting, tmp_path, X)
 
 
+def _edited_by_hand(session: Session, place: str) -> None:
+    """Change a memory's file and do not commit it: in the folder, or only in Git's index."""
+    file = session.file("DEC-0001")
+    before = file.read_text()
+    file.write_text(f"{before}note: an hour of {X}\n")
+    if place == "staged":
+        git(session.path, "add", "-A")
+        file.write_text(before)
+
+
+@pytest.mark.parametrize("place", ["in the folder", "staged"])
+def test_an_uncommitted_edit_is_not_lost_to_a_redaction_elsewhere(meeting: Meeting, tmp_path: Path, place: str) -> None:  # fmt: skip
+    b = meeting.sessions["B"]
+    _edited_by_hand(b, place)
+    meeting.do("A", ("redact x",))
+    meeting.sessions["A"].sync()
+    before = b.head
+
+    with pytest.raises(RefusedError, match=r"DEC-0001.*not committed") as refused:
+        b.sync()
+
+    assert "smp commit" in str(refused.value.hint)
+    assert b.head == before
+    if place == "staged":
+        git(b.path, "checkout", "-q", "--", ".")
+    b.commit()
+    meeting.settle("BA")
+    assert meeting.sessions["A"].get("DEC-0001").fields["note"] == "an hour of [REDACTED]"
+    _nowhere(meeting, tmp_path, X)
+
+
+@pytest.mark.parametrize("place", ["in the folder", "staged"])
+@pytest.mark.parametrize("end", ["delete", "purge"])
+def test_an_uncommitted_edit_goes_with_a_deletion_elsewhere_and_is_in_its_copy(meeting: Meeting, tmp_path: Path, place: str, end: str) -> None:  # fmt: skip
+    b = meeting.sessions["B"]
+    _edited_by_hand(b, place)
+    meeting.do("A", (end,))
+    meeting.settle("AB")
+    _nowhere(meeting, tmp_path, "an hour of")
+
+    if end == "delete":
+        b.restore("DEC-0001", with_history=True)
+        said = [b.get("DEC-0001", at=each.commit).fields for each in b.history("DEC-0001")]
+        assert f"an hour of {X}" in [fields.get("note") for fields in said]
+    else:
+        with pytest.raises(RefusedError, match="purged"):
+            b.restore("DEC-0001")
+
+
 def test_without_a_redaction_nothing_is_masked(meeting: Meeting) -> None:
     meeting.do("A", ("delete", "restore", "edit g"))
     meeting.do("B", ("delete", "restore", "edit f"))

@@ -338,20 +338,24 @@ class RewritePlan:
         )
 
     def uncommitted(self, now: datetime) -> tuple[DeadVersion, ...]:
-        """Return the edits of the deleted that a person has not committed."""
+        """Return the edits of the deleted that a person has not committed, staged or not."""
         versions = self.versions()
         known = {(each.id, each.data) for each in versions}
+        names = self._ids or tuple(dict.fromkeys(each.id for each in versions))
+        paths = {parse_id(each).path: each for each in names}
         found = []
-        for each in self._ids or dict.fromkeys(each.id for each in versions):
-            place = parse_id(each)
-            file = self.repository.path / place.path
-            if file.is_symlink() or not file.is_file():
-                continue
-            data = file.read_bytes()
-            if (each, data) not in known:
-                life = life_of(data, place.path)
-                found.append(DeadVersion(each, place.path, life, now, "user", "", data))
+        for path, data in (*self._in_folder(paths), *staging.files(self.repository, paths)):
+            if (paths[path], data) not in known:
+                known.add((paths[path], data))
+                life = life_of(data, path)
+                found.append(DeadVersion(paths[path], path, life, now, "user", "", data))
         return tuple(found)
+
+    def _in_folder(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        for path in paths:
+            file = self.repository.path / path
+            if file.is_file() and not file.is_symlink():
+                yield path, file.read_bytes()
 
 
 def make_plan(
