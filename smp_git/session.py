@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from smp_git.ask.vectors import Indexed
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
+    from smp_git.keep.configure import Configured
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -283,9 +284,17 @@ class Session:
         """
         return edits.commit_hand_edits(self._handle, agent)
 
-    def override(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
+    def configure(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
         """Set settings for this session only, e.g. `{"redaction": "off"}`; None removes one."""
         return edits.override(self._handle, settings, agent)
+
+    override = configure
+
+    def configuration(self) -> tuple[Configured, ...]:
+        """Return every setting that holds in this session, with where it is set."""
+        from smp_git.keep import configure
+
+        return configure.of_session(self._handle)
 
     # Reading
 
@@ -511,7 +520,7 @@ class Session:
         if place is None or not (place / ".git").is_dir():
             return None
         if self._known_shared is None:
-            self._known_shared = Session(place, handle.clock, handle.settings, home=handle.home)
+            self._known_shared = Session(place, handle.clock, handle.defaults, home=handle.home)
         return self._known_shared._desk  # noqa: SLF001 - of its own kind
 
     def bisect(
@@ -539,7 +548,7 @@ class Session:
         handle = self._handle
         branches.create(handle, name)
         made = type(self)(
-            self.path, handle.clock, handle.settings, shared=handle.shared, home=handle.home
+            self.path, handle.clock, handle.defaults, shared=handle.shared, home=handle.home
         )
         made.switch(name)
         return made

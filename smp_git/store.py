@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
     from smp_git.ask.request import QueryParts
     from smp_git.keep.anonymize import Anonymized, Switches
+    from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
@@ -59,6 +60,18 @@ class Store:
     def settings(self) -> Settings:
         """The settings from `config.yaml`."""
         return self._home.settings
+
+    def configure(self, settings: Mapping[str, object]) -> None:
+        """Set settings in `config.yaml`; None removes one. Sessions that are open keep theirs."""
+        from smp_git.keep import configure
+
+        self._home = configure.configure(self._home, settings)
+
+    def configuration(self) -> tuple[Configured, ...]:
+        """Return every setting of the store, with where it is set."""
+        from smp_git.keep import configure
+
+        return configure.of_store(self._home)
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"

@@ -12,8 +12,7 @@ import pytest
 import smp_git
 from smp_git.model import errors, memory
 from smp_git.model.memory import COMMON_FIELDS, KINDS
-from smp_git.model.relevance import scales
-from tests import api_reference, cli_reference, pages
+from tests import api_reference, cli_reference, pages, settings_reference
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -129,26 +128,6 @@ def test_the_words_of_confidence_and_severity_are_listed() -> None:
     assert types["severity"] == list(memory.SEVERITIES)
 
 
-def test_every_setting_is_listed_with_its_default(tmp_path: Path) -> None:
-    listed = {row[0]: row[1] for row in _tables("settings.md")["config.yaml"]}
-    default = smp_git.Store.init(tmp_path / "store").settings
-    config = tmp_path / "store" / "config.yaml"
-    assert config.read_text() == f"format: {listed['format']}\n"
-    config.write_text("unknown: 1\n")
-    with pytest.raises(errors.InvalidError) as caught:
-        smp_git.Store.open(tmp_path / "store")
-    assert caught.value.hint == f"settings are {', '.join(listed)}"
-    assert listed["retention_days"] == str(default.retention.days)
-    assert listed["redaction"] == ("on" if default.redaction.on else "off")
-    assert listed["redaction_replacement"] == default.redaction.replacement
-    assert listed["decay"] == scales(default.decay, default.relevance, "").preset.name
-    assert listed["semantic"] == default.semantic
-    assert listed["durability"] == ("durable" if default.durable else "relaxed")
-    assert listed["lock_timeout_seconds"] == str(default.lock_timeout_seconds)
-    assert listed["sync_timeout_seconds"] == str(default.sync_timeout_seconds)
-    assert listed["sync_limit_bytes"] == str(default.sync_limit_bytes)
-
-
 @pytest.mark.parametrize("name", cli_reference.commands())
 def test_every_command_has_help_and_an_example(name: str) -> None:
     command = cli_reference.commands()[name]
@@ -169,8 +148,9 @@ def test_every_public_name_is_in_the_api_reference() -> None:
     [
         (cli_reference.text, cli_reference.PAGE, "cli_reference"),
         (api_reference.text, api_reference.PAGE, "api_reference"),
+        (settings_reference.text, settings_reference.PAGE, "settings_reference"),
     ],
-    ids=["cli", "python-api"],
+    ids=["cli", "python-api", "settings"],
 )
 def test_generated_page_is_current(made: Callable[[], str], page: Path, name: str) -> None:
     assert page.read_text() == made(), f"python -m tests.{name}"

@@ -24,7 +24,8 @@ from smp_git.ask.vectors import VectorKeeper, meanings_of
 from smp_git.model.errors import DamagedError, InvalidQueryError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
-from smp_git.model.relevance import scales
+from smp_git.model.relevance import Scales, scales
+from smp_git.model.settings import Settings
 from smp_git.read.counts import with_access
 from smp_git.read.replica import CATALOGUE, SEARCH
 from smp_git.read.snapshot import Snapshot
@@ -54,10 +55,9 @@ class Desk:
     """Keeps what answers need between questions: the catalogue, the text, the accesses."""
 
     def __init__(self, handle: Handle) -> None:
-        settings = handle.settings
         self.handle = handle
         self._reader = handle.reader
-        self._scales = scales(settings.decay, settings.relevance, settings.file)
+        self._known_scales: tuple[Settings, Scales] | None = None
         self._clock = handle.clock
         self._lock = threading.RLock()
         self._cache = handle.reader.local.folder / CATALOGUE
@@ -66,6 +66,15 @@ class Desk:
         self._finder: Finder | None = None
         self._keeper: VectorKeeper | None = None
         self._accesses = handle.accesses
+
+    @property
+    def _scales(self) -> Scales:
+        """How priorities fall and what counts, as the store and the session say now."""
+        said, known = self.handle.settings, self._known_scales
+        if known is None or known[0] is not said:
+            known = said, scales(said.decay, said.relevance, said.file)
+            self._known_scales = known
+        return known[1]
 
     @property
     def inactive_factor(self) -> float:

@@ -9,7 +9,7 @@ from typing import Final
 from smp_git.format import yamlfile
 from smp_git.model.errors import FormatError, InvalidError, StorageError, shown
 from smp_git.model.memory import Value
-from smp_git.model.settings import CONFIG, Settings, checked
+from smp_git.model.settings import CONFIG, Settings
 
 FORMAT: Final = 1
 
@@ -21,6 +21,12 @@ def load(store: Path) -> Settings:
         text = file.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise StorageError(f"cannot read {file}: {error.strerror}") from error
+    return of_text(text, store)
+
+
+def of_text(text: str, store: Path) -> Settings:
+    """Return the settings that a text would be; raise InvalidError or FormatError."""
+    file = store / CONFIG
     found = yamlfile.read(text, str(file))
     number = found.get("format", FORMAT)
     if not isinstance(number, int) or number > FORMAT:
@@ -29,7 +35,7 @@ def load(store: Path) -> Settings:
             hint="install a newer smp-git",
         )
     return replace(
-        checked(found, str(file)),
+        Settings().of_store(found, str(file)),
         key_dir=_key_dir(found.get("key_dir"), store, file),
         remote=_remote(found.get("remote"), file),
         ssh_key=_ssh_key(found.get("ssh_key"), file),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -31,8 +31,14 @@ class Metadata:
     context: Mapping[str, Value]
     tags: tuple[str, ...]
     overrides: Mapping[str, Value]
+    preferences: Mapping[str, Value] = field(default_factory=dict)
     format: int = FORMAT
     rule: int = RULE
+
+    @property
+    def settings(self) -> Mapping[str, Value]:
+        """What the session sets: its overrides and its preferences."""
+        return {**self.overrides, **self.preferences}
 
     @property
     def project(self) -> str:
@@ -72,15 +78,20 @@ def read(data: bytes, session: str) -> Metadata:
         tags=_texts(found.get("tags")),
         agents=_texts(found.get("agents")),
         context=MappingProxyType(context if isinstance(context, dict) else {}),
-        overrides=MappingProxyType(overrides(found)),
+        overrides=MappingProxyType(_part(found, "overrides")),
+        preferences=MappingProxyType(_part(found, "preferences")),
         format=int(str(found["format"])),
         rule=int(str(found["rule"])),
     )
 
 
-def overrides(found: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the settings that a session overrides."""
-    said = found.get("overrides")
+def settings(found: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what a session sets: its overrides and its preferences."""
+    return {**_part(found, "overrides"), **_part(found, "preferences")}
+
+
+def _part(found: Mapping[str, Value], name: str) -> dict[str, Value]:
+    said = found.get(name)
     return said if isinstance(said, dict) else {}
 
 
@@ -102,11 +113,17 @@ def raised(data: bytes) -> bytes | None:
     return edited.encode() if edited is not None else None
 
 
-def with_overrides(data: bytes, settings: dict[str, Value]) -> bytes:
-    """Return the file with other overrides, all else as it is."""
-    old = data.decode()
-    edited = yamlfile.edit(old, {"overrides": settings or None}, ("tags", "overrides"))
-    return (edited or dialect.write({**mapping(data), "overrides": settings})).encode()
+_SETTINGS: Final = ("preferences", "overrides")
+
+
+def with_settings(data: bytes, parts: Mapping[str, Value]) -> bytes:
+    """Return the file with other preferences and overrides, all else as it is."""
+    old, told = data.decode(), {name: parts.get(name) or None for name in _SETTINGS}
+    edited = yamlfile.edit(old, told, ("tags", *_SETTINGS))
+    if edited is not None:
+        return edited.encode()
+    rest = {name: value for name, value in mapping(data).items() if name not in _SETTINGS}
+    return dialect.write({**rest, **{k: v for k, v in told.items() if v}}).encode()
 
 
 def _texts(value: Value) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def clone(
     """Make a session from a remote, and return its folder."""
     settings = home.settings
     if name is not None:
-        settings.redaction.name(name, "the id of a session")
+        settings.rules.name(name, "the id of a session")
     remote = integrate.addressed(address, settings.remote, home.path)
     access = remotes.access(settings, home.surroundings(), progress, ask=ask)
 

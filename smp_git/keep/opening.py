@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
@@ -57,11 +56,10 @@ def open_session(
         keeper=IndexKeeper(writer),
         accesses=Accesses(reader),
         clock=clock,
-        settings=settings,
+        defaults=settings,
         home=home,
         shared=shared,
     )
-    settings.redaction.overridden(told.overrides, METADATA)
     _finish_deletions(handle)
     _repair(handle)
     return handle
@@ -195,7 +193,12 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
             for name, (count, last) in sorted(agents.items())
         ),
         size_bytes=_size(snapshot),
-        problems=(*snapshot.problems(), *check.problems(handle.reader), *left),
+        problems=(
+            *snapshot.problems(),
+            *check.problems(handle.reader),
+            *handle.in_session.problems,
+            *left,
+        ),
         remotes=_remotes(handle),
     )
 

@@ -28,7 +28,7 @@ from smp_git.model.errors import (
     shown,
 )
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.model.settings import CONFIG
+from smp_git.model.settings import CONFIG, split
 from smp_git.model.times import format_time
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.write import commit
@@ -209,7 +209,8 @@ def _metadata(
     overrides: Mapping[str, object],
 ) -> dict[str, Value]:
     """Return what a new session says of itself, checked and without secrets."""
-    rules = home.settings.redaction.overridden(overrides, "overrides")
+    given = {name: check_value(value, name) for name, value in overrides.items()}
+    rules = home.settings.of_session(given, "overrides").rules
     told: dict[str, Value] = {
         "id": rules.name(name, "the id of a session"),
         "uid": secrets.token_hex(16),
@@ -229,8 +230,8 @@ def _metadata(
     said = rules.cleaned(None, {"context": dict(context or {})}).fields
     told["context"] = check_value(said["context"], "context")
     told["tags"] = list(check_tags(rules.names(tags, "a tag")))
-    if overrides:
-        told["overrides"] = check_value(rules.settings(overrides), "overrides")
+    clean = {k: check_value(v, k) for k, v in rules.settings(given).items()}
+    told |= {name: said for name, said in split(clean).items() if said}
     return told
 
 

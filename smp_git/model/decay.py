@@ -127,6 +127,11 @@ class Preset:
         age_rate = _number("age_rate", settings.get("age_rate", self.age_rate))
         return replace(self, rules=MappingProxyType(rules), age_rate=age_rate)
 
+    def without_decay(self) -> Preset:
+        """Return this preset with nothing that falls with time."""
+        rules = {kind: replace(rule, rate=0.0) for kind, rule in self.rules.items()}
+        return replace(self, rules=MappingProxyType(rules), age_rate=0.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

@@ -37,6 +37,9 @@ def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str
     """Return what the settings `decay` and `relevance` of a file say; raise InvalidError."""
     rates, weights = dict(decay), dict(relevance)
     preset, formula = rates.pop("preset", "default"), weights.pop("preset", "weighted")
+    enabled = rates.pop("enabled", True)
+    if not isinstance(enabled, bool):
+        raise InvalidError(f"{file}: decay.enabled must be true or false, not {shown(enabled)}")
     if preset not in PRESETS:
         raise InvalidError(
             f"{file}: no decay preset {shown(preset)}", hint=f"presets are {', '.join(PRESETS)}"
@@ -55,8 +58,9 @@ def scales(decay: Mapping[str, Value], relevance: Mapping[str, Value], file: str
             f"{file}: relevance.{_INACTIVE} must be a number from 0 to 1, not {shown(inactive)}"
         )
     try:
+        numbers = PRESETS[str(preset)].override(rates)
         return Scales(
-            PRESETS[str(preset)].override(rates),
+            numbers if enabled else numbers.without_decay(),
             Weights().override(weights),
             formula == "product",
             float(inactive),

@@ -1,112 +1,280 @@
-"""The settings of a store as a value: their names, defaults, and what each may be."""
+"""Settings: one table of names, defaults, values and meanings; checked, and overridden by a session.
+
+A field of `Settings` is a row of the table. What reads the table follows from it: the checks,
+`smp config`, and docs/reference/settings.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from smp_git.model.checks import (
+    BOTH,
+    SESSION,
+    STORE,
+    Check,
+    Setting,
+    as_it_is,
+    decay_numbers,
+    mapping,
+    number,
+    relevance_weights,
+    switch,
+    text,
+    whole,
+    word,
+)
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.memory import Value
+from smp_git.model.secrets.redaction import REPLACEMENT
 from smp_git.model.secrets.rules import SETTINGS as REDACTION
 from smp_git.model.secrets.rules import Rules
 
 CONFIG: Final = "config.yaml"
-NAMES: Final = (
-    "format",
-    "durability",
-    "lock_timeout_seconds",
-    "retention_days",
-    "key_dir",
-    "decay",
-    "relevance",
-    "semantic",
-    "remote",
-    "ssh_key",
-    "sync_timeout_seconds",
-    "sync_limit_bytes",
-    *REDACTION,
-)
-_LONGEST_TIMEOUT: Final = 3600
-_LONGEST_RETENTION: Final = 36_500
-_LARGEST_SYNC: Final = 1 << 40
+_ROW: Final = "row"
+_T = TypeVar("_T")
+
+
+def _row(default: _T, check: Check, where: str, meaning: str) -> _T:
+    """Return a field of `Settings`, which is a row of the table."""
+    shared = {_ROW: Setting("", cast("Value", default), check, where, meaning)}
+    if isinstance(default, (dict, list)):
+        return cast("_T", field(default_factory=default.copy, metadata=shared))
+    return field(default=default, metadata=shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a store."""
+    """What holds for a store, or for a session in it."""
 
-    durable: bool = True
-    lock_timeout_seconds: float = 5.0
-    retention: timedelta = timedelta(days=30)
-    key_dir: Path | None = None
-    redaction: Rules = field(default_factory=Rules)
-    decay: Mapping[str, Value] = field(default_factory=dict)
-    relevance: Mapping[str, Value] = field(default_factory=dict)
-    semantic: str = "auto"
-    remote: str | None = None
-    ssh_key: Path | None = None
-    sync_timeout_seconds: float = 60.0
-    sync_limit_bytes: int = 536_870_912
+    format: int = _row(
+        1,
+        whole(1, 1),
+        STORE,
+        "the format of the store; a program refuses a number it does not know",
+    )
+    durability: str = _row(
+        "durable",
+        word("durable", "relaxed"),
+        STORE,
+        "`durable`: a write is flushed to disk before it is acknowledged; `relaxed`: the operating system flushes it later",
+    )
+    lock_timeout_seconds: float = _row(
+        5.0, number(3600), STORE, "how long a write waits for the session's lock, in all"
+    )
+    trash_days: float = _row(
+        30,
+        number(36_500),
+        STORE,
+        "how long a deletion can be undone; afterwards, the sealed copy is destroyed",
+    )
+    key_dir: Path | None = _row(
+        None,
+        text("the full path of a folder outside the store"),
+        STORE,
+        "where the keys of deleted memories are; by default, in the user's data folder",
+    )
+    decay: Mapping[str, Value] = _row(
+        {},
+        mapping("a mapping", decay_numbers),
+        BOTH,
+        "how the priority of memories falls with time; see [below](#decay)",
+    )
+    relevance: Mapping[str, Value] = _row(
+        {},
+        mapping("a mapping", relevance_weights),
+        BOTH,
+        "what counts in ranking; see [below](#relevance)",
+    )
+    semantic: str = _row(
+        "auto",
+        word("auto", "on", "off"),
+        STORE,
+        "`auto`: similarity of meaning counts if the extra `smp-git[semantic]` is installed; `on`: a question without it is an error; `off`: words alone count; see [Search by meaning](../how-to/search-by-meaning.md)",
+    )
+    remote: str | None = _row(
+        None,
+        text("an address that contains {session}"),
+        STORE,
+        "the `origin` of every session that has none of its own, e.g. `git@host:memory/{session}.git`; a relative path is relative to the store",
+    )
+    ssh_key: Path | None = _row(
+        None,
+        text("the full path of a key file"),
+        STORE,
+        "the key for ssh; by default, ssh uses its agent and the user's configuration",
+    )
+    sync_timeout_seconds: float = _row(
+        60.0, number(3600), STORE, "how long to wait for a remote that does not answer"
+    )
+    sync_limit_bytes: int = _row(
+        536_870_912, whole(1, 1 << 40), STORE, "how much a remote may send at once"
+    )
+    redaction: bool = _row(
+        True,  # noqa: FBT003 - a default
+        switch(),
+        BOTH,
+        "whether secrets are removed before anything is written",
+    )
+    redaction_patterns: Value = _row(
+        {},
+        as_it_is("names and regular expressions, or a list of expressions"),
+        BOTH,
+        "additional secrets; each has [one second](../explanation/redaction.md#your-own-patterns) for a text",
+    )
+    redaction_allow: Value = _row([], as_it_is("a list of texts"), BOTH, "what is not a secret")
+    redaction_replacement: str = _row(
+        REPLACEMENT,
+        as_it_is("one line of 3 to 64 characters in brackets"),
+        BOTH,
+        "what stands in the place of a secret, in `[…]`, `(…)`, `<…>`, `{…}` or `«…»`; `{kind}` is the kind of secret, e.g. `github-token`",
+    )
+    language: str | None = _row(
+        None,
+        text("a text, e.g. en"),
+        SESSION,
+        "the language in which the user wants to be answered",
+    )
+    verbosity: str = _row(
+        "medium", word("low", "medium", "high"), SESSION, "how much the user wants to be told"
+    )
+    custom: Mapping[str, Value] = _row(
+        {},
+        mapping("a mapping"),
+        SESSION,
+        "any other preferences of the session, which the program keeps and does not read",
+    )
+    # Which secrets are kept out, as all layers say.
+    rules: Rules = field(default_factory=Rules)
+    # Where the settings of the store are.
     file: str = CONFIG
 
+    @property
+    def durable(self) -> bool:
+        """Whether a write is flushed to disk before it is acknowledged."""
+        return self.durability == "durable"
 
-def checked(found: Mapping[str, Value], file: str) -> Settings:
-    """Return the settings that `found` gives, without those that name a place on this machine.
+    @property
+    def trash_time(self) -> timedelta:
+        """How long a deletion can be undone."""
+        return timedelta(days=self.trash_days)
 
-    Raises InvalidError for a name that is no setting, and a value that one cannot have.
-    """
-    for name in found:
-        if name not in NAMES:
-            raise InvalidError(
-                f"{file}: no setting {shown(name)}", hint=f"settings are {', '.join(NAMES)}"
+    def checked(self, found: Mapping[str, Value], where: str, places: Collection[str]) -> Settings:
+        """Return these settings with those that `found` gives; raise InvalidError."""
+        values: dict[str, Any] = {}
+        for name, value in found.items():
+            row = row_of(name, where)
+            if row.where not in places:
+                raise _misplaced(row, where)
+            below = getattr(self, name)
+            both = isinstance(value, dict) and isinstance(below, dict)
+            values[name] = _taken(
+                row, {**below, **cast("dict[str, Value]", value)} if both else value, where
             )
-    durability = found.get("durability", "durable")
-    if durability not in ("durable", "relaxed"):
-        raise InvalidError(
-            f"{file}: durability must be durable or relaxed, not {shown(durability)}"
-        )
-    decay, relevance = (_part(found, name, file) for name in ("decay", "relevance"))
-    if decay or relevance:
-        from smp_git.model.relevance import scales  # noqa: PLC0415 - most stores set neither
+        if any(name in found for name in REDACTION):
+            values["rules"] = self.rules.overridden(found, where)
+        return replace(self, **values) if values else self
 
-        scales(decay, relevance, file)
-    return Settings(
-        durable=durability == "durable",
-        lock_timeout_seconds=_number(found, "lock_timeout_seconds", 5.0, _LONGEST_TIMEOUT, file),
-        retention=timedelta(days=_number(found, "retention_days", 30, _LONGEST_RETENTION, file)),
-        redaction=Rules().overridden(found, file),
-        decay=decay,
-        relevance=relevance,
-        semantic=_semantic(found, file),
-        sync_timeout_seconds=_number(found, "sync_timeout_seconds", 60.0, _LONGEST_TIMEOUT, file),
-        sync_limit_bytes=int(_number(found, "sync_limit_bytes", 536_870_912, _LARGEST_SYNC, file)),
-        file=file,
+    def of_store(self, found: Mapping[str, Value], file: str) -> Settings:
+        """Return the settings of a store; what names a place on this machine is as written."""
+        return replace(self.checked(found, file, (STORE, BOTH)), file=file)
+
+    def of_session(self, found: Mapping[str, Value], where: str) -> Settings:
+        """Return the settings of a session, given its overrides and preferences; raise InvalidError."""
+        return self.checked(found, where, (SESSION, BOTH))
+
+    def as_far_as_possible(self, found: Mapping[str, Value], where: str) -> InSession:
+        """Return the settings of a session that somebody else may have written."""
+        settings, problems, unsafe = self, list[str](), None
+        for name, value in found.items():
+            try:
+                settings = settings.of_session({name: value}, where)
+            except InvalidError as error:
+                problems.append(error.message)
+                unsafe = error if name in REDACTION else unsafe
+        return InSession(settings, tuple(problems), unsafe)
+
+
+class InSession(NamedTuple):
+    """The settings that hold in a session, and what is wrong with those it says.
+
+    `unsafe` is what is wrong with its rules for secrets: nothing is written by guess.
+    """
+
+    settings: Settings
+    problems: tuple[str, ...]
+    unsafe: InvalidError | None
+
+
+@cache
+def table() -> Mapping[str, Setting]:
+    """Return every setting by its name."""
+    return {
+        each.name: each.metadata[_ROW]._replace(name=each.name)
+        for each in fields(Settings)
+        if _ROW in each.metadata
+    }
+
+
+def split(found: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+    """Return what a session sets as `metadata.yaml` keeps it: preferences, and overrides."""
+    own = {name for name, row in table().items() if row.where == SESSION}
+    return {
+        "preferences": {name: value for name, value in found.items() if name in own},
+        "overrides": {name: value for name, value in found.items() if name not in own},
+    }
+
+
+# What settings are called elsewhere, or were called once.
+_ELSEWHERE: Final = {
+    "retention_days": "trash_days, how long a deletion can be undone",
+    "max_session_size_mb": "quota_bytes",
+    "lock_timeout_ms": "lock_timeout_seconds",
+    "auto_redaction": "redaction",
+    "compaction_threshold": "quota_warn_percent",
+}
+
+
+def row_of(name: str, where: str) -> Setting:
+    """Return the setting of a name; raise InvalidError, with what was perhaps meant."""
+    found = table().get(name)
+    if found is not None:
+        return found
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
+
+    close = get_close_matches(str(name), table(), 2)
+    meant = _ELSEWHERE.get(name) or " or ".join(close)
+    raise InvalidError(
+        f"{where}: no setting {shown(name)}",
+        hint=f"perhaps {meant}" if meant else "smp config list names every setting",
     )
 
 
-def _semantic(found: Mapping[str, Value], file: str) -> str:
-    value = found.get("semantic", "auto")
-    # Unquoted, on and off are booleans in older YAML.
-    value = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-    if value not in ("auto", "on", "off"):
-        raise InvalidError(f"{file}: semantic must be auto, on or off, not {shown(value)}")
-    return str(value)
-
-
-def _part(found: Mapping[str, Value], name: str, file: str) -> dict[str, Value]:
-    value = found.get(name, {})
-    if not isinstance(value, dict):
-        raise InvalidError(f"{file}: {name} must be a mapping, not {shown(value)}")
-    return dict(value)
-
-
-def _number(found: Mapping[str, Value], name: str, default: float, most: float, file: str) -> float:
-    value = found.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
+def _taken(row: Setting, value: object, where: str) -> object:
+    try:
+        return row.check.take(value)
+    except InvalidError as error:
         raise InvalidError(
-            f"{file}: {name} must be a number above 0, up to {most:g}, not {shown(value)}"
+            f"{where}: {row.name}: {error.message.removeprefix(': ')}", hint=error.hint
+        ) from None
+    except ValueError:
+        raise InvalidError(
+            f"{where}: {row.name} must be {row.check.says}, not {shown(value)}"
+        ) from None
+
+
+def _misplaced(row: Setting, where: str) -> InvalidError:
+    if row.where == SESSION:
+        return InvalidError(
+            f"{where}: {row.name} is a preference of a single session",
+            hint=f"smp config -s ID set {row.name}=VALUE",
         )
-    return float(value)
+    return InvalidError(
+        f"{where}: {row.name} is read only from config.yaml, for the whole store",
+        hint=f"smp config set {row.name}=VALUE",
+    )

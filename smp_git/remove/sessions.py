@@ -71,11 +71,11 @@ def actor(home: Home, by: str | None) -> str | None:
     """Return the name of who acts, None if nobody is named."""
     if not by:
         return None
-    return agent_name(home.settings.redaction.name(by, "the name of an agent"))
+    return agent_name(home.settings.rules.name(by, "the name of an agent"))
 
 
 def _reason(home: Home, reason: str | None) -> str | None:
-    return home.settings.redaction.text(check_text(reason or "", "reason"))[0] or None
+    return home.settings.rules.text(check_text(reason or "", "reason"))[0] or None
 
 
 def _is_there(home: Home, name: str) -> bool:
@@ -83,7 +83,7 @@ def _is_there(home: Home, name: str) -> bool:
 
 
 @contextmanager
-def _holding(home: Home, doing: str) -> Iterator[None]:
+def holding(home: Home, doing: str) -> Iterator[None]:
     """Hold the lock of the store, for what moves a whole session."""
     store, limit = home.path, home.settings.lock_timeout_seconds
     try:
@@ -125,11 +125,11 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
         deleted_by=who or agent_name(user),
         reason=why,
         items=(Item(id=MemoryId(name), type="session", timestamp=now),),
-        recovery_deadline=now + home.settings.retention,
+        recovery_deadline=now + home.settings.trash_time,
         backup=FOLDER,
         action=_ACTION,
     )
-    with _holding(home, "deleting a session"):
+    with holding(home, "deleting a session"):
         remotes = remotes_of(place)
         _move_away(home, place, made)
         receipt = SessionReceipt(
@@ -168,9 +168,9 @@ def _move_away(home: Home, place: Path, made: Record) -> None:
 def deleted(home: Home) -> tuple[Record, ...]:
     """Return the records of the deleted sessions, oldest first."""
     if (home.path / DELETED).is_dir():
-        with _holding(home, "sweeping"):
+        with holding(home, "sweeping"):
             _sweep(home.path)
-    return _deleted(home.path, home.settings.retention)
+    return _deleted(home.path, home.settings.trash_time)
 
 
 def _deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
@@ -203,7 +203,7 @@ def _record(place: Path, retention: timedelta) -> Record:
 
 def _find(home: Home, name: str) -> Record:
     """Return the latest deletion of a session; raise SessionNotFoundError."""
-    found = [e for e in _deleted(home.path, home.settings.retention) if e.session_id == name]
+    found = [e for e in _deleted(home.path, home.settings.trash_time) if e.session_id == name]
     if not found:
         raise SessionNotFoundError(
             f"no session {name!r} was deleted", hint="smp trash --sessions lists them"
@@ -220,7 +220,7 @@ def undelete(home: Home, name: str, by: str | None) -> Path:
             f"session {record.session_id} could be brought back until "
             f"{format_time(record.recovery_deadline)}, which is past"
         )
-    with _holding(home, "bringing a session back"):
+    with holding(home, "bringing a session back"):
         if target.exists():
             raise AlreadyExistsError(
                 f"session {record.session_id} exists", hint="delete that one first"
@@ -258,9 +258,9 @@ def purge_record(
     """Destroy one deleted session; return the copies of which nobody can tell whose they are."""
     store, who = home.path, actor(home, by) or "user"
     ring = seal.Keys(home.keys(), record.session_uid, store)
-    with _holding(home, "purging a session"):
+    with holding(home, "purging a session"):
         folder = store / DELETED / record.session_id
-        ours, unknown = _told_apart(folder, record, ring, home.settings.retention)
+        ours, unknown = _told_apart(folder, record, ring, home.settings.trash_time)
         ring.check_destroyable(place.name for place in ours)
         for place in ours:
             ring.destroy_all(place.name)

@@ -13,8 +13,9 @@ from smp_git.format.document import life_of
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
-from smp_git.model.memory import KINDS, Memory, MemoryId, check_fields
+from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
 from smp_git.model.secrets.rules import Report
+from smp_git.model.settings import row_of, split
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
 from smp_git.write.handle import Handle
@@ -289,18 +290,21 @@ def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
 
 def override(handle: Handle, settings: Mapping[str, object], agent: str | None) -> Change:
     """Set settings for this session alone; None removes one."""
-    given = check_fields(KINDS["state"], settings)
-    both = {**handle.metadata.overrides, **given}
-    kept = {name: value for name, value in both.items() if settings.get(name, "") is not None}
-    rules = handle.settings.redaction.overridden(kept, "overrides")
-    clean = check_fields(KINDS["state"], rules.settings(kept))
+    given, before = check_fields(KINDS["state"], settings), handle.metadata.settings
+    handle.defaults.of_session(given, "overrides")
+    for name in settings.keys() - before.keys():
+        row_of(name, "overrides")
+    kept = {k: v for k, v in {**before, **given}.items() if settings.get(k, "") is not None}
+    rules = handle.defaults.as_far_as_possible(kept, "overrides").settings.rules
+    who = rules.name(agent, "the name of an agent") or handle.metadata.user or "user"
+    clean = split(check_fields(KINDS["state"], rules.settings(kept)))
 
     def work(stage: Stage) -> None:
         blob = stage.base.repository.find(stage.base.tree, metadata.PATH)
         old = stage.base.repository.blob(ObjectId(blob)) if blob else b""
-        stage.put_file(metadata.PATH, metadata.with_overrides(old, clean), "")
+        stage.put_file(metadata.PATH, metadata.with_settings(old, clean), "")
 
-    return _change(handle, agent, work, messages.SETTINGS)
+    return handle.writer.run(agent_name(who), work, subject=messages.SETTINGS)[1]
 
 
 def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:

@@ -21,11 +21,11 @@ from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, TREE, Child, Object, write_tree
 from smp_git.git.references import ACCESS
 from smp_git.git.repository import MAIN, MovedError, Repository
-from smp_git.model.errors import RefusedError, SmpError
+from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.model.secrets.rules import Rules
-from smp_git.model.settings import Settings
+from smp_git.model.settings import InSession, Settings
 from smp_git.read import history
 from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
@@ -201,12 +201,13 @@ class Handle:
     keeper: IndexKeeper
     accesses: Accesses
     clock: Callable[[], datetime]
-    settings: Settings
+    # The settings of the store, which those of the session override.
+    defaults: Settings
     home: Home | None = None
     # The folder of the session of what holds across sessions, unless this is it.
     shared: Path | None = None
-    # The rules of the metadata that was read last, and the writer of main beside a branch.
-    known: dict[Metadata, Rules] = field(default_factory=dict, repr=False)
+    # The settings of the metadata that was read last, and the writer of main beside a branch.
+    known: dict[Metadata, InSession] = field(default_factory=dict, repr=False)
     mains: list[Writer] = field(default_factory=list, repr=False)
 
     @property
@@ -220,15 +221,31 @@ class Handle:
         return self.reader.snapshot().metadata
 
     @property
-    def rules(self) -> Rules:
-        """Which secrets are kept out, as the settings and the session say now."""
+    def in_session(self) -> InSession:
+        """The settings that hold now, and what is wrong with those that the session says."""
         said = self.metadata
         found = self.known.get(said)
         if found is None:
-            found = self.settings.redaction.overridden(said.overrides, metadata.PATH)
+            found = self.defaults.as_far_as_possible(said.settings, metadata.PATH)
             self.known.clear()
             self.known[said] = found
         return found
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that hold now: the store's, and over them the session's."""
+        return self.in_session.settings
+
+    @property
+    def rules(self) -> Rules:
+        """Which secrets are kept out; raise InvalidError if what the session says is not valid."""
+        found = self.in_session
+        if found.unsafe is not None:
+            raise InvalidError(
+                f"nothing is written by these rules for secrets: {found.unsafe.message}",
+                hint="smp config -s ID unset NAME removes what the session sets",
+            )
+        return found.settings.rules
 
     @property
     def main_writer(self) -> Writer:
@@ -236,8 +253,8 @@ class Handle:
         if self.reader.ref == MAIN:
             return self.writer
         if not self.mains:
-            reader = Reader(self.reader.path, durable=self.settings.durable)
-            limit = self.settings.lock_timeout_seconds
+            reader = Reader(self.reader.path, durable=self.defaults.durable)
+            limit = self.defaults.lock_timeout_seconds
             self.mains.append(Writer(reader, self.clock, timeout_seconds=limit))
         return self.mains[0]
 

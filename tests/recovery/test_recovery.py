@@ -116,7 +116,7 @@ def test_restore_is_refused_on_day_31(told: Session, clock: Clock) -> None:
 
 
 def test_the_retention_is_a_setting(store: Store, clock: Clock) -> None:
-    (store.path / "config.yaml").write_text("format: 1\nretention_days: 2\n")
+    (store.path / "config.yaml").write_text("format: 1\ntrash_days: 2\n")
     with Store.open(store.path, clock=clock).create_session("brief") as session:
         session.add("decision", "For two days")
         session.delete("DEC-0001")

@@ -43,7 +43,7 @@ SESSION_DOORS: dict[str, Callable[[Session], object]] = {
     "tag": lambda session: session.tag(KEY),
     "undo": lambda session: session.undo(agent=TOKEN),
     "merge": lambda session: session.merge("main", agent=TOKEN),
-    "override": lambda session: session.override({"note": "x"}, agent=TOKEN),
+    "override": lambda session: session.override({"custom": {"note": "x"}}, agent=TOKEN),
     "delete": lambda session: session.delete("FIND-0001", by=TOKEN),
     "redact": lambda session: session.redact("leak", by=TOKEN),
     "purge": lambda session: session.purge(older_than="1d", by=TOKEN),
@@ -100,8 +100,10 @@ def test_texts_beside_a_name_are_redacted(store: Store, session: Session) -> Non
     session.add("finding", "Nightingale sings")
     session.resolve("FIND-0001", by=f"ada {TOKEN}", action=TOKEN)
     session.redact("Nightingale", f"a bird {TOKEN}", reason=TOKEN)
-    session.override({"note": TOKEN})
-    store.create_session("other", context={TOKEN: 1}, overrides={"note": [TOKEN]}).close()
+    session.override({"custom": {"note": TOKEN}})
+    store.create_session(
+        "other", context={TOKEN: 1}, overrides={"custom": {"note": [TOKEN]}}
+    ).close()
     store.delete_session("other", TOKEN)
 
     assert session.get("FIND-0001").content == "a bird [REDACTED:github-token] sings"

@@ -58,7 +58,7 @@ def opened(folder: Path, settings: Settings, clock: Callable[[], datetime]) -> G
     reader = Reader(folder, durable=settings.durable)
     said = told(reader.snapshot())
     user = said.get("user")
-    rules = settings.redaction.overridden(metadata.overrides(said), metadata.PATH)
+    rules = settings.rules.overridden(metadata.settings(said), metadata.PATH)
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
     return Gate(writer, rules, agent_name(user) if isinstance(user, str) else "user")
 

@@ -17,6 +17,7 @@ from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
+from smp_git.model.settings import Settings
 from smp_git.read.pages import Page, changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import plan
@@ -192,7 +193,10 @@ def _check_metadata(proposal: Proposal, gate: Gate) -> None:
                 f"{metadata.PATH}: {name} never changes",
                 hint=f"git checkout HEAD -- {metadata.PATH} brings it back",
             )
-    gate.rules.overridden(metadata.overrides(new), metadata.PATH)
+    known = metadata.settings(old)
+    said = metadata.settings(new).items()
+    fresh = {name: value for name, value in said if name not in known or known[name] != value}
+    Settings().of_session(fresh, metadata.PATH)
 
 
 def _is_raised(name: str, old: Value, new: Value) -> bool:

@@ -333,7 +333,7 @@ def _taken_whole(base: FileVersion | None, left: FileVersion, right: FileVersion
 
 
 # Mappings whose keys are decided one by one.
-_DEEPER: Final = ("context", "overrides")
+_DEEPER: Final = ("context", "preferences", "overrides")
 _ORDER: Final = ("user", "agents", "context", "tags", "preferences", "overrides")
 
 _Key = tuple[str, ...]
