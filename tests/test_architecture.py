@@ -56,6 +56,7 @@ LATE = {
     "smp_git.git.locks",
     "smp_git.keep.opening",
     "smp_git.keep.stores",
+    "smp_git.model.checks",
     "smp_git.model.regexes",
     "smp_git.model.settings",
     "smp_git.remove.seal",
