@@ -24,6 +24,7 @@ from smp_git.model.errors import (
     RemoteRefusedError,
     SyncError,
     UnfoundedError,
+    shown,
 )
 from smp_git.model.memory import CommitId
 from smp_git.read.history import replica_of
@@ -34,7 +35,16 @@ from smp_git.remove.interrupted import site_of
 from smp_git.remove.site import Site
 from smp_git.sync import inbound, outbound, remotes, twins
 from smp_git.sync.outbound import RemoteState
-from smp_git.sync.remotes import HEADS, TAGS, Remote, SyncResult, Turns, shown_ref, tracking
+from smp_git.sync.remotes import (
+    HEADS,
+    TAGS,
+    Remote,
+    SyncResult,
+    Turns,
+    is_foreign,
+    shown_ref,
+    tracking,
+)
 from smp_git.write import branches
 from smp_git.write.handle import Handle, fold_counts
 from smp_git.write.merge.join import MergeResult, join
@@ -42,6 +52,8 @@ from smp_git.write.merge.join import MergeResult, join
 # For how long another sync of this session is waited for, and rounds are lost.
 _PATIENCE_SECONDS: Final = 60.0
 _LOCK: Final = "syncing/lock"
+# Of the references of others, so many are named.
+_MOST_NAMED: Final = 5
 
 
 class Exchange:
@@ -242,11 +254,23 @@ class Exchange:
         found = self._list_refs()
         if any(found.get(each.ref) != each.new for each in parcel.updates):
             return False
+        if parcel.replaces:
+            self._name_unreached()
         # What else moved there meanwhile was not seen: it may not be replaced.
         new = {each.ref: each.new for each in parcel.updates}
         return self._note_sent(
             parcel, {ref: tip for ref, tip in {**there, **new}.items() if tip}, epoch
         )
+
+    def _name_unreached(self) -> None:
+        """Name the references there that no session moves, and that may hold what is gone."""
+        named = transport.advertised(self._remote.address.text, self._way, prefixes=("refs/",))
+        has = self._site.reader.repository.has
+        found = sorted(ref for ref, tip in named.items() if is_foreign(ref) and not has(tip))
+        if found:
+            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            note = f"{self._remote.name} may hold what was deleted under {', '.join(map(shown, found[:_MOST_NAMED]))}{more}, which no push of a session changes; remove that there"
+            self._result = replace(self._result, notes=(*self._result.notes, note))
 
     def _note_sent(self, parcel: outbound.Parcel, now: Mapping[str, str], epoch: bytes) -> bool:
         """Note what the remote has now; return False if a deletion here came between."""

@@ -218,6 +218,11 @@ def travels(ref: str) -> bool:
     return ref.startswith(TRAVELLING)
 
 
+def is_foreign(ref: str) -> bool:
+    """Whether a reference of a remote is neither synced nor the program's own."""
+    return not travels(ref) and not ref.startswith("refs/smp/")
+
+
 def is_fit(ref: str) -> bool:
     """Whether a reference has a name that every replica can give it too."""
     parts = ref.split("/")

@@ -113,3 +113,34 @@ def test_odd_names_far_away_are_left_out_too(tmp_path: Path) -> None:
     assert any("left out" in note for note in two.sync().notes)
 
     assert two.get("FIND-0001").content == "comes in"
+
+
+@pytest.mark.parametrize("name", ["pull/1/head", "notes/review", "keep/x"])
+def test_what_no_push_reaches_and_may_hold_the_deleted_is_named(tmp_path: Path, name: str) -> None:
+    one, _, hub = _two(tmp_path)
+    one.add("decision", "a plan of xantippe", agent="a")
+    one.sync()
+    _name(hub, name)
+    one.redact("xantippe")
+
+    (said,) = one.sync().notes
+
+    assert f"refs/{name}" in said
+    assert "xantippe" in git(hub, "log", "-p", f"refs/{name}")
+    one.delete("DEC-0001")
+    _name(hub, name)
+    assert any(f"refs/{name}" in note for note in one.sync().notes)
+    _name(hub, name)
+    one.delete("DEC-0002")
+    git(hub, "update-ref", "-d", f"refs/{name}")
+    assert one.sync().notes == ()
+
+
+def test_a_reference_to_what_is_here_is_not_named(tmp_path: Path) -> None:
+    one, _, hub = _two(tmp_path)
+    _name(hub, "pull/1/head", git(hub, "rev-list", "--max-parents=0", "main").strip())
+    one.add("decision", "a plan", agent="a")
+    one.sync()
+    one.delete("DEC-0002")
+
+    assert one.sync().notes == ()
