@@ -26,6 +26,8 @@ _MOST: Final = 512
 # Behind what Git reads there: the process and the machine.
 _OURS: Final = "smp"
 _OWN_LOCK: Final = "smp/gc-lock"
+# One deletion or packing at a time; the next deletion waits for the proof of the one before.
+REWRITING: Final = "erasing/lock"
 
 
 def runs(git: Path | str) -> bool:
@@ -53,6 +55,16 @@ def kept_out(git: Path, deadline: float, doing: str) -> Iterator[None]:
         # On a disk that is read-only by now they stay, and name a process that is gone.
         with suppress(OSError):
             locks.drop()
+
+
+@contextmanager
+def rewriting(git: Path, deadline: float, doing: str) -> Iterator[None]:
+    """Be the only one who takes objects away: no deletion, no packing, no gc of Git's is at work.
+
+    A gc that began before would put what it has read into a pack of its own afterwards.
+    """
+    with locked(git / REWRITING, deadline, doing), kept_out(git, deadline, doing):
+        yield
 
 
 def kept_out_since(git: Path) -> int:

@@ -60,9 +60,15 @@ _LARGE_OFFSET: Final = 1 << 31
 # A longer chain makes reading slow; a shorter difference is not worth one.
 _LONGEST_CHAIN: Final = 40
 _SMALL_OBJECT: Final = 256
+_TINY_OBJECT: Final = 60
+_QUICKLY: Final = 1
 _HEAD: Final = 12
 _LOOSE: Final = re.compile("[0-9a-f]{40}")
 _NAME: Final = 20
+# Shorter middles of a difference are inserted as they are; how often a run is looked for.
+_WORTH_A_LOOK: Final = 96
+_PROBE: Final = 24
+_RUNS: Final = 3
 _BYTE: Final = [bytes((value,)) for value in range(256)]
 _COPY: Final = struct.Struct("<BIH")
 _STORED: Final = struct.Struct("<3sHH")
@@ -85,12 +91,12 @@ class Pack(NamedTuple):
     idx: bytes
 
 
-def pack(objects: Iterable[Packed]) -> Pack:
-    """Return a pack of objects, each at most once.
+def pack(objects: Iterable[Packed], level: int = _QUICKLY) -> Pack:
+    """Return a pack of objects, each at most once, compressed at a level of zlib's.
 
     An object that is `like` an earlier one is stored as the difference.
     """
-    made = _Growing()
+    made = _Growing(level)
     for item in objects:
         made.add(item)
     return made.finish()
@@ -99,7 +105,8 @@ def pack(objects: Iterable[Packed]) -> Pack:
 class _Growing:
     """A pack that grows entry by entry."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: int) -> None:
+        self._level = level
         self._parts: list[bytes] = [b""]
         self._rows: list[tuple[bytes, int, int]] = []
         self._bases: dict[bytes, tuple[int, int, bytes]] = {}
@@ -113,7 +120,7 @@ class _Growing:
         entry, depth = self._difference(base, data) if base is not None else (b"", 0)
         if kind != COMMIT:
             self._bases[name] = self._offset, depth, data
-        entry = entry or _size(_TYPES[kind], len(data)) + _deflated(data)
+        entry = entry or _size(_TYPES[kind], len(data)) + _deflated(data, self._level)
         self._rows.append((name, zlib.crc32(entry), self._offset))
         self._parts.append(entry)
         self._offset += len(entry)
@@ -127,7 +134,7 @@ class _Growing:
         if len(difference) * 2 >= len(data):
             return b"", 0
         head = _size(_OFFSET_DELTA, len(difference)) + _distance(self._offset - offset)
-        return head + _deflated(difference), depth + 1
+        return head + _deflated(difference, self._level), depth + 1
 
     def finish(self) -> Pack:
         """Return the pack with its index."""
@@ -140,27 +147,57 @@ class _Growing:
         return Pack(f"pack-{stem}", body + total, _index(rows, names, total))
 
 
-def _deflated(data: bytes) -> bytes:
+def _deflated(data: bytes, level: int) -> bytes:
     """Return a zlib stream: stored when so small that compressing costs more than it saves."""
-    if len(data) > _SMALL_OBJECT:
-        return zlib.compress(data, 1)
+    if len(data) > (_SMALL_OBJECT if level == _QUICKLY else _TINY_OBJECT):
+        return zlib.compress(data, level)
     size = len(data)
     head = _STORED.pack(b"\x78\x01\x01", size, size ^ 0xFFFF)
     return b"".join((head, data, zlib.adler32(data).to_bytes(4)))
 
 
 def _difference(old: bytes, new: bytes) -> bytes:
-    """Return a Git delta: what both begin and end with is copied, the middle is inserted."""
+    """Return a Git delta: what both begin and end with is copied, and so is a run between."""
+    out = [_varint(len(old)), _varint(len(new))]
+    _differing(out, old, new, 0, _RUNS)
+    return b"".join(out)
+
+
+def _differing(out: list[bytes], old: bytes, new: bytes, offset: int, left: int) -> None:
+    """Add how `new` differs from `old`, which is at an offset of the base."""
     start = common(old, new)
     end = common_end(old, new, min(len(old), len(new)) - start)
-    out = [_varint(len(old)), _varint(len(new))]
-    _copy(out, 0, start)
-    stop = len(new) - end
-    for at in range(start, stop, 127):
-        part = new[at : min(at + 127, stop)]
-        out += (_BYTE[len(part)], part)
-    _copy(out, len(old) - end, end)
-    return b"".join(out)
+    _copy(out, offset, start)
+    middle = new[start : len(new) - end]
+    before = old[start : len(old) - end]
+    run = _run(before, middle) if left and len(middle) > _WORTH_A_LOOK else None
+    if run is None:
+        for at in range(0, len(middle), 127):
+            part = middle[at : at + 127]
+            out += (_BYTE[len(part)], part)
+    else:
+        here, there, size = run
+        _differing(out, before[:here], middle[:there], offset + start, left - 1)
+        _copy(out, offset + start + here, size)
+        rest = before[here + size :], middle[there + size :]
+        _differing(out, *rest, offset + start + here + size, left - 1)
+    _copy(out, offset + len(old) - end, end)
+
+
+def _run(old: bytes, new: bytes) -> tuple[int, int, int] | None:
+    """Return where a run of bytes that two texts have in common is in both, and its length.
+
+    In the tree of a page the entry of the index changes at one end, and a memory's comes
+    at the other.
+    """
+    here = len(old) // 2
+    probe = old[here : here + _PROBE]
+    there = new.find(probe) if len(probe) == _PROBE else -1
+    if there < 0:
+        return None
+    back = common_end(old[:here], new[:there], min(here, there))
+    size = back + common(old[here:], new[there:])
+    return here - back, there - back, size
 
 
 def _copy(out: list[bytes], offset: int, size: int) -> None:

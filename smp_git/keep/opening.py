@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
-from smp_git.keep import check
+from smp_git.keep import check, growth
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
@@ -106,6 +106,7 @@ def close(handle: Handle) -> None:
     if handle.reader.local.folder.is_dir():
         handle.keeper.stop()
         fold_counts(handle.accesses, handle.writer)
+        growth.at_close(handle)
     while handle.mains:
         handle.mains.pop().reader.close()
     handle.reader.close()

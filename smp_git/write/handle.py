@@ -53,13 +53,14 @@ class IndexKeeper:
         self._last_write = 0.0
         self._process = 0
         self._behind = False
+        self.has_written = False
         writer.watched = weakref.WeakMethod(self.note_write)
         writer.reader.watched = weakref.WeakMethod(self.note_moved)
         _keepers.add(self)
 
     def note_write(self) -> None:
         """Remember that the index is behind."""
-        self._behind = True
+        self._behind = self.has_written = True
         self.note_behind()
 
     def note_moved(self) -> None:

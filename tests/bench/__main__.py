@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.bench import (
     lock,
     machine,
     merge,
+    pack,
     questions,
     retrieval,
     start,
@@ -37,6 +38,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "ask": ask.run,
     "context": context.run,
     "merge": merge.run,
+    "pack": pack.run,
     "sync": sync.run,
     "erase": erase.run,
     "forget": forget.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -32,8 +32,6 @@ from smp_git.write.writer import Writer
 
 # How often another deletion may come between before this one gives up.
 _MOST_PLANS: Final = 5
-# One deletion at a time; the next one waits for the proof of the one before.
-_LOCK: Final = "erasing/lock"
 _PATIENCE_SECONDS: Final = 60.0
 # What a process that was killed was about to start has its locks for a moment longer.
 _MOMENT_SECONDS: Final = 0.1
@@ -325,7 +323,9 @@ def resume(writer: Writer) -> None:
             with _alone(writer, "finishing a deletion", _MOMENT_SECONDS):
                 _finish_left(writer)
         else:
-            with locked(git / _LOCK, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"):
+            with locked(
+                git / locks.REWRITING, time.monotonic() + _MOMENT_SECONDS, "finishing a deletion"
+            ):
                 locks.forget(git)
 
 
@@ -376,16 +376,10 @@ def _finish_left(writer: Writer) -> None:
         journal.close(writer.reader.local.folder, kept.deletion)
 
 
-@contextmanager
-def _alone(writer: Writer, doing: str, patience_seconds: float) -> Iterator[None]:
-    """Let no other deletion and no gc of Git's be at work.
-
-    A gc that began before would put what it has read into a pack of its own afterwards.
-    """
-    git = writer.reader.repository.git
+def _alone(writer: Writer, doing: str, patience_seconds: float) -> AbstractContextManager[None]:
+    """Let no other deletion and no gc of Git's be at work."""
     deadline = time.monotonic() + patience_seconds
-    with locked(git / _LOCK, deadline, doing), locks.kept_out(git, deadline, doing):
-        yield
+    return locks.rewriting(writer.reader.repository.git, deadline, doing)
 
 
 # Memories that take another id

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.ask.text import keep_vectors
 from smp_git.format.records import Tombstones
-from smp_git.git import command, disk, layout, locks, staging, storage
+from smp_git.git import command, disk, layout, locks, packing, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import InvalidError
@@ -23,7 +23,6 @@ from smp_git.remove.history.judge import Judge, items, mentions, without_counts
 from smp_git.remove.history.reading import TAG, Read
 from smp_git.remove.history.rewrite import Rewriter, pages_of
 
-_PACK_SUFFIXES: Final = (".idx", ".pack", ".rev", ".bitmap", ".mtimes", ".promisor")
 # Files of `.git` that hold or may hold something of what was there before.
 _STALE: Final = (
     "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "AUTO_MERGE", "MERGE_AUTOSTASH", "COMMIT_EDITMSG",
@@ -180,14 +179,8 @@ def _repack(repository: Repository, old: list[Path], gone: set[bytes]) -> int:
         command.pack_objects(repository.git, sorted(names))
     journal.reached("repacked")
     made = set(folder.glob("*.pack")) - before
-    # No index over several packs may name one that is about to go.
-    for each in folder.glob("multi-pack-index*"):
-        each.unlink(missing_ok=True)
-    for pack in old:
-        for suffix in _PACK_SUFFIXES:
-            pack.with_suffix(suffix).unlink(missing_ok=True)
+    for _ in packing.remove_packs(folder, old):
         journal.reached("pack removed")
-    disk.flush_folder(folder)
     return sum(path.stat().st_size for path in made)
 
 
