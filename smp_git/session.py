@@ -17,7 +17,7 @@ from smp_git.keep import opening
 from smp_git.keep.check import news
 from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
-from smp_git.model.ids import parse_id, short_id
+from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.model.settings import Settings
 from smp_git.read import history
@@ -332,8 +332,14 @@ class Session:
         name = self._handle.read(None, lambda snapshot: snapshot.find(memory_id))
         return self.path / parse_id(name).path
 
+    def __contains__(self, memory_id: object) -> bool:
+        """Whether a memory of exactly this id is there; asking counts as no use."""
+        if not isinstance(memory_id, str) or not is_id(memory_id):
+            return False
+        return self._handle.read(None, lambda now: now.blob(MemoryId(memory_id)) is not None)
+
     def full_id(self, text: str) -> str:
-        """Return the full id for an abbreviation, or the text itself if it matches no memory."""
+        """Return the full id for an abbreviation, also in SESSION:ID; the text itself if it matches none."""
         return self._handle.read(None, lambda now: _full(now, text))
 
     # History
@@ -866,6 +872,8 @@ class Session:
 
 def _full(snapshot: Snapshot, text: str) -> MemoryId:
     """Return the full id that a text names, though the memory may be gone."""
+    if is_elsewhere(text):
+        return parse_target(text)
     try:
         return snapshot.find(text)
     except MemoryNotFoundError:

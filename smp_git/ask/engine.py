@@ -20,7 +20,7 @@ from smp_git.ask.request import Order, Query
 from smp_git.ask.text import Reason, Steer, Steering, snippet, steering, stem, words
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
-from smp_git.model.ids import parse_id
+from smp_git.model.ids import is_elsewhere, parse_id
 from smp_git.model.memory import KINDS, MemoryId
 from smp_git.read.counts import with_access
 from smp_git.read.snapshot import Snapshot
@@ -411,7 +411,7 @@ class Engine:
         for hit in hits:
             fresh: dict[MemoryId, list[str]] = {}
             for each in links.edges(hit.id):
-                if each.other not in known:
+                if each.other not in known and not is_elsewhere(each.other):
                     fresh.setdefault(each.other, []).append(each.told(hit.id))
             for name, why in islice(fresh.items(), _RELATED):
                 known.add(name)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.model.errors import InvalidError, InvalidFileError, MemoryNotFoundError
+from smp_git.model.ids import is_elsewhere, parse_id
 from smp_git.model.memory import KINDS, MemoryId
 from smp_git.read.snapshot import Snapshot
 
@@ -30,7 +31,10 @@ class Relation(NamedTuple):
 
 
 class Related(NamedTuple):
-    """A memory that another leads to over links: how far, over which, in which direction."""
+    """A memory that another leads to over links: how far, over which, in which direction.
+
+    One of another session is SESSION:ID, without a title, and leads no further.
+    """
 
     id: MemoryId
     kind: str
@@ -69,7 +73,10 @@ class Links:
         return known
 
     def edges(self, name: MemoryId) -> list[Relation]:
-        """Return the relations of a memory, its own first, as far as the others are there."""
+        """Return the relations of a memory, its own first, as far as the others are there.
+
+        A memory of another session counts as there: nobody looks.
+        """
         row, known = self._row(name), self._catalogue.by_id
         found = [Relation(MemoryId(target), relation, "to") for relation, target in row.entry.links]
         incoming = sorted(self._catalogue.incoming.get(name, ()))
@@ -82,7 +89,11 @@ class Links:
         found += [Relation(other, _REFS, "from") for other in self._referring.get(name, ())]
         siblings = self._of_turn.get(turn, ()) if turn else ()
         found += [Relation(other, _SIBLINGS, "both") for other in siblings]
-        return [each for each in dict.fromkeys(found) if each.other in known and each.other != name]
+        return [
+            each
+            for each in dict.fromkeys(found)
+            if (each.other in known or is_elsewhere(each.other)) and each.other != name
+        ]
 
     def related(self, start: MemoryId, depth: int) -> tuple[Related, ...]:
         """Return what links lead to from a memory, nearest first, with every relation there is."""
@@ -97,13 +108,16 @@ class Links:
                     if each.other not in seen and following.setdefault(each.other, name) == name
                 ]
             seen.update(following)
-            edge = list(following)
+            edge = [name for name in following if not is_elsewhere(name)]
         return tuple(out)
 
     def _related(self, edge: Relation, depth: int, via: MemoryId) -> Related:
-        row = self._row(edge.other)
-        title = row.entry.title
-        return Related(edge.other, row.kind, title, depth, edge.relation, edge.direction, via)
+        if is_elsewhere(edge.other):
+            kind, title = parse_id(edge.other.rpartition(":")[2]).kind.name, ""
+        else:
+            row = self._row(edge.other)
+            kind, title = row.kind, row.entry.title
+        return Related(edge.other, kind, title, depth, edge.relation, edge.direction, via)
 
     def _row(self, name: MemoryId) -> Row:
         return self._catalogue.row(self._catalogue.by_id[name])

@@ -12,6 +12,7 @@ from smp_git.cli.app import asker, command, emit, fields_from, links_from, sessi
 from smp_git.cli.terminal import note
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.ids import is_elsewhere
 from smp_git.model.memory import Memory
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
@@ -24,7 +25,9 @@ Agent = Annotated[
 Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, e.g. security.login")]
 Links = Annotated[
     list[str],
-    typer.Option("-l", "--link", metavar="REL:ID", help="A link, e.g. resolves:FIND-0001"),
+    typer.Option(
+        "-l", "--link", metavar="REL:[SESSION:]ID", help="A link, e.g. resolves:FIND-0001"
+    ),
 ]
 Fields = Annotated[
     list[str],
@@ -49,9 +52,7 @@ def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
         note(f"{memory.id} says the same as {memory.duplicate_of}")
     _note_left(session, session.left_alone)
     for link in memory.links:
-        try:
-            session.get(link.target)
-        except MemoryNotFoundError:
+        if not is_elsewhere(link.target) and link.target not in session:
             note(f"{link.target} is not in this session")
 
 
@@ -195,14 +196,22 @@ def unpin(ctx: typer.Context, memory: Id, agent: Agent = None) -> None:
 def link(
     ctx: typer.Context,
     memory: Id,
-    target: Annotated[str, typer.Argument(metavar="REL:ID", help="E.g. resolves:FIND-0001")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="REL:[SESSION:]ID",
+            help="E.g. resolves:FIND-0001 or references:global:PREF-0001",
+        ),
+    ],
     agent: Agent = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the link instead")] = False,
 ) -> None:
     """Link a memory to another"""
     ((relation, other),) = links_from([target])
     with session_of(ctx) as session:
-        name = session.get(other).id if not remove else other
+        name = session.full_id(other)
+        if not remove and not is_elsewhere(name) and name not in session:
+            raise MemoryNotFoundError(f"no memory {other}", hint="smp list shows what is there")
         change = session.unlink if remove else session.link
         _wrote(ctx, session, change(memory, relation, name, agent=asker(ctx, agent)))
 

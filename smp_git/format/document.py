@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from smp_git.format import dialect, yamlfile
 from smp_git.model import ids
 from smp_git.model.errors import InvalidError, InvalidFileError, shown
-from smp_git.model.ids import FIRST, Id, parse_id, parse_path
+from smp_git.model.ids import FIRST, Id, parse_id, parse_path, parse_target
 from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
@@ -355,7 +355,7 @@ def _link(item: object) -> Link:
     relation, target = item
     if not isinstance(target, str):
         raise InvalidError(f"a link goes to an id, not to {shown(target)}")
-    return Link(check_relation(relation), MemoryId(parse_id(target).text))
+    return Link(check_relation(relation), parse_target(target))
 
 
 def fitting(file: bytes, memory_id: MemoryId) -> bytes:

@@ -259,6 +259,10 @@ class Mask:
         """Return an agent's name without names of users and projects."""
         return agent_name(self._lower(word))
 
+    def session(self, name: str) -> str:
+        """Return a session's id without names of users and projects."""
+        return self._lower(name)
+
     def tag(self, tag: str) -> str:
         """Return a tag without names, part by part."""
         return ".".join(self._lower(part) for part in tag.split("."))
@@ -354,13 +358,16 @@ def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
 
 
 def _links(memory: Memory, mask: Mask) -> tuple[Link, ...]:
-    renamed = (
-        (link.relation, f"state-{mask.slug(link.target.removeprefix('state-'))}")
-        if link.target.startswith("state-")
-        else link
-        for link in memory.links
+    return document.check_links(
+        [(link.relation, _target(link.target, mask)) for link in memory.links]
     )
-    return document.check_links(list(renamed))
+
+
+def _target(target: str, mask: Mask) -> str:
+    session, colon, name = target.rpartition(":")
+    agent = name.removeprefix("state-")
+    clean = name if agent == name else f"state-{mask.slug(agent)}"
+    return f"{mask.session(session)}{colon}{clean}"
 
 
 def _mapping(fields: Mapping[str, Value], mask: Mask) -> dict[str, Value]:

@@ -27,6 +27,7 @@ from smp_git.model.errors import (
     SessionNotFoundError,
     shown,
 )
+from smp_git.model.ids import SESSION_ID
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.model.settings import CONFIG, split
 from smp_git.model.times import format_time
@@ -107,7 +108,6 @@ def home_at(
     return Home(path=path, settings=settings, clock=clock, keys=keys, surroundings=surroundings)
 
 
-_SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")
 # A session is made in milliseconds.
 _ABANDONED_SECONDS: Final = 600.0
@@ -163,7 +163,7 @@ def new_id(home: Home, given: str | None, now: datetime) -> str:
     if given is None:
         return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
     text = str(given)
-    if text != given or not _SESSION_ID.fullmatch(text) or _DEVICE.fullmatch(text):
+    if text != given or not SESSION_ID.fullmatch(text) or _DEVICE.fullmatch(text):
         raise InvalidError(
             f"{shown(given)} is not a valid id for a session",
             hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",

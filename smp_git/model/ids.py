@@ -25,6 +25,7 @@ _BY_FOLDER: Final = {kind.folder: kind for kind in KINDS.values()}
 _NUMBERED = re.compile(r"(turn|DEC|FIND|PREF|LEARN|ART)-([0-9]{4,18})(?:-([a-z][a-z0-9]{3}))?")
 _STATE = re.compile(r"state-([a-z0-9][a-z0-9_-]{0,56})")
 _SHORT = re.compile(r"([A-Za-z]+)-?0*([1-9][0-9]{0,17})(?:-([a-z][a-z0-9]{3}))?")
+SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Id(NamedTuple):
@@ -86,6 +87,32 @@ def _parsed(text: str) -> Id:
         f"{shown(text)} is not a valid id",
         hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq",
     )
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is a full id."""
+    try:
+        return _parsed(text).text == text
+    except InvalidError:
+        return False
+
+
+def parse_target(text: object) -> MemoryId:
+    """Return what a link leads to: a full id, or `SESSION:ID` for a memory of another session."""
+    session, colon, name = str(text).rpartition(":")
+    if not colon:
+        return parse_id(text).text
+    if SESSION_ID.fullmatch(session) is None:
+        raise InvalidError(
+            f"{shown(session)} is not a valid session id",
+            hint="a link to another session is SESSION:ID, e.g. global:PREF-0001",
+        )
+    return MemoryId(f"{session}:{(short_id(name) or parse_id(name)).text}")
+
+
+def is_elsewhere(target: str) -> bool:
+    """Whether a link leads to a memory of another session."""
+    return ":" in target
 
 
 def short_id(text: object) -> Id | None:

@@ -107,7 +107,7 @@ _RESERVED = frozenset(
 
 
 class Link(NamedTuple):
-    """A directed relation to another memory."""
+    """A directed relation to another memory; `target` is SESSION:ID for one of another session."""
 
     relation: str
     target: MemoryId

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Mapping
@@ -24,7 +23,7 @@ from smp_git.model.errors import (
     RefusedError,
     RemoteNotFoundError,
 )
-from smp_git.model.ids import INDEX
+from smp_git.model.ids import INDEX, SESSION_ID
 from smp_git.model.memory import COMMENTS, CommitId
 from smp_git.read.pages import rebuilt
 from smp_git.read.replica import Identity, Local, new_tag
@@ -266,12 +265,9 @@ def _gone(
     return notes
 
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-
 def addressed(text: str, pattern: str | None, base: Path) -> Remote:
     """Return the remote at an address, or that a store's pattern gives the session `text`."""
-    if pattern is not None and _SESSION_ID.fullmatch(text):
+    if pattern is not None and SESSION_ID.fullmatch(text):
         return Remote(ORIGIN, parse(pattern.replace("{session}", text), base), is_own=False)
     return Remote(ORIGIN, parse(text, Path().absolute()))
 

@@ -16,7 +16,7 @@ from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
-from smp_git.model.ids import Id, parse_id, parse_path
+from smp_git.model.ids import Id, is_elsewhere, parse_id, parse_path
 from smp_git.model.memory import (
     CONTESTED,
     KINDS,
@@ -356,6 +356,8 @@ class Stage:
         return stored
 
     def _mark_superseded(self, target: MemoryId) -> None:
+        if is_elsewhere(target):
+            return
         old = self._known(target)
         if old is not None and old.kind not in ("turn", "state") and old.status != "superseded":
             self.edit(old.id, fields={"status": "superseded"}, verb="supersede")

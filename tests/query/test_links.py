@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from smp_git import Session
+from smp_git.model.errors import InvalidError
 
 
 def edges(shop: Session, name: str, depth: int = 1) -> list[tuple[str, str, str]]:
@@ -65,3 +68,40 @@ def test_links_of_the_past_are_those_of_the_past(shop: Session) -> None:
     shop.add("finding", "no second factor", turn_ref=turn.id)
     assert shop.related(turn.id, at=then) == ()
     assert len(shop.related(turn.id)) == 1
+
+
+def test_a_link_leads_to_a_memory_of_another_session(shop: Session) -> None:
+    far = "other-session:DEC-0001"
+    note = shop.add("learning", "as we said there", links=[("references", far)])
+    near = shop.add("decision", "here too", links=[("supersedes", "global:DEC-7")])
+    shop.link(note.id, "led_to", near.id)
+
+    assert shop.get(near.id).links[0].target == "global:DEC-0007"
+    assert edges(shop, note.id, 3) == [
+        (far, "references", "to"),
+        (near.id, "led_to", "to"),
+        ("global:DEC-0007", "supersedes", "to"),
+    ]
+    assert [each.kind for each in shop.related(note.id, depth=1)] == ["decision", "decision"]
+    assert [hit.id for hit in shop.query(where=[("links", "contains", far)])] == [note.id]
+    # What it leads to is not in this session, and not in its answers.
+    found = shop.query("said", include_related=True)
+    assert {hit.id for hit in found} == {note.id, near.id}
+    assert not shop.check()
+    shop.unlink(note.id, "references", far)
+    assert edges(shop, note.id) == [(near.id, "led_to", "to")]
+
+
+@pytest.mark.parametrize("target", ["a b:DEC-0001", ":DEC-0001", "x:y:DEC-0001", "x:", "x:nothing"])
+def test_what_is_no_memory_of_a_session_is_refused(shop: Session, target: str) -> None:
+    with pytest.raises(InvalidError):
+        shop.add("learning", "see there", links=[("references", target)])
+
+
+def test_writing_a_link_is_no_use_of_what_it_leads_to(shop: Session) -> None:
+    one, other = shop.add("decision", "a").id, shop.add("decision", "b").id
+    shop.link(one, "led_to", other)
+    assert other in shop
+    assert "DEC-2" not in shop
+    assert "global:DEC-0001" not in shop
+    assert shop.memories("decision")[1].access_count == 0

@@ -34,7 +34,7 @@ def named(store: Store) -> Session:
     session.add("turn", "John Smith asks for E-Commerce", speaker="John Smith", role="user")
     session.add(
         "decision", "Keep it in /home/john/shop/app.py", agent="architect", made_by="architect",
-        agreed_by=["Mary Jones"], tags=["e-commerce.login"], links=[("led_to", "state-john-smith")],
+        agreed_by=["Mary Jones"], tags=["e-commerce.login"], links=[("led_to", "state-john-smith"), ("references", "john-smith-notes:state-john-smith")],
     )  # fmt: skip
     session.add(
         "finding",
@@ -66,7 +66,10 @@ def test_placeholders_are_stable_and_the_structure_stays(store: Store, named: Se
         assert decision.content == "Keep it in /path/1.py"
         assert decision.fields["agreed_by"] == ["User-2"]
         assert decision.tags == ("project-a.login",)
-        assert decision.links == (("led_to", "state-user-1"),)
+        assert decision.links == (
+            ("led_to", "state-user-1"),
+            ("references", "user-1-notes:state-user-1"),
+        )
         assert finding.content == "See /path/1.py, says User-2"
         assert (finding.agent, finding.fields["turn_ref"]) == ("user-1", "turn-0001")
         assert state.id == "state-user-1"

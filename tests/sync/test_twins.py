@@ -94,6 +94,17 @@ def test_what_names_a_moved_memory_follows(two: tuple[Session, Session], hub: Pa
     assert {left.get(said).content, left.get(turn.id).content} == {"Which database?", "Shall we move?"}  # fmt: skip
 
 
+def test_a_link_to_another_session_does_not_follow(two: tuple[Session, Session], hub: Path) -> None:
+    left, right = two
+    left.add("decision", "Keep PostgreSQL", agent="a")
+    right.add("decision", "Move to SQLite", agent="b")
+    far = ("references", "other:DEC-0002")
+    note = right.add("learning", "see there", links=[far, ("references", "DEC-0002")], agent="b")
+    left.sync()
+    ((_, new),) = right.sync().moved
+    assert right.get(note.id).links == (far, ("references", new))
+
+
 def test_either_can_be_deleted_and_only_it_goes(two: tuple[Session, Session], hub: Path) -> None:
     left, right = two
     left.add("decision", "Keep the Postgres-of-Zanzibar", agent="a")

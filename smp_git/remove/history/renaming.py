@@ -179,9 +179,10 @@ class NewIds:
         said = {old.encode(): new.encode() for old, new in self.ids.items()}
         # Tags of memories are small letters.
         self._said = said | {old.lower(): new.lower() for old, new in said.items()}
+        # Behind a colon it is the id of another session's memory.
         either = b"|".join(map(re.escape, self._said))
         self._pattern = re.compile(
-            rb"(?<![A-Za-z0-9_-])(?:%s)(?![A-Za-z0-9_]|-[A-Za-z0-9])" % either
+            rb"(?<![A-Za-z0-9_-])(?<![A-Za-z0-9_-]:)(?:%s)(?![A-Za-z0-9_]|-[A-Za-z0-9])" % either
         )
         self._turns = [parse_id(old) for old in self.ids if parse_id(old).kind.name == "turn"]
 

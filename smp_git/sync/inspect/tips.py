@@ -14,13 +14,12 @@ from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git.objects import RawObjects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
-from smp_git.model.ids import INDEX, Id, parse_path
+from smp_git.model.ids import INDEX, SESSION_ID, Id, parse_path
 from smp_git.model.memory import KINDS, MemoryId, Value
 from smp_git.read.pages import row_of
 from smp_git.sync.inspect.structure import FOLDER, REPLICAS, Bounds, Structure, TreeRow, children
 
 _UID = re.compile(r"[0-9a-f]{32}")
-_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TAG = re.compile(r"[a-z][a-z0-9]{3}")
 _LINE = re.compile(rb'^- \{"id":"([^"]+)","blob":"([0-9a-f]{40})"[^\n]*\n', re.MULTILINE)
 # Behind the id and the object id, and before any text of the memory.
@@ -109,7 +108,7 @@ class Tips:
         uid = _matching(found, "uid", _UID)
         if self.uid not in ("", uid):
             raise UntrustedError("it holds another session than the other branches")
-        self.uid, self.session = uid, _matching(found, "id", _SESSION)
+        self.uid, self.session = uid, _matching(found, "id", SESSION_ID)
         _matching(found, "replica", _TAG)
 
     def _tombstones(self, name: bytes) -> None:
