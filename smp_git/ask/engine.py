@@ -380,8 +380,8 @@ class Engine:
         if explain is not None:
             reason = explain(entry.id)
             parts = [f"text.{name} {value:.3f}" for name, value in reason.parts.items()]
-            why = (*_reasons(reason, entry), *self._steered(item.row, query), *why)
-            why += tuple(parts if query.explain else ())
+            said = [*_reasons(reason, entry), *self._steered(item.row, query)]
+            why = (*(said or self._inherited(item.row)), *(parts if query.explain else ()), *why)
         return Hit(
             id=entry.id,
             kind=item.row.kind,
@@ -394,6 +394,11 @@ class Engine:
                 snippet(memory.content, query.text, marks=marks) if query.text else memory.title
             ),
         )
+
+    def _inherited(self, row: Row) -> list[str]:
+        """Say whose place a memory takes that says nothing of the question itself."""
+        old = [target for relation, target in row.entry.links if relation == "supersedes"]
+        return [f"replaces {', '.join(old)}"] if old else []
 
     def _steered(self, row: Row, query: Query) -> Iterator[str]:
         """Say which fields the question asks for, and what it costs where one is different."""
@@ -422,12 +427,15 @@ class Engine:
 
 
 def _reasons(reason: Reason, entry: Entry) -> list[str]:
-    """Say which words a memory was found by, in which tag, and next to which memory."""
+    """Say by which words, tag, speaker, day or meaning a memory was found, or next to which."""
     asked = {stem(word) for word in reason.words}
     tags = [tag for tag in entry.tags if not asked.isdisjoint(map(stem, words(tag)))]
     said = [f"matches {', '.join(reason.words)}"] if reason.words else []
-    near = [f"next to {reason.near}"] if reason.near else []
-    return [*said, *(f"tag {tag}" for tag in tags), *near]
+    said += [f"tag {tag}" for tag in tags]
+    said += [f"next to {reason.near}"] if reason.near else []
+    said += [f"by {entry.speaker or entry.agent}"] if "speaker" in reason.parts else []
+    said += [f"of {entry.at[:10]}"] if "dates" in reason.parts else []
+    return said or (["like it in meaning"] if "meaning" in reason.parts else [])
 
 
 class Candidate(NamedTuple):

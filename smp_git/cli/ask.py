@@ -276,8 +276,11 @@ def _text(answer: Answer, *, explain: bool) -> str:
 
 def _hit(hit: Hit, *, explain: bool) -> list[str]:
     place = f"{hit.session}  " if hit.session else ""
-    behind = [line for line in hit.why if line.startswith("superseded")]
-    mark = f"  ({behind[0]})" if behind else ""
+    notes = [line for line in hit.why if line.startswith("superseded")]
+    # A snippet shows which words match; what else leads to a memory has to be said.
+    if not explain and hit.why and not hit.why[0].startswith(("matches ", "text ")):
+        notes = list(dict.fromkeys((hit.why[0], *notes)))
+    mark = f"  ({', '.join(notes)})" if notes else ""
     lines = [f"{place}{hit.id}  {hit.score:.3f}  {hit.memory.agent}  {hit.title}{mark}"]
     if hit.snippet and hit.snippet != hit.title:
         lines.append(f"    {' '.join(hit.marked(MARKS).split())}")

@@ -77,6 +77,32 @@ def test_a_hit_says_its_words_its_tag_and_its_neighbour(filled: Session) -> None
     assert why["turn-0002"][0] == "next to turn-0001"
 
 
+def test_every_hit_says_why_it_is_there(shop: Session) -> None:
+    clock = shop._handle.clock
+    old = shop.add("decision", "run on Kubernetes", agent="ops")
+    new = shop.supersede(old.id, "two virtual machines will do", agent="ops")
+    said = shop.add("turn", "the lift is broken", speaker="Maria", role="user")
+    day = f"{clock():%-d %B %Y}"
+
+    def why(question: str, name: str) -> tuple[str, ...]:
+        hits = shop.query(question, now=clock() + timedelta(minutes=1))
+        assert all(not hit.why[0].startswith("text ") for hit in hits)
+        return next(hit.why for hit in hits if hit.id == name)
+
+    assert why("why Kubernetes?", new.id)[0] == f"replaces {old.id}"
+    assert why("what did Maria tell", said.id)[0] == "by Maria"
+    assert why(f"on {day}", said.id)[0] == f"of {clock():%Y-%m-%d}"
+    assert why("lift", said.id)[0] == "matches lift"
+
+
+def test_explain_shows_the_parts_of_a_score_before_what_they_make(filled: Session) -> None:
+    for hit in filled.query("payments by card", explain=True):
+        names = [line.split()[0] for line in hit.why]
+        parts = [n for n, name in enumerate(names) if name.startswith("text.")]
+        assert parts
+        assert max(parts) + 1 == names.index("text")
+
+
 def test_a_neighbour_is_never_above_what_it_borrows_from(shop: Session) -> None:
     clock = shop._handle.clock
     shop.add("turn", "the zebra crossing " + "and more of it " * 40, agent="ada", role="user")
