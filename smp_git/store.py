@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from smp_git.remove.trash import Damaged
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - the clock of the program; tests pass their own
+_now = partial(datetime.now, UTC)  # noqa: TID251 - the clock of the program; tests pass their own
 
 
 def _surroundings() -> Mapping[str, str]:

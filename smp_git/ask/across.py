@@ -62,7 +62,9 @@ class _Voice(NamedTuple):
 
 def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        sides = [_side(stack, desk, now) for desk in desks]
+        sides = [
+            stack.enter_context(desk.asking(desk.handle.reader.snapshot(), now)) for desk in desks
+        ]
         refuse_unknown_fields(sides, query)
         voices = [_voice(side, query, now) for side in sides]
         reason: Callable[[int, str], Reason] | None = None
@@ -177,10 +179,6 @@ def _sorted_by_text(
         return voice.side.engine.sort_value(item.row, name)
 
     return ordered(ranked, query.sort, value)[query.offset : end_of(query)]
-
-
-def _side(stack: ExitStack, desk: Desk, now: datetime) -> Side:
-    return stack.enter_context(desk.asking(desk.handle.reader.snapshot(), now))
 
 
 def _voice(side: Side, query: Query, now: datetime) -> _Voice:

@@ -255,7 +255,9 @@ class Catalogue:
             fresh, read_lines(self._lines[slot] or "" for slot in fresh), strict=True
         ):
             assert entry is not None  # noqa: S101 - only lines that were read are kept
-            self._rows[slot] = _row(slot, entry)
+            self._rows[slot] = Row(
+                slot, entry, parse_id(entry.id).kind.name, datetime.fromisoformat(entry.at)
+            )
         return [self._rows[slot] for slot in listed]
 
     def within(self, kind: str, since: datetime | None, until: datetime | None) -> int:
@@ -358,10 +360,6 @@ class Catalogue:
         ]
 
 
-def _row(slot: int, entry: Entry) -> Row:
-    return Row(slot, entry, parse_id(entry.id).kind.name, datetime.fromisoformat(entry.at))
-
-
 def group_of(row: Row) -> Group:
     """Return what, besides its times and uses, decides a memory's priority."""
     entry = row.entry
@@ -403,12 +401,12 @@ def _keys(row: Row) -> Iterator[tuple[str, str]]:
         value = getattr(entry, name)
         if value is not None:
             yield name, value
-    for root in _roots(tuple(entry.tags)):
+    for root in roots_of(tuple(entry.tags)):
         yield "tag", root
 
 
 @lru_cache(maxsize=4096)
-def _roots(tags: tuple[str, ...]) -> frozenset[str]:
+def roots_of(tags: tuple[str, ...]) -> frozenset[str]:
     """Return some tags with all that they are below; memories share their tags."""
     parts = [tag.split(".") for tag in tags]
     return frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each) + 1))

@@ -90,7 +90,11 @@ class Fields:
         names = [condition.field for condition in query.where]
         names += [order.field for order in query.sort]
         names += [aggregation.field for aggregation in query.aggregations]
-        return {name: _hint(name) for name in dict.fromkeys(names) if not self._is_known(name)}
+        return {
+            name: meant(name, sorted(KNOWN), "fields are")
+            for name in dict.fromkeys(names)
+            if not self._is_known(name)
+        }
 
     def _is_known(self, name: str) -> bool:
         path = name.removeprefix("fields.")
@@ -151,10 +155,6 @@ class Fields:
             return [format_time(value)]
         values = value if isinstance(value, list) else [value]
         return [str(each) for each in values if each is not None]
-
-
-def _hint(name: str) -> str:
-    return meant(name, sorted(KNOWN), "fields are")
 
 
 def measure(what: str, values: list[Any]) -> object:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.format.lines import Entry
+from smp_git.ask.catalogue import Catalogue, Row, roots_of
 from smp_git.model.errors import InvalidFileError, InvalidQueryError, MemoryNotFoundError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import KINDS, MemoryId, Value
@@ -124,7 +123,7 @@ def topics(catalogue: Catalogue, limit: int | None = None) -> tuple[Topic, ...]:
     found: dict[str, list[Row]] = {}
     beside: dict[str, Counter[str]] = {}
     for row in catalogue.rows:
-        roots = {prefix for tag in row.entry.tags for prefix in _roots(tag)}
+        roots = roots_of(tuple(row.entry.tags))
         for root in roots:
             found.setdefault(root, []).append(row)
             beside.setdefault(root, Counter()).update(roots)
@@ -162,11 +161,6 @@ def _subtopics(name: str, beside: Mapping[str, Mapping[str, int]]) -> tuple[str,
         and not f"{other}.".startswith(f"{name}.")
     }
     return (*below, *sorted(shared, key=lambda other: (-shared[other], other)))
-
-
-def _roots(tag: str) -> list[str]:
-    parts = tag.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
 
 
 def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
@@ -254,7 +248,7 @@ def summary(catalogue: Catalogue, ordered: Sequence[Row]) -> Summary:
             and not catalogue.is_superseded(row)
             and (not statuses or row.entry.status in statuses)
         ]
-        return tuple(_line(entry) for entry in fitting[:_SUMMARY_LINES])
+        return tuple(f"{entry.title} ({entry.id})" for entry in fitting[:_SUMMARY_LINES])
 
     return Summary(
         counts=_counts(ordered),
@@ -266,7 +260,3 @@ def summary(catalogue: Catalogue, ordered: Sequence[Row]) -> Summary:
         first_at=times[0] if times else None,
         last_at=times[-1] if times else None,
     )
-
-
-def _line(entry: Entry) -> str:
-    return f"{entry.title} ({entry.id})"

@@ -28,7 +28,8 @@ _ID = re.compile(r"\b(?:turn|DEC|FIND|PREF|LEARN|ART)-?[0-9]{1,18}(?:-[a-z][a-z0
 
 def question_of(prompt: str) -> str:
     """Return the text that is searched for, of a bounded number of words; perhaps none."""
-    words = list(dict.fromkeys(_SIGNS.sub(" ", _ends(_readable(prompt))).split()))
+    readable = prompt.encode("utf-8", "replace").decode()
+    words = list(dict.fromkeys(_SIGNS.sub(" ", _ends(readable)).split()))
     if len(words) > _WORDS:
         words = words[: _WORDS // 2] + words[-_WORDS // 2 :]
     return " ".join(words)
@@ -37,10 +38,6 @@ def question_of(prompt: str) -> str:
 def named_ids(prompt: str) -> list[str]:
     """Return what looks like the id of a memory, each once."""
     return list(dict.fromkeys(_ID.findall(_ends(prompt))))[:_NAMED]
-
-
-def _readable(prompt: str) -> str:
-    return prompt.encode("utf-8", "replace").decode()
 
 
 def _ends(text: str) -> str:

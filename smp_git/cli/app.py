@@ -58,11 +58,12 @@ def fields_from(given: list[str]) -> dict[str, object]:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InvalidError(f"{item!r} is not a field", hint="a field is name=value")
-        out[name] = _value(value)
+        out[name] = value_from(value)
     return out
 
 
-def _value(text: str) -> object:
+def value_from(text: str) -> object:
+    """Return what an option says: the value if it is valid JSON, else the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -15,7 +15,16 @@ import typer
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.bisect import Condition, Culprit, View
 from smp_git.ask.vectors import Indexed
-from smp_git.cli.app import command, common_in, emit, program, session_of, store_of, text_from
+from smp_git.cli.app import (
+    command,
+    common_in,
+    emit,
+    program,
+    session_of,
+    store_of,
+    text_from,
+    value_from,
+)
 from smp_git.cli.history import At
 from smp_git.cli.terminal import MARKS, note, say
 from smp_git.cli.write import Id
@@ -92,7 +101,7 @@ def _condition(text: str) -> tuple[str, str, object]:
         and words[0].replace(".", "_").replace("-", "_").isidentifier()
         and words[1].isidentifier()
     ):
-        return words[0], words[1], _value(words[2])
+        return words[0], words[1], value_from(words[2])
     if len(words) == 2 and words[1] in ("exists", "absent"):  # noqa: PLR2004
         return words[0], "exists", words[1] == "exists"
     found = [(text.find(sign), -len(sign), sign) for sign in _SIGNS if text.find(sign) > 0]
@@ -123,14 +132,7 @@ def _wanted(given: str, text: str) -> object:
         )
     if value.count('"') % 2 and value[0] == '"':
         raise InvalidQueryError(f"a quotation mark in {text!r} is not closed", hint="close it")
-    return _value(value)
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    return value_from(value)
 
 
 def specification(file: Path | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from smp_git.cli.app import asker, command, emit, session_of, setting, store_of, text_from
-from smp_git.cli.terminal import note
+from smp_git.cli.terminal import counted, note, to_minute
 from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
@@ -125,9 +125,9 @@ def _receipt(found: Mapping[str, Any]) -> str:
     counts, proof = found["counts"], found["proof"]
     verb = "redacted" if found.get("redacted") else "deleted"
     removed = [
-        _count(counts["versions"], "version"),
-        f"{_count(counts['commits_rewritten'], 'commit')} rewritten",
-        f"{_count(counts['objects_removed'], 'object')} removed",
+        counted(counts["versions"], "version"),
+        f"{counted(counts['commits_rewritten'], 'commit')} rewritten",
+        f"{counted(counts['objects_removed'], 'object')} removed",
     ]
     lines = [
         f"{verb} {', '.join(found['ids'])}",
@@ -154,7 +154,7 @@ def _proof(proof: Mapping[str, Any]) -> list[str]:
     """Return what a proof says: what was not searched, where nothing was, what was found."""
     what = "ids and texts" if proof["text_searched"] else "ids only"
     seen = "nothing found" if proof["clean"] else f"found at {', '.join(proof['hits'])}"
-    searched = f"{_count(proof['objects'], 'object')} and {_count(proof['files'], 'file')}"
+    searched = f"{counted(proof['objects'], 'object')} and {counted(proof['files'], 'file')}"
     return [
         *(f"not searched: {each}" for each in proof.get("not_searched", ())),
         *(f"not looked into: {each}" for each in proof.get("not_looked_into", ())),
@@ -177,10 +177,6 @@ def _kept_receipt(found: Mapping[str, Any]) -> str:
     return f"{_receipt(found)}\n{said}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 @command(example="smp trash")
 def trash(
     ctx: typer.Context,
@@ -191,7 +187,7 @@ def trash(
     """List deleted memories that can be restored"""
     if sessions:
         found = store_of(ctx).deleted_sessions()
-        rows: list[dict[str, object]] = [
+        rows: list[Mapping[str, Any]] = [
             {
                 "id": r.session_id,
                 "deleted_at": format_time(r.deleted_at),
@@ -201,12 +197,13 @@ def trash(
             }
             for r in found
         ]
-        _rows(ctx, "sessions", rows)
+        value = {"sessions": rows, "total": len(rows)}
+        emit(ctx, value, lambda: "\n".join(map(_row, rows)) or "empty")
         return
     with session_of(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
         damaged = session.damaged_copies()
-    value: dict[str, object] = {
+    value = {
         "memories": rows,
         "damaged": [each.as_json() for each in damaged],
         "total": len(rows),
@@ -218,23 +215,15 @@ def _damaged(copy: Damaged) -> str:
     """Return the line of a copy whose record cannot be read, with all that is known."""
     known = [
         " ".join(copy.ids) or "memory unknown",
-        *([f"deleted {_short(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
+        *([f"deleted {to_minute(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
         *([f"by {copy.deleted_by}"] if copy.deleted_by else []),
     ]
     return f"{copy.deletion}  damaged: {copy.why}  ({', '.join(known)}); smp purge {copy.deletion} --now destroys it"
 
 
-def _rows(ctx: typer.Context, name: str, rows: list[dict[str, object]]) -> None:
-    emit(ctx, {name: rows, "total": len(rows)}, lambda: "\n".join(map(_row, rows)) or "empty")
-
-
-def _row(row: dict[str, object]) -> str:
+def _row(row: Mapping[str, Any]) -> str:
     reason = f"  {row['reason']}" if row["reason"] else ""
-    return f"{row['id']}  deleted {_short(row['deleted_at'])} by {row['deleted_by']}  restorable until {_short(row['deadline'])}{reason}"
-
-
-def _short(time: object) -> str:
-    return str(time)[:16].replace("T", " ")
+    return f"{row['id']}  deleted {to_minute(row['deleted_at'])} by {row['deleted_by']}  restorable until {to_minute(row['deadline'])}{reason}"
 
 
 @command(example="smp restore DEC-0042 --with-history")
@@ -549,7 +538,7 @@ def audit(
 
 
 def _audited(line: Audited) -> str:
-    head = f"{_short(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
+    head = f"{to_minute(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
     each = [f"{name}: {text}" for name, text in line.reasons.items()]
     return "  ".join((head.rstrip(), *([line.reason] if line.reason else []), *each))
 

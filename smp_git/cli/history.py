@@ -18,7 +18,7 @@ from smp_git.cli.app import (
     setting,
     store_of,
 )
-from smp_git.cli.terminal import note
+from smp_git.cli.terminal import note, to_minute
 from smp_git.cli.write import Agent, Id
 from smp_git.format import document
 from smp_git.model.errors import InvalidError
@@ -52,7 +52,7 @@ def show(ctx: typer.Context, memory: Id, at: At = None) -> None:
     emit(ctx, found.as_json(), lambda: document.encode(found).decode().removesuffix("\n"))
     if at is None and found.last_accessed and not setting(ctx, "json"):
         times = "once" if found.access_count == 1 else f"{found.access_count} times"
-        note(f"read {times} before, last on {_short(format_time(found.last_accessed))}")
+        note(f"read {times} before, last on {to_minute(format_time(found.last_accessed))}")
 
 
 @command("list", example="smp list --kind decision")
@@ -76,12 +76,7 @@ def list_(
 def _line(memory: Memory) -> str:
     tags = f"  [{', '.join(memory.tags)}]" if memory.tags else ""
     status = f"  ({memory.status})" if memory.status in ("superseded", "resolved") else ""
-    return f"{memory.id}  {_short(format_time(memory.created_at))}  {memory.agent}  {memory.title}{tags}{status}"
-
-
-def _short(time: str) -> str:
-    """Return a time to the minute, as a list shows it."""
-    return time[:16].replace("T", " ")
+    return f"{memory.id}  {to_minute(format_time(memory.created_at))}  {memory.agent}  {memory.title}{tags}{status}"
 
 
 @command(example="smp log DEC-42")
@@ -106,7 +101,7 @@ def log(
 
 def _version(version: Version) -> str:
     more = f" (and {len(version.touches) - 1} more)" if len(version.touches) > 1 else ""
-    return f"{version.commit[:9]}  {_short(format_time(version.at))}  {version.agent}  {version.subject}{more}"
+    return f"{version.commit[:9]}  {to_minute(format_time(version.at))}  {version.agent}  {version.subject}{more}"
 
 
 @command(example="smp diff HEAD~3 HEAD")
@@ -147,7 +142,7 @@ def blame(ctx: typer.Context, memory: Id) -> None:
         ctx,
         value,
         lambda: "\n".join(
-            f"{item.commit[:9]}  {_short(format_time(item.at))}  {item.agent}  {item.field}: {_value(item.value)}"
+            f"{item.commit[:9]}  {to_minute(format_time(item.at))}  {item.agent}  {item.field}: {_value(item.value)}"
             for item in found
         ),
     )

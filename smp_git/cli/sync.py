@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smp_git.cli.app import asker, command, emit, make_current, session_of, store_of
-from smp_git.cli.terminal import note, say
-from smp_git.model.errors import InvalidError, SmpError
+from smp_git.cli.terminal import counted, note, say
+from smp_git.model.errors import InvalidError
 
 if TYPE_CHECKING:
     from smp_git.sync.remotes import SyncResult
@@ -157,11 +157,7 @@ def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bo
         if error.hint:
             say(f"hint: {error.hint}", err=True)
     if failed:
-        raise typer.Exit(_worst(list(failed.values())))
-
-
-def _worst(errors: list[SmpError]) -> int:
-    return max(error.exit_status for error in errors)
+        raise typer.Exit(max(error.exit_status for error in failed.values()))
 
 
 @command(example="smp fetch")
@@ -194,7 +190,7 @@ def _said(result: SyncResult) -> str:
     parts = [
         f"{result.fetched} in, {result.pushed} out",
         f"merged {', '.join(result.merged)}" if result.merged else "",
-        f"{_counted(len(result.contested), 'field')} contested (smp conflicts)"
+        f"{counted(len(result.contested), 'field')} contested (smp conflicts)"
         if result.contested
         else "",
         f"deleted here too: {', '.join(result.rewritten)}" if result.rewritten else "",
@@ -202,7 +198,3 @@ def _said(result: SyncResult) -> str:
     ]
     head = f" at {result.advertised[:12]}" if result.advertised else ""
     return f"{result.remote}: {'; '.join(part for part in parts if part)}{head}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -44,6 +44,16 @@ def report(error: SmpError, *, as_json: bool = False) -> None:
         say(f"hint: {error.hint}", err=True)
 
 
+def to_minute(time: str) -> str:
+    """Return a time as a list shows it."""
+    return time[:16].replace("T", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def visible(text: str) -> str:
     """Return `text` with control characters written out, as JSON writes them."""
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
@@ -388,12 +388,3 @@ def at_revision(reader: Reader, revision: str | datetime, now: datetime) -> Snap
             hint=f"it was created at {times.format_time(first.at)}",
         )
     return reader.at(found)
-
-
-def read_at(
-    reader: Reader, at: str | datetime | None, now: datetime, answer: Callable[[Snapshot], _T]
-) -> _T:
-    """Return an answer on the present session, or on an earlier one."""
-    if at is None:
-        return reader.read(answer)
-    return reader.read(lambda _: answer(at_revision(reader, at, now)))

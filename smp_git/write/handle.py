@@ -282,7 +282,9 @@ class Handle:
 
     def read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
         """Return an answer on the present session, or on an earlier one."""
-        return history.read_at(self.reader, at, self.clock(), answer)
+        if at is None:
+            return self.reader.read(answer)
+        return self.reader.read(lambda _: answer(self.at(at)))
 
     def refuse_aside(self, why: str) -> None:
         """Raise RefusedError on a branch other than main, whose files are in the folder."""

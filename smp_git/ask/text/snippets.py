@@ -71,15 +71,13 @@ def _richest(matches: Sequence[Token], width: int) -> Token | None:
     """Return the match that begins the stretch of `width` with most different words."""
     best, most = None, 0
     for place, first in enumerate(matches):
-        stretch = matches[place : bisect_left(matches, first.start + width, key=_start)]
+        stretch = matches[
+            place : bisect_left(matches, first.start + width, key=lambda token: token.start)
+        ]
         different = len({stem(token.word) for token in stretch})
         if different > most:
             best, most = first, different
     return best
-
-
-def _start(token: Token) -> int:
-    return token.start
 
 
 def _marked(

@@ -20,12 +20,12 @@ from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
 from smp_git.model.ids import INDEX, is_index, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read import pages as index
-from smp_git.read.history import WHOLE, Origin, origins, stamp
+from smp_git.read.history import WHOLE, Origin, origins
 from smp_git.read.pages import row_of
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import recovery
 from smp_git.write.merge import memories
-from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
+from smp_git.write.merge.memories import Conflict, FileVersion, Stamp, stamp_of
 from smp_git.write.stage import Stage
 
 _SHOWN: Final = 10
@@ -168,7 +168,7 @@ class Driver:
         mine, others = self._origins(path, fields) if fields else ({}, {})
 
         def stamps(name: str) -> tuple[Stamp, Stamp]:
-            return _stamp(mine.get(name), left), _stamp(others.get(name), right)
+            return stamp_of(mine.get(name), left), stamp_of(others.get(name), right)
 
         made = memories.joined(before, left, right, stamps)
         self.contested += made.lost
@@ -253,7 +253,3 @@ def _rows(data: bytes) -> dict[MemoryId, _Row]:
     raw = lines.split_page(data.decode("utf-8", "replace"))
     found = zip(raw, lines.read_lines(raw), strict=True)
     return {entry.id: (line, entry) for line, entry in found if entry is not None}
-
-
-def _stamp(origin: Origin | None, side: FileVersion) -> Stamp:
-    return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")

@@ -25,7 +25,7 @@ from smp_git.model.memory import (
     title_of,
 )
 from smp_git.model.times import format_time
-from smp_git.read.history import is_alike, stamp
+from smp_git.read.history import Origin, is_alike, stamp
 
 _T = TypeVar("_T")
 
@@ -65,6 +65,11 @@ class FileVersion(NamedTuple):
     file: bytes
     memory: Memory
     fields: Mapping[str, Value]
+
+
+def stamp_of(origin: Origin | None, side: FileVersion) -> Stamp:
+    """Return since when a field has its value: its origin, if it was found, else the memory's."""
+    return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")
 
 
 class JoinedMemory(NamedTuple):

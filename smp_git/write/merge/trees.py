@@ -15,9 +15,9 @@ from smp_git.git.references import independent, is_ancestor, merge_bases
 from smp_git.git.repository import Repository
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
-from smp_git.read.history import WHOLE, Origin, is_alike, origins, stamp
+from smp_git.read.history import WHOLE, Origin, is_alike, origins
 from smp_git.write.merge import memories
-from smp_git.write.merge.memories import Conflict, FileVersion, Stamp
+from smp_git.write.merge.memories import Conflict, FileVersion, Stamp, stamp_of
 
 __all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 
@@ -285,7 +285,7 @@ class _Merge:
                 name: str, path: str = path, left: FileVersion = left, right: FileVersion = right
             ) -> tuple[Stamp, Stamp]:
                 key = path, name
-                return _stamp(ours.get(key), left), _stamp(theirs.get(key), right)
+                return stamp_of(ours.get(key), left), stamp_of(theirs.get(key), right)
 
             made = memories.joined(base, left, right, stamps)
             place = parse_path(path)
@@ -448,10 +448,6 @@ def _living(tombstones: Tombstones, place: Id, data: bytes | None) -> bytes | No
     if data is None or tombstones.is_dead(place.text, life_of(data, place.path)):
         return None
     return data
-
-
-def _stamp(origin: Origin | None, side: FileVersion) -> Stamp:
-    return Stamp(origin.at, origin.replica) if origin else Stamp(stamp(side.memory), "")
 
 
 def _moment(origin: Origin | None) -> tuple[float, str]:
