@@ -109,7 +109,7 @@ class Session:
 
     @property
     def _desk(self) -> Desk:
-        """Where questions are answered, opened at the first one."""
+        """The desk that answers questions, opened at the first one."""
         if self._known_desk is None:
             from smp_git.ask.desk import Desk
 
@@ -145,7 +145,7 @@ class Session:
 
     @property
     def written_at(self) -> datetime:
-        """When the session was last written to."""
+        """The time of the last write."""
         return self._handle.reader.snapshot().commit.time
 
     @property
@@ -328,7 +328,7 @@ class Session:
 
     def file(self, memory_id: str) -> Path:
         """Return the path of a memory's checked-out file."""
-        self._handle.refuse_aside("no file of another branch is there")
+        self._handle.refuse_on_a_branch("no file of another branch is there")
         name = self._handle.read(None, lambda snapshot: snapshot.find(memory_id))
         return self.path / parse_id(name).path
 

@@ -115,8 +115,8 @@ def _listed(voices: Iterable[_Voice], query: Query) -> list[tuple[_Voice, Ranked
     return list(islice(merge(*streams, key=_place), query.offset, end_of(query)))
 
 
-def _place(standing: tuple[_Voice, Ranked]) -> tuple[bool, float]:
-    voice, item = standing
+def _place(ranked: tuple[_Voice, Ranked]) -> tuple[bool, float]:
+    voice, item = ranked
     return voice.side.engine.is_behind(item.row), -item.score * voice.factor
 
 

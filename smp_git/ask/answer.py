@@ -13,7 +13,7 @@ from smp_git.model.memory import Memory, MemoryId
 
 
 class Found(NamedTuple):
-    """What the text search says of one memory."""
+    """A memory that the text search found."""
 
     id: str
     score: float
@@ -21,7 +21,7 @@ class Found(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What a text finds, session by session, and why a memory of a session is among it."""
+    """Results of a text search, session by session, with the reason for each."""
 
     found: Sequence[Sequence[Found]]
     reason: Callable[[int, str], Reason]

@@ -38,7 +38,7 @@ class View:
 
     @property
     def at(self) -> datetime:
-        """When the commit was made."""
+        """The time of the commit."""
         return self._snapshot.commit.time
 
     def get(self, memory_id: str) -> Memory:

@@ -1,4 +1,4 @@
-"""What a context may hold: the memories that matter to an agent, the most important first."""
+"""Candidates for a context: the memories that matter to an agent, the most important first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Shared = Callable[[], Desk | None]
 
 
 class Wish(NamedTuple):
-    """What a context is asked for."""
+    """The arguments of a context."""
 
     agent: str | None
     prompt: str | None

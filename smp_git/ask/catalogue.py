@@ -216,7 +216,7 @@ class Catalogue:
     def _load(self, snapshot: Snapshot, path: str, tree_id: str, kind: str) -> None:
         page = snapshot.shown_page(path)
         slots = []
-        arrived: dict[Group, list[Place]] = {}
+        added: dict[Group, list[Place]] = {}
         if page is None:
             return
         for entry in page.entries.values():
@@ -232,8 +232,8 @@ class Catalogue:
                 self.sets.add(key, slot)
             for relation, target in entry.links:
                 self._link(row, relation, target)
-            arrived.setdefault(group_of(row), []).append(place_of(row))
-        for group, places in arrived.items():
+            added.setdefault(group_of(row), []).append(place_of(row))
+        for group, places in added.items():
             self._sort_in(group, places)
         self._pages[path] = tree_id, slots
         if page.problems:

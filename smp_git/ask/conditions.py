@@ -72,7 +72,7 @@ def condition(field: object, operator: object, value: object, now: datetime) -> 
     verb = _OPERATOR_ALIASES.get(operator, operator) if isinstance(operator, str) else ""
     if verb not in OPERATORS:
         raise InvalidQueryError(
-            f"no operator {told(operator)} on {name}", hint=f"operators are {', '.join(OPERATORS)}"
+            f"no operator {shown(operator)} on {name}", hint=f"operators are {', '.join(OPERATORS)}"
         )
     given = _storable(name, value)
     if name == "type" and _names_a_kind(given):
@@ -87,14 +87,6 @@ def meant(word: str, known: Iterable[str], otherwise: str) -> str:
     return f"perhaps {' or '.join(close)}" if close else f"{otherwise} {', '.join(words)}"
 
 
-def told(value: object) -> str:
-    """Return a value as a message shows it, whatever it is."""
-    try:
-        return shown(value)
-    except (ValueError, RecursionError):
-        return f"a value of type {type(value).__name__}"
-
-
 def _storable(name: str, value: object) -> Any:  # noqa: ANN401 - whatever the field holds
     """Return a value as a memory could hold it; nothing else can equal one."""
     try:
@@ -107,7 +99,7 @@ def field_name(field: object) -> str:
     """Return the name under which a field is known; raise InvalidQueryError."""
     if not isinstance(field, str) or not _FIELD.fullmatch(field):
         raise InvalidQueryError(
-            f"{told(field)} is not a field", hint="e.g. severity, status or resolution.status"
+            f"{shown(field)} is not a field", hint="e.g. severity, status or resolution.status"
         )
     return ALIASES.get(field, field)
 
@@ -121,7 +113,7 @@ def _names_a_kind(value: object) -> bool:
 def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
     if verb == "exists":
         if not isinstance(value, bool):
-            raise InvalidQueryError(f"exists on {name} needs true or false, not {told(value)}")
+            raise InvalidQueryError(f"exists on {name} needs true or false, not {shown(value)}")
         return value
     if verb == "matches":
         return _pattern(name, value)
@@ -134,18 +126,18 @@ def _wanted(name: str, verb: str, value: object, now: datetime) -> Any:  # noqa:
             f"{verb} on {name} needs a value", hint="use exists to ask for absence"
         )
     if isinstance(value, (list, dict)) and verb in ("greater_than", "less_than", "contains"):
-        raise InvalidQueryError(f"{verb} on {name} needs one value, not {told(value)}")
+        raise InvalidQueryError(f"{verb} on {name} needs one value, not {shown(value)}")
     return comparable(name, value, now) if verb == "contains" else _listed(name, value, now)
 
 
 def _listed(name: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - whatever the field holds
     """Return a value to compare with; raise InvalidQueryError if no memory can have it."""
     if name in _FLAGS and not isinstance(value, bool):
-        raise InvalidQueryError(f"{name} is true or false, not {told(value)}")
+        raise InvalidQueryError(f"{name} is true or false, not {shown(value)}")
     words = _CLOSED.get(name)
     if words is not None and isinstance(value, str) and value not in words:
         raise InvalidQueryError(
-            f"no {name} {told(value)}", hint=meant(value, words, f"{name} is one of")
+            f"no {name} {shown(value)}", hint=meant(value, words, f"{name} is one of")
         )
     return comparable(name, value, now)
 
@@ -153,19 +145,19 @@ def _listed(name: str, value: object, now: datetime) -> Any:  # noqa: ANN401 - w
 def _list(name: str, verb: str, value: object) -> Sequence[object]:
     if isinstance(value, list):
         return value
-    raise InvalidQueryError(f"{verb} on {name} needs a list, not {told(value)}")
+    raise InvalidQueryError(f"{verb} on {name} needs a list, not {shown(value)}")
 
 
 def _range(name: str, value: object, now: datetime) -> tuple[Any, Any]:
     ends = [_listed(name, item, now) for item in _list(name, "between", value)]
     if len(ends) != 2 or None in ends:  # noqa: PLR2004 - two ends
-        raise InvalidQueryError(f"between on {name} needs two values, not {told(value)}")
+        raise InvalidQueryError(f"between on {name} needs two values, not {shown(value)}")
     low, high = ends
     if not _ordered(low, high):
-        raise InvalidQueryError(f"between on {name} cannot compare {told(value)}")
+        raise InvalidQueryError(f"between on {name} cannot compare {shown(value)}")
     if low > high:
         raise InvalidQueryError(
-            f"between on {name} has its ends reversed: {told(value)}", hint="the lower one first"
+            f"between on {name} has its ends reversed: {shown(value)}", hint="the lower one first"
         )
     return low, high
 
@@ -179,7 +171,7 @@ def _pattern(name: str, value: object) -> Bounded:
         return Bounded(value, ASKING, re.IGNORECASE)
     except ValueError as error:
         raise InvalidQueryError(
-            f"the pattern {told(value)} on {name} is not valid: {error}"
+            f"the pattern {shown(value)} on {name} is not valid: {error}"
         ) from None
 
 

@@ -166,7 +166,7 @@ def _reading_place(piece: Piece, order: dict[tuple[str, str], int]) -> tuple[int
 
 
 class _Page:
-    """What is written of a context so far, and what is left of its budget."""
+    """A context as it is written, and what is left of its budget."""
 
     def __init__(self, budget: int) -> None:
         self.pieces: list[Piece] = []

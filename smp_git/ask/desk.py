@@ -38,7 +38,7 @@ _WATCH_SECONDS = 0.2
 
 
 class Side(NamedTuple):
-    """What one session has to say to a question."""
+    """One session in a question to several."""
 
     desk: Desk
     snapshot: Snapshot
@@ -78,7 +78,7 @@ class Desk:
 
     @property
     def inactive_factor(self) -> float:
-        """How much the session counts among others when it is not written to any more."""
+        """The weight of the session among others once it is no longer written to."""
         return self._scales.inactive
 
     @property

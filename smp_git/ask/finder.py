@@ -22,7 +22,7 @@ _KEPT_PLACES = 32
 
 
 class Sought(NamedTuple):
-    """Where to look, and who may answer: a set of memories, or all that are there."""
+    """A place to search, and who may answer: a set of memories, or all that are there."""
 
     finder: Finder
     snapshot: Snapshot
@@ -42,13 +42,13 @@ class Finder:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was wrong with the cache, and how it was got around."""
+        """Problems with the cache, and how each was got around."""
         of_meanings = () if self._meanings is None else self._meanings.problems
         return (*self._cache.problems, *of_meanings)
 
     @property
     def missing(self) -> int:
-        """How many memories had no vector at the last question."""
+        """The number of memories without a vector at the last question."""
         return 0 if self._meanings is None else len(self._meanings.lacking(self._blobs))
 
     @staticmethod

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.catalogue import Catalogue
-from smp_git.ask.conditions import told
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, Query, QueryParts, named_parts
-from smp_git.model.errors import InvalidError, InvalidQueryError
+from smp_git.model.errors import InvalidError, InvalidQueryError, shown
 from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.read.snapshot import Snapshot
 
@@ -194,7 +193,7 @@ def context(
         raise InvalidQueryError(f"turns must be a whole number from 0 to {_MOST}, not {turns!r}")
     for what, text in (("a prompt", wanted.prompt), ("a topic", wanted.topic)):
         if text is not None and not isinstance(text, str):
-            raise InvalidQueryError(f"{what} must be text, not {told(text)}")
+            raise InvalidQueryError(f"{what} must be text, not {shown(text)}")
     from smp_git.ask.briefing import brief  # noqa: PLC0415 - most commands ask for no context
 
     handle, moment = desk.handle, now or desk.handle.clock()

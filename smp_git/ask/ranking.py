@@ -140,9 +140,9 @@ class Ranking:
             for group, places in self._catalogue.groups.items()
             if places and self._may_hold(group, members)
         ]
-        streams.append(iter(sorted(self._standing(row) for row in self._rows(members & apart))))
-        for standing in heapq.merge(*streams):
-            yield standing.row, standing.decayed
+        streams.append(iter(sorted(self._placed(row) for row in self._rows(members & apart))))
+        for placed in heapq.merge(*streams):
+            yield placed.row, placed.decayed
 
     def _may_hold(self, group: Group, members: int) -> bool:
         """Whether some members may be of a group: looking through it costs far more."""
@@ -187,27 +187,27 @@ class Ranking:
     def _rows(self, members: int) -> Iterator[Row]:
         return (self._catalogue.row(slot) for slot in slots_of(members))
 
-    def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Standing]:
+    def _group(self, places: Iterable[Place], inside: Callable[[int], bool]) -> Iterator[_Placed]:
         for _, _, slot in places:
             if inside(slot):
-                yield self._standing(self._catalogue.row(slot))
+                yield self._placed(self._catalogue.row(slot))
 
-    def _standing(self, row: Row) -> _Standing:
+    def _placed(self, row: Row) -> _Placed:
         decayed = self.decayed(row)
         age, key, _ = place_of(row)
         behind = self._catalogue.is_superseded(row)
-        return _Standing((behind, -decayed.value, age, key), row, decayed)
+        return _Placed((behind, -decayed.value, age, key), row, decayed)
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _Placed:
     """A memory and the key that orders it among others."""
 
     order: tuple[bool, float, int, tuple[int, int, str]]
     row: Row
     decayed: Decayed
 
-    def __lt__(self, other: _Standing) -> bool:
+    def __lt__(self, other: _Placed) -> bool:
         return self.order < other.order
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypedDict
 
-from smp_git.ask.conditions import KIND_ALIASES, Condition, condition, field_name, meant, told
-from smp_git.model.errors import InvalidError, InvalidQueryError
+from smp_git.ask.conditions import KIND_ALIASES, Condition, condition, field_name, meant
+from smp_git.model.errors import InvalidError, InvalidQueryError, shown
 from smp_git.model.memory import KINDS, agent_name, aware, check_tags
 from smp_git.model.times import parse_time
 
@@ -36,7 +36,7 @@ _TAGS: Final = {"include": "tags", "any": "any_tags", "exclude": "not_tags"}
 def named_parts(specification: object) -> dict[str, object]:
     """Return the parts of a specification under their own names; raise InvalidQueryError."""
     if not isinstance(specification, Mapping):
-        raise InvalidQueryError(f"a specification must be a mapping, not {told(specification)}")
+        raise InvalidQueryError(f"a specification must be a mapping, not {shown(specification)}")
     parts: dict[str, object] = {}
     for key, value in specification.items():
         for name, item in _said(key, value):
@@ -62,18 +62,18 @@ def _said(key: object, value: object) -> Iterator[tuple[str, object]]:
         yield PARTS[key], value
     else:
         known = ", ".join(sorted((*PARTS, *RANGES, *CONFIDENCES)))
-        raise InvalidQueryError(f"no part {told(key)} of a query", hint=f"parts are {known}")
+        raise InvalidQueryError(f"no part {shown(key)} of a query", hint=f"parts are {known}")
 
 
 def _split(key: object, value: object, names: Mapping[str, str]) -> Iterator[tuple[str, object]]:
     if not isinstance(value, Mapping) or not value:
         raise InvalidQueryError(
-            f"{key} must be a mapping with {' and '.join(list(names)[:2])}, not {told(value)}"
+            f"{key} must be a mapping with {' and '.join(list(names)[:2])}, not {shown(value)}"
         )
     for name, item in value.items():
         if name not in names:
             raise InvalidQueryError(
-                f"no part {told(name)} of {key}", hint=f"parts are {', '.join(names)}"
+                f"no part {shown(name)} of {key}", hint=f"parts are {', '.join(names)}"
             )
         yield names[name], item
 
@@ -134,7 +134,7 @@ class Query:
 
 
 class QueryParts(TypedDict, total=False):
-    """What a query may say besides its text."""
+    """Parts of a query besides its text."""
 
     kinds: Iterable[str]
     tags: Iterable[str]
@@ -160,7 +160,7 @@ class QueryParts(TypedDict, total=False):
 
 
 class Filters(TypedDict, total=False):
-    """What of a query says which memories count, whatever their order is."""
+    """Parts of a query that choose memories, whatever their order."""
 
     kinds: Iterable[str]
     tags: Iterable[str]
@@ -250,14 +250,14 @@ def _text(text: object) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InvalidQueryError(f"the text of a query must be text, not {told(text)}")
+        raise InvalidQueryError(f"the text of a query must be text, not {shown(text)}")
     if len(text) > LONGEST_TEXT:
         raise InvalidQueryError(
             f"the text of a query has {len(text):,} characters; the limit is {LONGEST_TEXT:,}"
         )
     if text.count('"') % 2 and _UNCLOSED.search(text):
         raise InvalidQueryError(
-            f"a quotation mark in {told(text)} is not closed",
+            f"a quotation mark in {shown(text)} is not closed",
             hint='close it, e.g. "session timeout", or leave it out',
         )
     return text if text.strip() else None
@@ -269,19 +269,19 @@ def _one_or_many(given: object) -> object:
 
 def _items(what: str, given: object) -> list[object]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidQueryError(f"{what} must be a list, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be a list, not {shown(given)}")
     return list(given)
 
 
 def _word(what: str, given: object) -> str:
     if not isinstance(given, str):
-        raise InvalidQueryError(f"{what} must be words, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be words, not {shown(given)}")
     return given
 
 
 def _flag(what: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise InvalidQueryError(f"{what} must be true or false, not {told(given)}")
+        raise InvalidQueryError(f"{what} must be true or false, not {shown(given)}")
     return given
 
 
@@ -291,7 +291,7 @@ def _kind(name: object) -> str:
         plain = KIND_ALIASES.get(word, word)
         if plain in KINDS:
             return plain
-    raise InvalidQueryError(f"no kind {told(name)}", hint=meant(text, KINDS, "kinds are"))
+    raise InvalidQueryError(f"no kind {shown(name)}", hint=meant(text, KINDS, "kinds are"))
 
 
 def _tags(what: str, given: object) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ def _moment(what: str, given: object, now: datetime) -> datetime | None:
         return None
     if not isinstance(given, (str, datetime)):
         raise InvalidQueryError(
-            f"{what} must be a time, not {told(given)}", hint="e.g. 2026-01-11 or 2 days ago"
+            f"{what} must be a time, not {shown(given)}", hint="e.g. 2026-01-11 or 2 days ago"
         )
     try:
         if isinstance(given, datetime):
@@ -331,7 +331,7 @@ def _where(item: object, now: datetime) -> Condition:
         unknown = set(item) - {"field", "operator", "value"}
         if unknown:
             raise InvalidQueryError(
-                f"no part {told(min(unknown, key=str))} of a filter",
+                f"no part {shown(min(unknown, key=str))} of a filter",
                 hint="a filter has field, operator and value",
             )
         verb = item.get("operator", "equals")
@@ -341,7 +341,8 @@ def _where(item: object, now: datetime) -> Condition:
     if isinstance(item, (list, tuple)) and len(item) == 3:  # noqa: PLR2004 - field, operator, value
         return condition(item[0], item[1], item[2], now)
     raise InvalidQueryError(
-        f"{told(item)} is not a condition", hint='a condition is ("severity", "equals", "critical")'
+        f"{shown(item)} is not a condition",
+        hint='a condition is ("severity", "equals", "critical")',
     )
 
 
@@ -352,11 +353,11 @@ def _order(item: object) -> Order:
         item = (item.get("field"), item.get("direction", "asc"))
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - field and direction
         raise InvalidQueryError(
-            f"{told(item)} is not a sort key", hint='a sort key is ("priority", "desc")'
+            f"{shown(item)} is not a sort key", hint='a sort key is ("priority", "desc")'
         )
     name, direction = field_name(item[0]), item[1]
     if direction not in ("asc", "desc"):
-        raise InvalidQueryError(f"{told(direction)} is not a direction", hint="asc or desc")
+        raise InvalidQueryError(f"{shown(direction)} is not a direction", hint="asc or desc")
     return Order(name, direction == "desc")
 
 
@@ -381,16 +382,16 @@ def _aggregation(item: object) -> Aggregation:
         item = (measure, by) if by else ("count", measure)
     if not isinstance(item, (list, tuple)) or len(item) != 2:  # noqa: PLR2004 - measure and field
         raise InvalidQueryError(
-            f"{told(item)} is not an aggregation", hint='e.g. "count:kind" or "avg:size_bytes"'
+            f"{shown(item)} is not an aggregation", hint='e.g. "count:kind" or "avg:size_bytes"'
         )
     measure, by = item
     if measure != "count" and measure not in MEASURES:
         raise InvalidQueryError(
-            f"no aggregation {told(measure)}", hint=f"count, {', '.join(MEASURES)}"
+            f"no aggregation {shown(measure)}", hint=f"count, {', '.join(MEASURES)}"
         )
     name = "tag" if by == "tags" else field_name(by)
     if measure != "count" and name in COUNTED:
-        raise InvalidQueryError(f"{told(by)} can only be counted", hint=f"count:{name}")
+        raise InvalidQueryError(f"{shown(by)} can only be counted", hint=f"count:{name}")
     return Aggregation(f"{measure}:{by}", str(measure), name)
 
 
@@ -398,14 +399,14 @@ def _share(what: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidQueryError(f"{what} must be a number from 0 to 1, not {told(value)}")
+        raise InvalidQueryError(f"{what} must be a number from 0 to 1, not {shown(value)}")
     return float(value)
 
 
 def _depth(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _DEEPEST:
         raise InvalidQueryError(
-            f"max_depth must be a whole number from 1 to {_DEEPEST}, not {told(value)}"
+            f"max_depth must be a whole number from 1 to {_DEEPEST}, not {shown(value)}"
         )
     return value
 
@@ -413,6 +414,6 @@ def _depth(value: object) -> int:
 def _count(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
         raise InvalidQueryError(
-            f"{what} must be a whole number from 0 to {_MOST:,}, not {told(value)}"
+            f"{what} must be a whole number from 0 to {_MOST:,}, not {shown(value)}"
         )
     return value

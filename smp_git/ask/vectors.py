@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """What an indexing did: the memories, the vectors it made, those that are still missing."""
+    """The result of an indexing: the memories, the vectors it made, those that are still missing."""
 
     memories: int
     made: int

@@ -14,7 +14,7 @@ from smp_git.store import Store
 
 
 class Telling(NamedTuple):
-    """What the demo did, and where it left the session."""
+    """The result of the demo, and the place of its session."""
 
     store: Path
     session: str

@@ -15,7 +15,7 @@ from smp_git.model.times import format_time
 
 
 class Entry(NamedTuple):
-    """What one index line says; absent keys are None."""
+    """One index line, taken apart; absent keys are None."""
 
     id: MemoryId
     blob: str

@@ -21,7 +21,7 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Metadata:
-    """What `metadata.yaml` says of a session."""
+    """A session's `metadata.yaml`, checked."""
 
     id: str
     uid: str

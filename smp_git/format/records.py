@@ -54,7 +54,7 @@ def tombstone(memory_id: str, found: Lives) -> Tombstone:
 
 
 class Tombstones:
-    """What is known of the lives of all memories; united, and equal sets are written alike."""
+    """Records of the lives of all memories; sets can be united, and equal ones are written alike."""
 
     def __init__(self, items: Iterable[Tombstone] = ()) -> None:
         self.items: tuple[Tombstone, ...] = tuple(_canonical(items))

@@ -48,7 +48,7 @@ _LONGEST: Final = 2000
 
 
 class Address(NamedTuple):
-    """Where a remote is; `text` is what Git is given, and holds no password."""
+    """The address of a remote; `text` is what Git is given, and holds no password."""
 
     text: str
     kind: str

@@ -180,7 +180,7 @@ _BLOCK: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leash:
-    """What a process may use; None is no limit.
+    """The limits of a process; None is no limit.
 
     `memory_bytes` counts what it allocates, not the files that it maps.
     """
@@ -194,7 +194,7 @@ class Leash:
 
 
 class Done(NamedTuple):
-    """How a process ended; `cut` is silent, late or long if it was made to."""
+    """The result of a process; `cut` is silent, late or long if it was stopped for that."""
 
     status: int
     reply: bytes

@@ -64,7 +64,7 @@ class Commit(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """Who wrote something, and when."""
+    """An author or committer, with the time."""
 
     name: str
     email: str

@@ -303,7 +303,7 @@ class Repository:
         except (pygit2.GitError, KeyError, ValueError) as error:
             raise InvalidRevisionError(
                 f"{shown(text)} is not a revision of session {self.path.name}",
-                hint="a commit, tag or branch, HEAD~3, or a time such as '2 days ago'",
+                hint="a commit, tag or branch, HEAD~3, or a time, e.g. '2 days ago'",
             ) from error
         return CommitId(str(found.id))
 

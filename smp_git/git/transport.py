@@ -73,7 +73,7 @@ _NO_REPOSITORY: Final = "smp remote add --create makes one at a path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteAccess:
-    """How a remote is reached.
+    """The way to a remote.
 
     Of `surroundings`, the environment, only what networks need is passed on; with `ask`
     Git's own configuration and credential helpers are used too. Nothing from the
@@ -91,7 +91,7 @@ class RemoteAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a remote may send."""
+    """The limits of what a remote may send."""
 
     received_bytes: int = 512 << 20
     memory_bytes: int = 1 << 30
@@ -113,7 +113,7 @@ class Update(NamedTuple):
 
 
 class Fate(StrEnum):
-    """What a remote did with an update."""
+    """A remote's answer to an update."""
 
     DONE = "done"
     CURRENT = "up to date"
@@ -124,7 +124,7 @@ class Fate(StrEnum):
 
 
 class Outcome(NamedTuple):
-    """What became of an update, in the remote's own words if it gave any."""
+    """The result of an update, in the remote's own words if it gave any."""
 
     fate: Fate
     reason: str = ""

@@ -63,7 +63,7 @@ _SPEAKERS: Final = frozenset({"user", "assistant", "system"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """What an anonymization removes, and what it keeps.
+    """The choices of an anonymization: names to remove, and what to keep.
 
     `users` and `projects` are further names, besides those that the session itself tells.
     """
@@ -79,7 +79,7 @@ class Switches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOrigin:
-    """What a session says of itself."""
+    """A session's metadata, as far as it names anybody."""
 
     user: str | None
     agents: tuple[str, ...]
@@ -170,7 +170,7 @@ class Nameless:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anonymized:
-    """Where the anonymized session is; `receipt` is that of the old one's deletion, in place."""
+    """The anonymized session; `receipt` is that of the old one's deletion, in place."""
 
     session: str
     path: str
@@ -244,7 +244,7 @@ class Mask:
 
     @property
     def count(self) -> int:
-        """How many names and paths have a placeholder."""
+        """The number of names and paths that have a placeholder."""
         return len(self._placeholders) + len(self._paths or ())
 
     def text(self, text: str) -> str:

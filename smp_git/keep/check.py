@@ -217,13 +217,13 @@ def losses(reader: Reader) -> list[Loss]:
 
 
 def news(reader: Reader) -> list[Loss]:
-    """Return the losses that nobody was told of yet, and note that they were told."""
+    """Return the losses that were not reported yet, and note that they are now."""
     found = losses(reader)
-    known = reader.local.told() if found else []
+    known = reader.local.reported() if found else []
     new = [each for each in found if each.head not in known]
     if new:
         with suppress(OSError):
-            reader.local.note_told([each.head for each in found])
+            reader.local.note_reported([each.head for each in found])
     return new
 
 

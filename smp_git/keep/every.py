@@ -27,7 +27,7 @@ from smp_git.write.handle import GLOBAL, Handle, Home
 
 
 class Synced(NamedTuple):
-    """What became of each session that was to be synced."""
+    """The result of a sync of each session."""
 
     results: Mapping[str, SyncResult]
     failed: Mapping[str, SmpError]

@@ -46,9 +46,9 @@ def open_session(
     """Open the session in a folder; what a dead process left unfinished is finished first."""
     recovery.before_reading(path)
     reader = Reader(path, durable=settings.durable)
-    told = reader.snapshot().metadata
+    said = reader.snapshot().metadata
     writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
-    if min(told.format, told.rule) < FORMAT:
+    if min(said.format, said.rule) < FORMAT:
         writer.before_writing = partial(_upgrade, writer, clock)
     handle = Handle(
         reader=reader,
@@ -169,7 +169,7 @@ def info(handle: Handle) -> SessionInfo:
 
 
 def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
-    told, entries = snapshot.metadata, snapshot.entries()
+    said, entries = snapshot.metadata, snapshot.entries()
     kinds: dict[str, int] = {}
     agents: dict[str, tuple[int, str]] = {}
     for entry in entries:
@@ -181,10 +181,10 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
     return SessionInfo(
         id=handle.name,
         path=str(handle.reader.path),
-        created_at=told.created_at,
-        user=told.user,
-        tags=told.tags,
-        context=told.context,
+        created_at=said.created_at,
+        user=said.user,
+        tags=said.tags,
+        context=said.context,
         head=snapshot.id,
         last_written_at=snapshot.commit.time,
         memories=len(entries),

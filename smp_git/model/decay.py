@@ -79,7 +79,7 @@ _SHARED_KEYS: Final = ("rate", "half_life_hours", "floor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What one kind starts from, loses per day, gains per access and keeps at least."""
+    """The decay of one kind: its start, loss per day, gain per access, and floor."""
 
     base: float
     rate: float
@@ -176,7 +176,7 @@ class Step(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Where the value is from, with its numbers."""
+        """The source of the value, with its numbers."""
         # Formatting takes longer than the arithmetic, and ranking never reads it.
         return self.pattern.format(*self.numbers)
 

@@ -36,7 +36,10 @@ _SHOWN_LENGTH: Final = 80
 
 def shown(value: object) -> str:
     """Return `value` as a message shows it: as Python writes it, cut short."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 1] + "…"
 
 

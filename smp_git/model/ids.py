@@ -222,7 +222,7 @@ def generation(life: str) -> int:
 
 
 class Edge:
-    """How a life came about, and from which lives; `horizon` is a redaction's."""
+    """The origin of a life, and the lives before it; `horizon` is a redaction's."""
 
     __slots__ = ("_key", "cause", "horizon", "parents")
 

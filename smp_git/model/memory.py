@@ -279,7 +279,7 @@ def check_relation(relation: object) -> str:
         return str.__str__(relation)
     raise InvalidError(
         f"{shown(relation)} is not a valid relation",
-        hint="a relation is a word of a-z, 0-9 and _, such as resolves or led_to",
+        hint="a relation is a word of a-z, 0-9 and _, e.g. resolves or led_to",
     )
 
 

@@ -21,7 +21,7 @@ _INACTIVE_FACTOR: Final = 0.8
 
 
 class Scales(NamedTuple):
-    """How priorities fall, and how relevance is weighed; `product` multiplies instead.
+    """The settings of decay and relevance; with `product` relevance multiplies.
 
     What a session says that is not written to any more counts `inactive` times as much in a
     query over all sessions.
@@ -80,7 +80,7 @@ _GREATEST_WEIGHT: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each score counts, in proportion to the sum of all weights."""
+    """The weight of each score, in proportion to the sum of all."""
 
     text: float = 0.4
     time: float = 0.3

@@ -88,7 +88,7 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the length of time that `text` names, such as `30d` or `2 weeks`.
+    """Return the length of time that `text` names, e.g. `30d` or `2 weeks`.
 
     A month counts as 30 days and a year as 365, since a length has no calendar.
 

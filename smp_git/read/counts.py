@@ -1,4 +1,4 @@
-"""How often memories are read and when last: counted aside, never a commit for a read."""
+"""Read counts: how often each memory was read and when last, kept out of the branches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Counts = dict[str, tuple[int, str]]
 
 
 class Access(NamedTuple):
-    """How often a memory was read, and when last."""
+    """The number of reads of a memory, and the last of them."""
 
     times: int
     last_at: datetime

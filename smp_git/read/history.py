@@ -200,7 +200,7 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDiff:
-    """How one memory differs between two revisions."""
+    """The difference of one memory between two revisions."""
 
     id: MemoryId
     kind: str

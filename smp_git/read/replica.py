@@ -1,4 +1,4 @@
-"""What `.git/smp` keeps for this replica alone: its name, counters, epoch and markers."""
+"""The local files of a replica, `.git/smp`: its name, counters, epoch and markers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
 class Use(StrEnum):
-    """What a local file is for, and so what becomes of it with a deletion."""
+    """The use of a local file, which decides what becomes of it with a deletion."""
 
     KEPT = "kept"  # Holds no content; stays as it is.
     TRIMMED = "trimmed"  # Names memories; stays without those that are gone.
@@ -47,7 +47,7 @@ SEARCH: Final = "search.db"
 VECTORS: Final = "vectors"
 _COUNTERS: Final = "counters.json"
 _IDENTITY: Final = "replica.json"
-_TOLD: Final = "told.json"
+_REPORTED: Final = "told.json"
 _TOMBSTONES: Final = "tombstones.json"
 _VETTED: Final = "vetted.json"
 # Every file of `.git/smp`, by name. What is not here is removed with the next deletion.
@@ -72,7 +72,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         LEFT: Use.TRIMMED,  # checked-out files that a person had changed
         PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
         VECTORS: Use.TRIMMED,  # what memories mean, in numbers
-        _TOLD: Use.CACHE,  # the commits of which was told that Git took them off
+        _REPORTED: Use.CACHE,  # commits that Git took off main and a person was told of
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
         REDO: Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
         CATALOGUE: Use.CONTENT,
@@ -97,7 +97,7 @@ _PRODUCT: Final = "smp-git"
 
 
 class Identity(NamedTuple):
-    """Who writes here: a tag, and whether it created the session (then ids carry no tag)."""
+    """The identity of a replica: its tag, and whether it created the session (then ids carry no tag)."""
 
     tag: str
     creator: bool
@@ -269,16 +269,16 @@ class Local:
         """Whether a deletion was begun and not finished."""
         return (self.folder / ERASURE).exists()
 
-    # What a person was told once
+    # Losses that were reported, each once
 
-    def told(self) -> list[str]:
-        """Return the commits of which was told that Git took them off main."""
-        found = _json(self.folder / _TOLD).get("commits")
+    def reported(self) -> list[str]:
+        """Return the commits that Git took off main, as far as a person was told so."""
+        found = _json(self.folder / _REPORTED).get("commits")
         return [str(each) for each in found] if isinstance(found, list) else []
 
-    def note_told(self, commits: Iterable[str]) -> None:
-        """Remember the commits of which was told."""
-        os.close(self._overwrite(_TOLD, {"commits": list(commits)}))
+    def note_reported(self, commits: Iterable[str]) -> None:
+        """Remember the commits that a person was told of."""
+        os.close(self._overwrite(_REPORTED, {"commits": list(commits)}))
 
     # Checked-out files left alone because a person had changed them
 

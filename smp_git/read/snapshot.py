@@ -43,7 +43,7 @@ def _key(tree_id: ObjectId, dead: frozenset[MemoryId]) -> str:
 
 
 class Subject(NamedTuple):
-    """What a preference is about: a later one about the same replaces it."""
+    """The subject of a preference: a later one about the same replaces it."""
 
     category: object
     key: object
@@ -164,7 +164,7 @@ class Snapshot:
 
     @cached_property
     def metadata(self) -> Metadata:
-        """What the session says of itself; raise FormatError if it says nothing."""
+        """The session's metadata; raise FormatError if there is none."""
         blob = self.repository.find(self.tree, metadata.PATH)
         if blob is None:
             raise FormatError(f"{self.repository.path} is a Git repository, but not a session")
@@ -172,7 +172,7 @@ class Snapshot:
 
     @cached_property
     def tombstones(self) -> Tombstones:
-        """What may not come back: deleted on this branch, or known here from another."""
+        """Tombstones of this branch, with those known here from others."""
         return self._cache.records(self.repository.find(self.tree, tombstones.PATH))
 
     @cached_property

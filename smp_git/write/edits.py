@@ -278,7 +278,7 @@ def rollback(
 
 def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
     """Check what a person changed by hand and commit it as it is."""
-    handle.refuse_aside("edits by hand are committed there")
+    handle.refuse_on_a_branch("edits by hand are committed there")
     folder, rules, local = handle.reader.path, handle.rules, handle.reader.local
     return _change(
         handle,

@@ -218,7 +218,7 @@ class Handle:
 
     @property
     def metadata(self) -> Metadata:
-        """What the session says of itself now."""
+        """The session's metadata now."""
         return self.reader.snapshot().metadata
 
     @property
@@ -286,7 +286,7 @@ class Handle:
             return self.reader.read(answer)
         return self.reader.read(lambda _: answer(self.at(at)))
 
-    def refuse_aside(self, why: str) -> None:
+    def refuse_on_a_branch(self, why: str) -> None:
         """Raise RefusedError on a branch other than main, whose files are in the folder."""
         if self.reader.ref != MAIN:
             raise RefusedError(

@@ -1,4 +1,4 @@
-"""What is to be changed on top of a snapshot, before anything is written."""
+"""The stage: changes on top of a snapshot, before anything is written."""
 
 from __future__ import annotations
 

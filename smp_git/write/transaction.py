@@ -61,12 +61,12 @@ class Transaction:
 
     @property
     def modifications(self) -> tuple[Touch, ...]:
-        """What is staged, in order."""
+        """Staged changes, in order."""
         return tuple(self._stage.touches.values())
 
     @property
     def agent(self) -> str:
-        """Who makes the commit."""
+        """The agent of the commit."""
         return self._stage.agent
 
     def get(self, memory_id: str) -> Memory:

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one write did: its commit, and the memories it touched."""
+    """The result of a write: its commit, and the memories it touched."""
 
     commit: CommitId | None
     touches: tuple[Touch, ...] = ()
@@ -66,7 +66,7 @@ class Change:
 
 
 class Work(NamedTuple):
-    """What one of several commits does, and by whom."""
+    """The work of one of several commits, and its agent."""
 
     agent: str
     do: Callable[[Stage], None]

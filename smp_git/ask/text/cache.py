@@ -226,7 +226,7 @@ _PAGES_TOGETHER: Final = 4_096
 
 
 class SearchCache:
-    """What is indexed of a session's pages, in a file or, if there can be none, in memory.
+    """An index of a session's pages, in a file or, if there can be none, in memory.
 
     Answers depend on the followed documents alone. The file only saves time: whatever
     happens to it is told in `problems`, and answers stay right.
@@ -241,7 +241,7 @@ class SearchCache:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What went wrong with the file so far, one sentence each."""
+        """Problems with the file so far, one sentence each."""
         return tuple(self._file.problems)
 
     def follow(self, pages: Mapping[str, str], load: Load) -> None:
@@ -261,7 +261,7 @@ class SearchCache:
 
     @property
     def index(self) -> Index:
-        """What is indexed of the followed pages."""
+        """The index of the followed pages."""
         if self._built is None:
             self._built = self._build()
         return self._built

@@ -38,7 +38,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class Word(NamedTuple):
-    """How often documents say a word: by themselves, and in tenths with what they are lent."""
+    """Counts of a word by document: its own, and in tenths with what neighbours lend it."""
 
     own: Mapping[int, int]
     counts: Mapping[int, int]

@@ -247,7 +247,7 @@ class Steer(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """What a score by text is multiplied by where the field has another value."""
+        """The factor of a score by text where the field has another value."""
         return _OTHER_KIND if self.field == "kind" else _OTHER_VALUE
 
 

@@ -1,4 +1,4 @@
-"""Which documents answer a question, how well, and why.
+"""Ranking of documents by a question: BM25, pairs of words, days, speakers, meaning.
 
 A word is worth BM25 of what a document says and is lent, in proportion to how rare it is. Pairs
 of words that stand side by side as in the question add to the best; then what the question
@@ -70,7 +70,7 @@ class Reason(NamedTuple):
 
 
 class TextScale:
-    """What a word's value depends on besides the document: how many there are, how long."""
+    """A collection's part in the value of a word: the number of documents and their lengths."""
 
     def __init__(self, indexes: Collection[Index]) -> None:
         self._documents = sum(len(index.ids) for index in indexes)

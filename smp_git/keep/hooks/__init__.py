@@ -1,1 +1,1 @@
-"""What is between plain Git and a session: before a commit, after a move, before a push."""
+"""Hooks between plain Git and a session: before a commit, after a move, before a push."""

@@ -21,7 +21,7 @@ from smp_git.write.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a hook needs of a session."""
+    """A session as a hook sees it."""
 
     writer: Writer
     rules: Rules

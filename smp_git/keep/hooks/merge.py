@@ -1,4 +1,4 @@
-"""What the hooks do when plain Git merges or moves a session."""
+"""Merge driver and hooks for plain Git's merges and moves of a branch."""
 
 from __future__ import annotations
 

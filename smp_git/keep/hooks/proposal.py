@@ -1,4 +1,4 @@
-"""What a plain `git commit` is about to commit: checked, and its page indexes made whole."""
+"""A plain `git commit` about to be made: checked, and its page indexes made whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIXED: Final = ("id", "uid", "format", "rule", "created_at", "replica")
 
 
 class Proposal(NamedTuple):
-    """What is staged beside the commit that it is built on; only what differs."""
+    """Staged files beside the commit that they are built on; only what differs."""
 
     base: Snapshot
     staged: Mapping[str, Child | None]

@@ -1,4 +1,4 @@
-"""What a plain `git push` may send, and what a server takes."""
+"""Checks of a plain `git push`, here and on a server."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _Matches: TypeAlias = "Iterator[tuple[int, re.Match[str]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSecrets:
-    """How many secrets of one kind were replaced."""
+    """The number of secrets of one kind that were replaced."""
 
     name: str
     count: int
@@ -83,7 +83,7 @@ def redact(
     allow: Collection[str] = (),
     replacement: str = REPLACEMENT,
 ) -> Redacted:
-    """Return `text` with every secret replaced by a placeholder such as `[REDACTED:jwt]`.
+    """Return `text` with every secret replaced by a placeholder, e.g. `[REDACTED:jwt]`.
 
     Redacting a redacted text changes nothing. A secret equal to one of `allow` stays.
     """

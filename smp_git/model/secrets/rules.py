@@ -34,7 +34,7 @@ _SWITCH: Mapping[object, bool] = {True: True, False: False, "on": True, "off": F
 
 
 class Cleaned(NamedTuple):
-    """What may be stored: text and fields without secrets, and how many were taken out."""
+    """Text and fields without secrets, and how many were taken out."""
 
     text: str | None
     fields: dict[str, object]
@@ -43,7 +43,7 @@ class Cleaned(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is redacted in a session before it is written; on unless switched off."""
+    """The rules by which secrets are redacted before a write; on unless switched off."""
 
     on: bool = True
     patterns: tuple[SecretPattern, ...] = PATTERNS
@@ -54,7 +54,7 @@ class Rules:
 
     @property
     def gap(self) -> str:
-        """What is put where a text was that is no known kind of secret."""
+        """The placeholder for a text that is no known kind of secret."""
         if self.replacement == REPLACEMENT:
             return GAP
         return self.replacement.replace(KIND, "text")

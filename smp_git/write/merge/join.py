@@ -29,7 +29,7 @@ _MOST_MOVES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """What bringing another history into a branch came to.
+    """The result of a merge.
 
     `commit` is the branch's head now; `is_merge` tells a commit with two parents from a
     branch that was only moved forward, or had everything already. `contested` is what

@@ -27,7 +27,7 @@ _TEXTLESS: Final = ("state", "artifact")
 
 
 class Met(NamedTuple):
-    """What two lives come to: the file, its life, what is known of the lives then.
+    """The result of two lives that meet: the file, its life, what is known of the lives then.
 
     `masked` are the fields of which words were taken out.
     """

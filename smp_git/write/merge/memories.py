@@ -53,7 +53,7 @@ class Conflict(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Since when a field has its value, and which replica gave it; the greater wins."""
+    """The time since which a field has its value, and the replica that gave it; the greater wins."""
 
     at: datetime
     replica: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.format import records as graves
+from smp_git.format import records
 from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
 from smp_git.format.metadata import PATH as METADATA
@@ -28,7 +28,7 @@ _DEEPEST: Final = 16
 
 
 class Merged(NamedTuple):
-    """What a merge asks of our side.
+    """The files to change on our side for a merge.
 
     `files` holds what has to change, None for what goes; page indexes are left out, for
     they follow from the files. `contested` is what this merge had to decide, `touches`
@@ -87,7 +87,7 @@ class _Three(NamedTuple):
 
 
 class _MergedFiles:
-    """What a merge has found so far."""
+    """The result of a merge so far."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes | None] = {}
@@ -178,7 +178,7 @@ class _Merge:
         place = parse_path(path)
         if place is not None:
             self._memory(path, place)
-        elif path == graves.PATH:
+        elif path == records.PATH:
             self._tombstones()
         else:
             self._other(path)
@@ -319,9 +319,9 @@ class _Merge:
     # Other files
 
     def _tombstones(self) -> None:
-        found = self._three(graves.PATH)
-        said = graves.read(found.left or b"") | graves.read(found.right or b"")
-        self._take(graves.PATH, graves.write(said) or None, from_left=found.left)
+        found = self._three(records.PATH)
+        said = records.read(found.left or b"") | records.read(found.right or b"")
+        self._take(records.PATH, records.write(said) or None, from_left=found.left)
 
     def _other(self, path: str) -> None:
         base, left, right = self._three(path)
@@ -455,8 +455,8 @@ def _moment(origin: Origin | None) -> tuple[float, str]:
 
 
 def _tombstones(repository: Repository, view: _View) -> Tombstones:
-    blob = repository.find(view.tree, graves.PATH) if view.tree else None
-    return graves.read(repository.blob(blob)) if blob else Tombstones()
+    blob = repository.find(view.tree, records.PATH) if view.tree else None
+    return records.read(repository.blob(blob)) if blob else Tombstones()
 
 
 def _place(path: str) -> tuple[int, int, str]:

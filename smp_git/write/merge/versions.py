@@ -1,4 +1,4 @@
-"""What the versions of a memory said, life by life: the source of stamps and of known words."""
+"""Past versions of a memory, life by life: the source of stamps and of known words."""
 
 from __future__ import annotations
 
