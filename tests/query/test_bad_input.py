@@ -323,18 +323,18 @@ CONDITIONS: dict[str, Callable[[str], bool]] = {
 
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_a_bad_condition_is_named(text: str) -> None:
-    from smp_git.cli.ask import _conditions
+    from smp_git.cli.filters import conditions_of
 
     with pytest.raises(InvalidQueryError) as caught:
-        from_specification({"where": _conditions([text])}, NOW)
+        from_specification({"where": conditions_of([text])}, NOW)
     assert CONDITIONS[text](caught.value.message)
 
 
 def test_conditions_of_the_command() -> None:
-    from smp_git.cli.ask import _conditions
+    from smp_git.cli.filters import conditions_of
 
     given = ["severity=critical", "a == b", "n!=3", "c>0.5", "t~^a=b", "tags contains security", "impact exists", "impact absent", "n between [1, 2]", "note=it is so and so", 'note="a and b=c"']  # fmt: skip
-    assert _conditions(given) == [
+    assert conditions_of(given) == [
         ("severity", "equals", "critical"),
         ("a", "equals", "b"),
         ("n", "not_equals", 3),
