@@ -50,7 +50,7 @@ def _turn(key: str) -> int:
 def _bounds(empty: dict[str, Samples], full: dict[str, Samples], size: int) -> Iterator[str]:
     smp = full[SMP]
     yield ""
-    for name, limit in ((_GIT_ALL, 15), (_GIT_NONE, 10)):
+    for name, limit in ((_GIT_ALL, 10), (_GIT_NONE, 8)):
         yield bound("L1", f"{name} / smp at {size:,}, p50", full[name].p50 / smp.p50, limit, least=True)  # fmt: skip
         yield bound("L1", f"{name} / smp at {size:,}, min", full[name].low / smp.low, limit, least=True)  # fmt: skip
     yield bound("L1", f"smp at {size:,} / smp at 0, p50", smp.p50 / empty[SMP].p50, 1.3)
