@@ -26,10 +26,10 @@ from smp_git.session import Session
 from smp_git.store import Store
 
 
-def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
+def text_from(given: str | None, file: Path | None) -> str:
     """Return the text: an argument, a file, or standard input for `-`."""
     if file is not None and given not in (None, "-"):
-        raise InvalidError(f"both {what} and --file are given", hint="leave one out")
+        raise InvalidError("both text and --file are given", hint="leave one out")
     if file is not None:
         try:
             return _decoded(file.read_bytes(), str(file))
@@ -39,9 +39,14 @@ def text_from(given: str | None, file: Path | None, what: str = "text") -> str:
         return _decoded(sys.stdin.buffer.read(), "standard input")
     if given is None:
         raise InvalidError(
-            f"no {what}", hint="give it as an argument, with --file, or - for standard input"
+            "no text", hint="give it as an argument, with --file, or - for standard input"
         )
     return given
+
+
+def text_of_file(file: Path) -> str:
+    """Return the text of a file, or standard input for `-`."""
+    return text_from("-", None) if str(file) == "-" else text_from(None, file)
 
 
 def _decoded(data: bytes, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import text_from, value_from
+from smp_git.cli.app import text_of_file, value_from
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
 
@@ -117,11 +117,7 @@ def _wanted(given: str, text: str) -> object:
 
 def specification(file: Path | None) -> dict[str, Any] | None:
     """Return what `--spec` names, or None."""
-    if file is None:
-        return None
-    is_input = str(file) == "-"
-    text = text_from("-" if is_input else None, None if is_input else file)
-    return dict(yamlfile.read(text, str(file)))
+    return None if file is None else yamlfile.read(text_of_file(file), str(file))
 
 
 def parts_of(given: dict[str, Any]) -> dict[str, Any]:

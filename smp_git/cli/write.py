@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, fields_from, links_from, session_of, text_from
+from smp_git.cli.app import (
+    asker,
+    command,
+    emit,
+    fields_from,
+    links_from,
+    session_of,
+    text_from,
+    text_of_file,
+)
 from smp_git.cli.terminal import note
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
@@ -237,8 +246,7 @@ def state(
     """Show or change the state of an agent"""
     with session_of(ctx) as session:
         if file is not None:
-            given = text_from("-", None) if str(file) == "-" else text_from(None, file)
-            session.set_state(agent, yamlfile.read(given, str(file)))
+            session.set_state(agent, yamlfile.read(text_of_file(file), str(file)))
         elif field:
             session.set_state(agent, {**session.state(agent), **fields_from(field)})
         fields = dict(session.state(agent, at=at))

@@ -81,9 +81,9 @@ def content(path: Path) -> bytes | None:
         return None
 
 
-def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
+def replace_file(path: Path | str, data: bytes, scratch: Path | str) -> None:
     """Make `path` hold `data`, whole or not at all; `scratch` is on the same disk."""
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         write_all(fd, data)
     except OSError:
@@ -94,9 +94,9 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str, mode: int =
     rename_into(scratch, path)
 
 
-def replace_durably(path: Path | str, data: bytes, scratch: Path | str, mode: int = 0o600) -> None:
+def replace_durably(path: Path | str, data: bytes, scratch: Path | str) -> None:
     """Make `path` hold `data`, durable when this returns."""
-    fd = created(str(scratch), mode)
+    fd = created(str(scratch), 0o600)
     try:
         write_all(fd, data)
         flush(fd)

@@ -151,7 +151,7 @@ def test_read_only_file_of_a_dead_writer_does_not_refuse_the_next(tmp_path: Path
     monkeypatch.chdir(tmp_path)
     with _ordinary(tmp_path):
         Path("scratch").touch(0o400)
-        disk.replace_durably("whole", b"said", "scratch", 0o400)
+        disk.replace_durably("whole", b"said", "scratch")
 
         assert Path("whole").read_bytes() == b"said"
         assert not Path("scratch").exists()
