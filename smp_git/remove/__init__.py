@@ -8,6 +8,7 @@
 `sessions`      whole sessions moved away and back
 `reports`       the trash, receipts, the audit log, the proof
 `interrupted`   what a process that died left, finished
+`meeting`       what each branch gets where lives of a memory died or met
 `site`          one session and its trash, which all of these work on
 `trash`, `seal` the folder `deleted/` of a store; encryption, and where its keys are
 `audit`         what is written down, without content: records, receipts, the audit log

@@ -19,17 +19,14 @@ from smp_git.remove.history.journal import Incoming
 from smp_git.remove.history.plan import RewritePlan, effective, is_proof, make_plan
 from smp_git.remove.history.renaming import Move
 from smp_git.remove.history.rewrite import Rewriter
+from smp_git.remove.meeting import Bringing, MovedHeadsError, heads_of, meet
 from smp_git.remove.site import Site
 from smp_git.sync import integrate as lineage
 from smp_git.sync.heads import (
     Arrived,
-    Bringing,
-    MovedHeadsError,
     boundary,
     cleaned,
     commits_of,
-    heads_of,
-    meet,
     needed,
     of_this_format,
     returned,

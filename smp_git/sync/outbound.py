@@ -20,9 +20,9 @@ from smp_git.model.memory import CommitId
 from smp_git.model.times import format_time
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.remove.meeting import heads_of
 from smp_git.remove.site import Site
 from smp_git.sync import remotes
-from smp_git.sync.heads import heads_of
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.remotes import ACCESS, HEADS, MAIN, TAGS, Remote, shown_ref, tracking, travels
