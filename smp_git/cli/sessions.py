@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -228,6 +229,8 @@ def check(ctx: typer.Context) -> None:
         {"problems": [problem.as_json() for problem in problems]},
         lambda: "\n".join(problem.message for problem in problems) or "sound",
     )
+    if find_spec("_sqlite3") is None:
+        note("this Python has no sqlite3: queries work, but each process indexes anew")
     if problems:
         raise typer.Exit(9)
 

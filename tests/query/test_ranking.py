@@ -91,7 +91,7 @@ def test_explain_shows_every_part(shop: Session) -> None:
     (hit,) = shop.query("login", explain=True)
 
     names = [line.split()[0] for line in hit.why]
-    assert names[:5] == ["matches", "text", "time", "importance", "access"]
+    assert names[:6] == ["matches", "text.words", "text", "time", "importance", "access"]
     assert {"priority.base", "priority.time", "priority.floor", "priority.priority"} <= set(names)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from smp_git import Store
 from smp_git.ask.text import Document, SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
@@ -174,6 +175,30 @@ def test_random_damage_changes_no_answer(path: Path, seed: int) -> None:
     path.write_bytes(whole)
 
     assert answers(SearchCache(path)) == EXPECTED
+
+
+WITHOUT_SQLITE = """
+import sys
+sys.modules["_sqlite3"] = None
+from smp_git import Store
+from smp_git.__main__ import main
+with Store.open(sys.argv[1]).session("shop") as session:
+    found = session.query("slow login")
+    print([hit.id for hit in found], *found.problems)
+sys.argv[1:] = ["--root", sys.argv[1], "-s", "shop", "check"]
+main()
+"""
+
+
+def test_a_python_without_sqlite3_answers_and_says_so(store: Store) -> None:
+    with store.create_session("shop") as session:
+        session.add("finding", "the login is slow")
+    command = [sys.executable, "-c", WITHOUT_SQLITE, str(store.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("['FIND-0001'] the search cache ")
+    assert "this Python has no sqlite3" in done.stdout
+    assert "this Python has no sqlite3" in done.stderr
 
 
 def test_a_folder_in_its_place_is_bypassed(tmp_path: Path) -> None:

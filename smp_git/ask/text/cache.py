@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -17,6 +16,9 @@ from smp_git.ask.text.batches import Batch, Document, encode
 from smp_git.ask.text.index import Index
 from smp_git.ask.text.ranking import Likeness, Reason, TextHit, TextSearch, similar
 
+with suppress(ImportError):  # Python can be built without it
+    import sqlite3
+
 # Raised with every change to how batches are written, or to what their words are.
 _FORMAT: Final = 4
 # Postings are numbers in the machine's own byte order.
@@ -26,14 +28,12 @@ _TIMEOUT_SECONDS: Final = 0.08
 # Batches that are not in use stay for a while: a query on the past, or another process at
 # another commit, asks for some of them again.
 _KEPT_UNUSED: Final = 16
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_BUSY: Final = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED
 _BATCH_BITS, _PART_BITS = 30, 32
 # SQLite of old takes no more.
 _KEYS_AT_ONCE: Final = 900
 # Where writing is not allowed, or there is no room.
-_REFUSED: Final = frozenset(
-    {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
-)
+_REFUSED: Final = frozenset({3, 8, 10, 13})  # SQLITE_PERM, _READONLY, _IOERR, _FULL
 _SCHEMA: Final = (
     "CREATE TABLE batch (age INTEGER PRIMARY KEY, number INTEGER UNIQUE)",
     "CREATE TABLE part (number INTEGER PRIMARY KEY, checksum INTEGER, body BLOB)",
@@ -62,6 +62,9 @@ class _CacheFile:
         self._is_locked = False
         self._held: dict[int, Sequence[bytes]] = {}
         self.problems: list[str] = []
+        if path is not None and "sqlite3" not in globals():
+            self._report("cannot be kept: this Python has no sqlite3, so each process indexes anew")
+            self._path = None
 
     def batches(self) -> list[int]:
         """Return the numbers of all batches, the oldest first."""
