@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from secrets import randbits
@@ -16,7 +17,8 @@ from smp_git.ask.text.batches import Batch, Document, encode
 from smp_git.ask.text.index import Index
 from smp_git.ask.text.ranking import Likeness, Reason, TextHit, TextSearch, similar
 
-with suppress(ImportError):  # Python can be built without it
+_HAS_SQLITE: Final = find_spec("_sqlite3") is not None
+if _HAS_SQLITE:  # Python can be built without it
     import sqlite3
 
 # Raised with every change to how batches are written, or to what their words are.
@@ -62,7 +64,7 @@ class _CacheFile:
         self._is_locked = False
         self._held: dict[int, Sequence[bytes]] = {}
         self.problems: list[str] = []
-        if path is not None and "sqlite3" not in globals():
+        if path is not None and not _HAS_SQLITE:
             self._report("cannot be kept: this Python has no sqlite3, so each process indexes anew")
             self._path = None
 
