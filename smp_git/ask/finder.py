@@ -14,7 +14,7 @@ from smp_git.ask.text import Document, Meanings, Reason, SearchCache, meaning_te
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value
+from smp_git.model.memory import COMMON_FIELDS, CONTESTED, CommitId, Memory, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
 
 # The same filter comes with many questions.
@@ -160,23 +160,29 @@ _UNSEARCHED: Final = ("speaker", "role", "conversation_id", "turn_ref", "parent"
 
 
 def searched_text(memory: Memory) -> str:
-    """Return everything of a memory that a text query looks at."""
+    """Return everything of a memory that a text query looks at.
+
+    Names that the writer gave, of fields and in a state, say something too, e.g. `blocked_by`.
+    """
     kind = parse_id(memory.id).kind
     parts = [memory.content]
     for name, value in memory.fields.items():
         if name not in _UNSEARCHED:
-            parts += _texts(value)
+            is_own = name not in kind.fields and name not in COMMON_FIELDS
+            parts += [name] * is_own
+            parts += _texts(value, named=is_own or kind.name == "state")
     if memory.content and memory.title and not memory.content.startswith(memory.title.rstrip("…")):
         parts.insert(0, memory.title)
     return "\n".join(part for part in parts if part) or kind.name
 
 
-def _texts(value: Value) -> Iterator[str]:
+def _texts(value: Value, *, named: bool) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _texts(item, named=named)
     elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
+        for name, item in value.items():
+            yield from [name] * named
+            yield from _texts(item, named=named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,36 @@ def test_a_hit_says_its_words_its_tag_and_its_neighbour(filled: Session) -> None
 
     assert why["FIND-0001"][:2] == ("matches payments, card", "tag billing.cards")
     assert why["turn-0002"][0] == "next to turn-0001"
+
+
+def test_a_named_day_or_person_is_worth_more_than_the_same_words(shop: Session) -> None:
+    """Where a question names nothing else, "may" and a mention of Zoë are not what is asked."""
+    day = datetime(2026, 5, 29, 9, tzinfo=UTC)
+    shop.add("decision", "what may stay on the device", agent="bo", at=day.replace(day=2))
+    shop.add("decision", "two plain machines", agent="bo", at=day)
+    shop.add("preference", "Zoë wants short commits", agent="zoe", at=day.replace(day=3))
+    shop.add("finding", "labels break in the middle", agent="zoe", at=day.replace(day=3))
+    now = day.replace(month=7)
+
+    assert ids(shop, "what was decided on May 29", now=now)[0] == "DEC-0002"
+    assert ids(shop, "findings by Zoë", now=now)[0] == "FIND-0001"
+
+
+def test_a_state_is_asked_for_by_what_its_agent_does(shop: Session) -> None:
+    shop.add("decision", "let them wait in a waiting room", agent="bo")
+    shop.add("learning", "waiting is expensive", agent="bo")
+    shop.set_state("planner", {"waiting_for": "the figures", "blocked_by": {"who": "legal"}})
+
+    for question in ("what is the planner waiting for?", "blocked by legal", "who is blocked"):
+        assert ids(shop, question)[0] == "state-planner"
+
+
+def test_names_of_fields_are_searched_if_the_writer_gave_them(shop: Session) -> None:
+    shop.add("finding", "the export is slow", deadline="Friday", severity="low")
+    shop.resolve("FIND-1", action="a job")
+
+    assert ids(shop, "deadline") == ["FIND-0001"]
+    assert ids(shop, "severity taken") == []
 
 
 def test_every_hit_says_why_it_is_there(shop: Session) -> None:

@@ -110,13 +110,13 @@ def scores(documents: Sequence[Document], question: str) -> dict[str, float]:  #
         if found[each.document.id]:
             held_pairs = asked_pairs & set(pairwise(each.content))
             found[each.document.id] += 0.5 * sum(min(rare[a], rare[b]) for a, b in held_pairs)
-    fetched = (1.0 if is_known else 0.2) * max(found.values(), default=0.0) or 1.0
+    best = max(found.values(), default=0.0) or 1.0
     spoken = {d.id for d in documents if names & {d.speaker, d.role}}
     for d in documents:
         if datetime.fromtimestamp(d.seconds, UTC).toordinal() in days:
-            found[d.id] = found[d.id] * 1.5 + fetched
+            found[d.id] = found[d.id] + 1.5 * best if is_known else found[d.id] * 1.5 + 0.2 * best
     for name in spoken:
-        found[name] = found[name] * 3 + fetched * is_known
+        found[name] = found[name] + 3 * best if is_known else found[name] * 3
     best = max(found.values(), default=0.0)
     return {name: score / best for name, score in found.items() if score}
 

@@ -22,7 +22,7 @@ if _HAS_SQLITE:  # Python can be built without it
     import sqlite3
 
 # Raised with every change to how batches are written, or to what their words are.
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 # Postings are numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.

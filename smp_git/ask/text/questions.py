@@ -224,17 +224,19 @@ _KIND_WORDS: Final = {
     "decision": "decision decisions decide decided deciding",
     "finding": "finding findings",
     "preference": "preference preferences prefer prefers preferred",
-    "learning": "learnings learned learnt lesson lessons",
+    "learning": "learnings learn learned learnt lesson lessons",
     "artifact": "artifact artifacts",
 }
 _KINDS: Final = {word: kind for kind, words in _KIND_WORDS.items() for word in words.split()}
-_STATE: Final = re.compile(r"\bworking on\b", re.IGNORECASE)
+_STATE: Final = re.compile(
+    r"\b(working on|waiting for|busy with|blocked (?:by|on))\b", re.IGNORECASE
+)
 # What has a severity and a status, whatever it is called.
 _THINGS: Final = frozenset({"bug", "bugs", "issue", "issues", "problem", "problems"})
 _STATUSES: Final[Mapping[str, str]] = MappingProxyType({"unresolved": "open", "unsolved": "open"})
 # Beside words that steer, these ask for nothing more.
 _FILLERS: Final = frozenset(
-    {"currently", "left", "now", "remain", "remaining", "still", "there", "today", "yet"}
+    {"currently", "left", "now", "remain", "remaining", "there", "today", "yet"}
 )
 
 
@@ -268,8 +270,8 @@ def _named(text: str) -> tuple[tuple[Steer, ...], tuple[Steer, ...], frozenset[s
     """Return which kinds a question names, which other values it may mean, and all else."""
     asked = parse(text).words
     kinds = [Steer("kind", _KINDS[word], word) for word in asked if word in _KINDS]
-    if _STATE.search(text):
-        kinds.append(Steer("kind", "state", "working"))
+    if found := _STATE.search(text):
+        kinds.append(Steer("kind", "state", fold(found[1].partition(" ")[0])))
     taken = {each.word for each in kinds}
     rest = [word for word in asked if word not in taken]
     values = [Steer("severity", word, word) for word in rest if word in SEVERITIES]

@@ -250,17 +250,18 @@ class TextSearch:
     def _raise(self, voices: Collection[str], days: Collection[int], *, is_all: bool) -> None:
         """Raise the scores of the named days, then those of who is named.
 
-        If a question names only these, they are worth as much as any word.
+        If a question names only these, they are worth more than all the words that are said.
         """
         spoken = [
             {at for name in voices for at in index.names.get(name, ())} for index in self._indexes
         ]
-        fetched = (1.0 if is_all else _FETCHED) * self._best() or 1.0
-        by_name = fetched if is_all else 0.0
+        best = self._best() or 1.0
+        on_day = (1.0, _DATE_BOOST * best) if is_all else (_DATE_BOOST, _FETCHED * best)
+        by_name = (1.0, _SPEAKER_BOOST * best) if is_all else (_SPEAKER_BOOST, 0.0)
         if days:
-            self._step("dates", lambda n: self._lifted(n, self._on(n, days), _DATE_BOOST, fetched))
+            self._step("dates", lambda n: self._lifted(n, self._on(n, days), *on_day))
         if any(spoken):
-            self._step("speaker", lambda n: self._lifted(n, spoken[n], _SPEAKER_BOOST, by_name))
+            self._step("speaker", lambda n: self._lifted(n, spoken[n], *by_name))
 
     def _on(self, number: int, days: Collection[int]) -> Iterator[int]:
         known = self._indexes[number].days

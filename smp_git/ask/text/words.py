@@ -29,7 +29,7 @@ both but by can can't cannot could couldn't did didn't do does doesn't doing don
 during each else ever few for from further had hadn't happen happened happening has
 hasn't have haven't having he her here hers herself him himself his how i i'd i'll i'm i've if in into is isn't
 it its itself just let me more most much my myself no nor not now of off on once only or
-other our ours ourselves out over own please same shall she should so some such than
+other our ours ourselves out over own please same shall she should so some still such than
 that the their theirs them themselves then there these they this those through to
 too under until up upon us very was wasn't we were weren't what when where which
 while who whom whose why will with won't would wouldn't yet you your yours yourself
