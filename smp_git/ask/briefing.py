@@ -14,7 +14,7 @@ from smp_git.ask.catalogue import Row
 from smp_git.ask.context import Context, Entrant, LeftOut, compose
 from smp_git.ask.desk import Desk
 from smp_git.ask.sources import Source, named_ids, question_of
-from smp_git.model.errors import InvalidError, MemoryNotFoundError, SmpError
+from smp_git.model.errors import AccessError, InvalidError, MemoryNotFoundError, SmpError
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.read.snapshot import Snapshot
 
@@ -203,7 +203,7 @@ def _named(source: Source, names: Iterable[str]) -> Iterator[Row]:
     for name in names:
         try:
             slot = source.catalogue.by_id.get(source.snapshot.find(name))
-        except (InvalidError, MemoryNotFoundError):
+        except (AccessError, InvalidError, MemoryNotFoundError):
             continue
         if slot is not None:
             yield source.catalogue.row(slot)

@@ -87,7 +87,8 @@ class Desk:
         if self._finder is None:
             meanings = meanings_of(self.handle)
             self._finder = Finder(self._reader.local.folder / SEARCH, meanings)
-            if meanings is not None:
+            # What a lens hides keeps its vectors.
+            if meanings is not None and self._reader.lens is None:
                 self._keeper = VectorKeeper(self.handle, meanings)
         if self._keeper is not None:
             self._keeper.note_question()
@@ -117,10 +118,12 @@ class Desk:
     def close(self) -> None:
         """Leave for the next process what took long to read."""
         with self._lock:
-            if self._head_catalogue is not None and self._head_catalogue.read >= _WORTH_KEEPING:
+            known = self._head_catalogue
+            is_whole = self._reader.lens is None
+            if is_whole and known is not None and known.read >= _WORTH_KEEPING:
                 scratch = self._reader.local.scratch(CATALOGUE)
-                disk_cache.save(self._cache, self._head_catalogue, scratch)
-                self._head_catalogue.read = 0
+                disk_cache.save(self._cache, known, scratch)
+                known.read = 0
             self._drop_finder()
 
     def answer(

@@ -14,6 +14,7 @@ SmpError
 ├── ConflictError           somebody else changed it; nothing was written
 ├── LockedError             the session stayed locked
 ├── RefusedError            needs a safer state
+│   └── AccessError         a rule keeps it from this agent
 ├── DamagedError            the session is not sound
 ├── StorageError            the disk said no
 ├── GitMissingError         the git command is not installed
@@ -158,6 +159,12 @@ class RefusedError(SmpError):
 
     code = "refused"
     exit_status = 7
+
+
+class AccessError(RefusedError):
+    """A rule keeps a memory from this agent, or an agent from writing it."""
+
+    code = "access_denied"
 
 
 class DamagedError(SmpError):

@@ -26,6 +26,7 @@ from smp_git.model.errors import (
     MemoryNotFoundError,
     NotFoundError,
     SessionNotFoundError,
+    SmpError,
 )
 from smp_git.model.ids import FIRST, Id, is_page, parse_id, short_id, sort_key
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
@@ -143,11 +144,23 @@ def _copied(memory: Memory) -> MappingProxyType[str, Value]:
     )
 
 
-class Snapshot:
-    """The session at one commit. Answers stay the same whatever is written meanwhile."""
+class Lens(NamedTuple):
+    """What a reader does not see: which memories of a page, and what it is told instead."""
 
-    def __init__(self, pages: PageCache, commit_id: CommitId) -> None:
+    hidden: Callable[[Snapshot, Page], frozenset[MemoryId]]
+    refusal: Callable[[MemoryId], SmpError]
+
+
+class Snapshot:
+    """The session at one commit. Answers stay the same whatever is written meanwhile.
+
+    Through a lens, what it hides is in no page that is shown, and cannot be got.
+    """
+
+    def __init__(self, pages: PageCache, commit_id: CommitId, lens: Lens | None = None) -> None:
         self._cache = pages
+        self._lens = lens
+        self._hidden: dict[str, frozenset[MemoryId]] = {}
         self.repository = pages.repository
         self.id = commit_id
         self._newest: dict[str, list[tuple[str, Child]]] = {}
@@ -188,20 +201,41 @@ class Snapshot:
     def shown_pages(self, kind: str | None = None) -> dict[str, str]:
         """Return a name for each page as it is shown: it changes when what is shown does."""
         pages = self.page_ids(kind)
-        if not self.tombstones:
+        if not self.tombstones and self._lens is None:
             return dict(pages)
         return {
-            path: _key(tree, self._cache.dead(path, tree, self.tombstones))
+            path: _key(tree, self._cache.dead(path, tree, self.tombstones) | self._unseen(path))
             for path, tree in pages.items()
         }
 
     def shown_page(self, path: str) -> Page | None:
-        """Return the page at `path` without what was deleted, or None."""
-        page, dead = self.page(path), self.dead(path)
-        if page is None or not dead:
+        """Return the page at `path` without what was deleted or is hidden, or None."""
+        page, unseen = self.page(path), self._unseen(path)
+        absent = self.dead(path) | unseen
+        if page is None or not absent:
             return page
-        entries = {name: entry for name, entry in page.entries.items() if name not in dead}
-        return replace(page, entries=entries)
+        entries = {name: entry for name, entry in page.entries.items() if name not in absent}
+        # What is wrong with a line may be said in words of it.
+        return replace(page, entries=entries, problems=() if unseen else page.problems)
+
+    def _unseen(self, path: str) -> frozenset[MemoryId]:
+        """Return the memories of a page that the lens hides."""
+        if self._lens is None:
+            return frozenset()
+        found = self._hidden.get(path)
+        if found is None:
+            page = self.page(path)
+            found = frozenset() if page is None else self._lens.hidden(self, page)
+            self._hidden[path] = found
+        return found
+
+    def is_hidden(self, memory_id: MemoryId) -> bool:
+        """Whether a lens hides a memory; what has no valid file is hidden from every lens."""
+        return self._lens is not None and self.entry(memory_id) is None
+
+    def _refuse_hidden(self, memory_id: MemoryId) -> None:
+        if self._lens is not None and self.is_hidden(memory_id):
+            raise self._lens.refusal(memory_id)
 
     def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
         """Return the tree id of every page, by its path."""
@@ -273,6 +307,8 @@ class Snapshot:
     def file(self, memory_id: str) -> bytes | None:
         """Return the bytes of a memory's file, or None."""
         blob = self.blob(memory_id)
+        if blob is not None:
+            self._refuse_hidden(MemoryId(memory_id))
         return self.repository.blob(blob) if blob else None
 
     def get(self, memory_id: str) -> Memory:
@@ -280,6 +316,7 @@ class Snapshot:
         blob = self.blob(memory_id)
         if blob is None:
             raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
+        self._refuse_hidden(MemoryId(memory_id))
         found = self._cache.memory(parse_id(memory_id).path, blob)
         if self.tombstones.is_dead(memory_id, found.life):
             raise MemoryNotFoundError(
@@ -304,6 +341,11 @@ class Snapshot:
 
     def find(self, text: str) -> MemoryId:
         """Return the id that `text` names: exact, else kind and number if unique."""
+        found = self._named(text)
+        self._refuse_hidden(found)
+        return found
+
+    def _named(self, text: str) -> MemoryId:
         try:
             place = parse_id(text)
         except InvalidError:
@@ -351,9 +393,12 @@ class Snapshot:
 class Reader:
     """A handle on one branch of a session; opens it anew when a rewrite raised the epoch."""
 
-    def __init__(self, path: Path, ref: str = MAIN, *, durable: bool = True) -> None:
+    def __init__(
+        self, path: Path, ref: str = MAIN, *, durable: bool = True, lens: Lens | None = None
+    ) -> None:
         self.path = path
         self.ref = ref
+        self.lens = lens
         self.local = Local(path / ".git")
         self._durable = durable
         self._opening = threading.Lock()
@@ -366,6 +411,10 @@ class Reader:
         self.repository = Repository(self.path, durable=self._durable)
         self._pages = PageCache(self.repository, self.local)
         self._latest: Snapshot | None = None
+
+    def through(self, lens: Lens) -> Reader:
+        """Return another reader of the same branch, to which a lens hides a part of it."""
+        return Reader(self.path, self.ref, durable=self._durable, lens=lens)
 
     def close(self) -> None:
         """Let go of the repository."""
@@ -392,7 +441,7 @@ class Reader:
         head = self._head(self.ref)
         latest = self._latest
         if latest is None or latest.id != head:
-            has_moved, latest = latest is not None, Snapshot(self._pages, head)
+            has_moved, latest = latest is not None, Snapshot(self._pages, head, self.lens)
             self._latest = latest
             if has_moved and (watching := self.watched()):
                 watching()
@@ -424,7 +473,7 @@ class Reader:
 
     def at(self, commit_id: CommitId) -> Snapshot:
         """Return the session at another commit."""
-        return Snapshot(self._pages, commit_id)
+        return Snapshot(self._pages, commit_id, self.lens)
 
     def read(self, answer: Callable[[Snapshot], _T]) -> _T:
         """Return the answer on the present session, asked once more if a rewrite came between."""
