@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.model.errors import InvalidError, InvalidFileError, MemoryNotFoundError
+from smp_git.model.errors import (
+    AccessError,
+    InvalidError,
+    InvalidFileError,
+    MemoryNotFoundError,
+)
 from smp_git.model.ids import is_elsewhere, parse_id
-from smp_git.model.memory import KINDS, MemoryId
+from smp_git.model.memory import KINDS, MemoryId, ids_in
 from smp_git.read.snapshot import Snapshot
 
 _TURN: Final = "turn_ref"
@@ -127,7 +132,7 @@ class Links:
         for ref in self._said(row):
             try:
                 yield self._snapshot.find(ref)
-            except (InvalidError, MemoryNotFoundError):
+            except (AccessError, InvalidError, MemoryNotFoundError):
                 continue
 
     def _said(self, row: Row) -> tuple[str, ...]:
@@ -142,7 +147,6 @@ class Links:
         if _REFS.encode() not in (self._snapshot.file(name) or b""):
             return []
         try:
-            said = self._snapshot.get(name).fields.get(_REFS)
+            return ids_in(self._snapshot.get(name).fields.get(_REFS))
         except (InvalidFileError, MemoryNotFoundError):
             return []
-        return [ref for ref in said if isinstance(ref, str)] if isinstance(said, list) else []

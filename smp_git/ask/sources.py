@@ -14,7 +14,7 @@ from smp_git.ask.context import Entrant
 from smp_git.ask.desk import Side
 from smp_git.ask.request import Query
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
-from smp_git.model.memory import KINDS, SEVERITIES, MemoryId, Value
+from smp_git.model.memory import KINDS, SEVERITIES, MemoryId, Value, ids_in
 
 # So many different words, from both ends: what is asked stands before or after what is pasted.
 _WORDS: Final = 48
@@ -51,7 +51,7 @@ _ON_TOPIC: Final = 50
 _ANSWERING: Final = frozenset(KINDS) - {"state"}
 # What is over; any other word of a status may still matter.
 _WITHDRAWN: Final = ("revoked", "withdrawn", "superseded", "archived", "inactive")
-_DONE: Final[Mapping[str, tuple[str, ...]]] = {
+DONE: Final[Mapping[str, tuple[str, ...]]] = {
     "finding": (
         "resolved", "closed", "done", "fixed", "dismissed", "rejected", "duplicate", "invalid",
         "wontfix", "wont_fix", "wont-fix", "superseded", "archived",
@@ -98,7 +98,7 @@ class Source:
     def open(self, kind: str) -> int:
         """Return the set of a kind's memories that are neither over nor replaced."""
         members = self.kind(kind)
-        for status in _DONE[kind]:
+        for status in DONE[kind]:
             members &= ~self.catalogue.sets.get(("status", status))
         return members & ~bits_of(self.catalogue.replaced_slots())
 
@@ -185,7 +185,7 @@ class Source:
 
     def is_done(self, row: Row) -> bool:
         """Whether a memory is over, or was replaced."""
-        done = row.entry.status in _DONE.get(row.kind, ())
+        done = row.entry.status in DONE.get(row.kind, ())
         return done or self.catalogue.is_superseded(row)
 
     def is_excluded(self, row: Row) -> str:
@@ -215,8 +215,7 @@ class Source:
 
     def refs(self, turn: Row) -> list[str]:
         """Return the memories that a turn names in its field."""
-        refs = self._field(turn, "memory_refs")
-        return [ref for ref in refs if isinstance(ref, str)] if isinstance(refs, list) else []
+        return ids_in(self._field(turn, "memory_refs"))
 
     def candidate(
         self,

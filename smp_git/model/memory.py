@@ -438,6 +438,20 @@ def _texts(name: str, value: Value) -> Value:
     raise InvalidError(f"{name} must be a list of texts, not {shown(value)}")
 
 
+def _refs(name: str, value: Value) -> Value:
+    """Check ids of memories: a list, or lists under the words that say what they are to it."""
+    if not isinstance(value, dict):
+        return _texts(name, value)
+    return {word: _texts(f"{name}.{word}", ids) for word, ids in value.items()}
+
+
+def ids_in(refs: Value) -> list[str]:
+    """Return what a field that refers to memories names, in its order."""
+    if isinstance(refs, dict):
+        return [text for some in refs.values() for text in ids_in(some)]
+    return [text for text in refs if isinstance(text, str)] if isinstance(refs, list) else []
+
+
 def _turn_ref(name: str, value: Value) -> Value:
     match = _TURN.fullmatch(str(value)) if isinstance(value, (str, int)) else None
     if match:
@@ -478,7 +492,8 @@ _CHECKS: Final[Mapping[str, Callable[[str, Value], Value]]] = {
          "conversation_id", "parent", "root_cause", "recommendation", "made_by",
          "discovered_by", "name", "media_type"), _text,
     ),
-    **dict.fromkeys(("agreed_by", "approved_by", "agents_involved", "memory_refs", "learned_from", "session_learnings"), _texts),
+    **dict.fromkeys(("agreed_by", "approved_by", "agents_involved", "learned_from", "session_learnings"), _texts),
+    "memory_refs": _refs,
     **dict.fromkeys(("pinned", "reversible"), _flag),
     **dict.fromkeys(("tokens",), _count),
     "severity": _severity,
