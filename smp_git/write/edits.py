@@ -257,6 +257,12 @@ def set_state(handle: Handle, agent: str, fields: Mapping[str, object]) -> Memor
     return _one(handle, agent, lambda stage: stage.set_state(agent, said.fields), said.redacted)
 
 
+def update_state(handle: Handle, agent: str, changes: Mapping[str, object]) -> Memory:
+    """Merge changes into the state of an agent; None removes a key, at any depth."""
+    said = handle.rules.cleaned(None, changes)
+    return _one(handle, agent, lambda stage: stage.update_state(agent, said.fields), said.redacted)
+
+
 def undo(handle: Handle, agent: str | None) -> Change:
     """Reverse the latest write that was not undone."""
     return _change(handle, agent, stage_undo, messages.UNDO_BATCH)
@@ -335,4 +341,4 @@ def _change(
 def _written(
     handle: Handle, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None
 ) -> tuple[_T, Change]:
-    return handle.writer.run(handle.actor(agent), work, subject=subject)
+    return handle.writer.run(handle.actor(agent), handle.guarded(work), subject=subject)

@@ -31,6 +31,7 @@ from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
+from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
 
 # After this long without a write a person may be looking.
@@ -207,6 +208,8 @@ class Handle:
     home: Home | None = None
     # The folder of the session of what holds across sessions, unless this is it.
     shared: Path | None = None
+    # Refuses what may not be written, once it is staged and before it is committed.
+    guard: Callable[[Stage], None] | None = None
     # The settings of the metadata that was read last, and the writer of main beside a branch.
     known: dict[Metadata, InSession] = field(default_factory=dict, repr=False)
     mains: list[Writer] = field(default_factory=list, repr=False)
@@ -258,6 +261,19 @@ class Handle:
             limit = self.defaults.lock_timeout_seconds
             self.mains.append(Writer(reader, self.clock, timeout_seconds=limit))
         return self.mains[0]
+
+    def guarded(self, work: Callable[[Stage], _T]) -> Callable[[Stage], _T]:
+        """Return work that is refused if it stages what may not be written here."""
+        guard = self.guard
+        if guard is None:
+            return work
+
+        def do(stage: Stage) -> _T:
+            done = work(stage)
+            guard(stage)
+            return done
+
+        return do
 
     def at_home(self) -> Home:
         """Return the store of the session; raise RefusedError if it is in none."""

@@ -106,6 +106,20 @@ def _later(now: datetime, old: Memory) -> datetime:
     return now if now > before else before + _TICK
 
 
+def _merged(old: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return a mapping with changes: mappings are merged, other values replaced, None removed."""
+    out = {name: value for name, value in old.items() if name != CONTESTED}
+    for name, value in changes.items():
+        if value is None:
+            out.pop(name, None)
+        elif isinstance(value, Mapping):
+            before = out.get(name)
+            out[name] = _merged(before if isinstance(before, Mapping) else {}, value)
+        else:
+            out[name] = value
+    return out
+
+
 class Stage:
     """Memories and files as they shall be; the snapshot below stays as it is.
 
@@ -285,6 +299,11 @@ class Stage:
         if old and says_same(replace(new, updated_at=old.updated_at), old):
             return old
         return self._put(new, "edit" if old else "", old)
+
+    def update_state(self, agent: str, changes: Mapping[str, object]) -> Memory:
+        """Stage the state of an agent with changes merged into it, as RFC 7396 merges JSON."""
+        old = self._known(MemoryId(f"state-{agent_name(agent)}"))
+        return self.set_state(agent, _merged(old.fields if old else {}, changes))
 
     def _known(self, memory_id: MemoryId) -> Memory | None:
         try:

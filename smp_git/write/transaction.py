@@ -36,7 +36,8 @@ class Transaction:
         self._numbers: dict[str, Iterator[int]] = {}
         self._batch = 1
         self._ref = handle.reader.ref
-        base = handle.reader.snapshot()
+        # What a lens hides from who asks is there all the same for what is written.
+        base = handle.writer.reader.snapshot()
         self._stage = Stage(base, agent_name(handle.actor(agent)), handle.clock(), self._number)
         self._open = True
         self.change: Change | None = None
@@ -150,15 +151,19 @@ class Transaction:
         said, name = self._cleaned(None, fields), self._handle.actor(agent)
         return replace(self._staged().set_state(name, said.fields), redacted=said.redacted)
 
+    def update_state(self, agent: str, changes: Mapping[str, object]) -> Memory:
+        """Stage the state of an agent with changes merged into it; None removes a key."""
+        said, name = self._cleaned(None, changes), self._handle.actor(agent)
+        return replace(self._staged().update_state(name, said.fields), redacted=said.redacted)
+
     def commit(self) -> Change:
         """Write what is staged; raise ConflictError if it was changed meanwhile."""
         stage = self._staged()
         self._open = False
         if self._handle.reader.ref != self._ref:
             raise RefusedError("this transaction began on another branch", hint="begin another one")
-        _, change = self._writer.run(
-            stage.agent, lambda fresh: fresh.adopt(stage), reason=self._reason
-        )
+        adopted = self._handle.guarded(lambda fresh: fresh.adopt(stage))
+        _, change = self._writer.run(stage.agent, adopted, reason=self._reason)
         self.change = replace(change, redacted=merged(self._redacted))
         return self.change
 
