@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from smp_git.agents.agent import Agent as Agent
     from smp_git.ask.bisect import Culprit as Culprit
     from smp_git.ask.bisect import View as View
     from smp_git.keep.anonymize import Anonymized as Anonymized
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 # Each name and the module that defines it: loaded when first asked for, so that
 # importing the package costs nothing.
 _HOMES = {
+    "Agent": "agents.agent",
     "Anonymized": "keep.anonymize",
     "BlamedField": "read.history",
     "Branch": "write.branches",
@@ -77,6 +79,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "Anonymized",
     "BlamedField",
     "Branch",

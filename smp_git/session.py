@@ -26,12 +26,14 @@ from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import branches, edits
 from smp_git.write.branches import Branch, Contested, Tag
-from smp_git.write.handle import Home
+from smp_git.write.handle import Handle, Home
 from smp_git.write.transaction import Transaction
 from smp_git.write.writer import Change
 
 # What asks, removes and syncs is loaded by what does: most programs only read and write.
 if TYPE_CHECKING:
+    from smp_git.agents.agent import Agent
+    from smp_git.agents.requirements import Given
     from smp_git.ask import overviews
     from smp_git.ask.answer import Answer, Hit
     from smp_git.ask.bisect import Condition, Culprit
@@ -82,6 +84,7 @@ class Session:
         )
         self._known_desk: Desk | None = None
         self._known_shared: Session | None = None
+        self._agents: list[Agent] = []
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -103,6 +106,8 @@ class Session:
         if not self._closed:
             self._closed = True
             self._close_desk()
+            for agent in self._agents:
+                agent.close()
             if self._known_shared is not None:
                 self._known_shared.close()
             opening.close(self._handle)
@@ -521,13 +526,22 @@ class Session:
 
     def _shared_desk(self) -> Desk | None:
         """Return where the session of what holds across sessions answers, if there is one."""
+        beside = self._shared_session()
+        return beside._desk if beside is not None else None  # noqa: SLF001 - of its own kind
+
+    def _shared_handle(self) -> Handle | None:
+        beside = self._shared_session()
+        return beside._handle if beside is not None else None  # noqa: SLF001 - of its own kind
+
+    def _shared_session(self) -> Session | None:
+        """Return the session of what holds across sessions, opened at the first need."""
         handle = self._handle
         place = handle.shared
         if place is None or not (place / ".git").is_dir():
             return None
         if self._known_shared is None:
             self._known_shared = Session(place, handle.clock, handle.defaults, home=handle.home)
-        return self._known_shared._desk  # noqa: SLF001 - of its own kind
+        return self._known_shared
 
     def bisect(
         self, condition: Condition, *, good: When = None, bad: str | datetime = "HEAD"
@@ -541,6 +555,21 @@ class Session:
         from smp_git.ask import questions
 
         return questions.bisect(self._desk, condition, good, bad)
+
+    # Agents
+
+    def agent(self, name: str, requirements: Given | None = None) -> Agent:
+        """Return the session as one agent sees it, to read and to record in its name.
+
+        `requirements` say what it may read and write: a mapping, or a workflow's YAML or
+        Markdown file with `memory_requirements`. Without them it may not see what is
+        private to others. Closed with the session.
+        """
+        from smp_git.agents.agent import Agent
+
+        made = Agent(self._handle, self._shared_handle, name, requirements)
+        self._agents.append(made)
+        return made
 
     # Branches, tags, contested values
 

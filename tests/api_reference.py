@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import ForwardRef
 
 import smp_git
+from smp_git.agents.joint import Likeness
+from smp_git.agents.messages import Injection
+from smp_git.agents.transaction import AgentTransaction
+from smp_git.agents.workflow import Prepared, Prepares
 from smp_git.format.messages import Touch
 from smp_git.format.metadata import Metadata
 from smp_git.keep.opening import Participant
@@ -32,13 +36,21 @@ Other keyword arguments of `add`, `edit` and `supersede` are the [fields](fields
 `smp_git.__version__` is the version of the package.
 """
 
-_DOORS = (smp_git.Store, smp_git.Session, Transaction, smp_git.View)
+_DOORS = (
+    smp_git.Store,
+    smp_git.Session,
+    Transaction,
+    smp_git.Agent,
+    AgentTransaction,
+    smp_git.View,
+)
 _VALUES = (
     smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
     smp_git.FieldChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
     smp_git.Problem, smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized, smp_git.Branch, smp_git.Tag,
     smp_git.MergeResult, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
+    Prepared, Prepares, Injection, Likeness,
     smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip
 

@@ -29,6 +29,7 @@ LAYERS = (
     {"remove"},
     {"sync"},
     {"keep"},
+    {"agents"},
     {"errors"},
     {"session"},
     {"store"},
@@ -50,6 +51,7 @@ LOOKS_AROUND = {
 }
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
+    "smp_git.agents.writing",
     "smp_git.ask.questions",
     "smp_git.format.yamlfile",
     "smp_git.git.disk",

@@ -12,7 +12,19 @@ import pytest
 from tests.shape import PACKAGE, imported, modules
 
 # In this order, and nothing else beside them.
-FOLDERS = ("model", "format", "git", "read", "write", "ask", "remove", "sync", "keep", "cli")
+FOLDERS = (
+    "model",
+    "format",
+    "git",
+    "read",
+    "write",
+    "ask",
+    "remove",
+    "sync",
+    "keep",
+    "agents",
+    "cli",
+)
 DOORS = {"session", "store", "errors", "__main__", "__init__"}
 _FEW_LINES = 40
 # The environment's own entry point.

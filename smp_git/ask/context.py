@@ -12,7 +12,7 @@ from smp_git.model.memory import CONTESTED, Memory, Value
 
 # Four characters to a token is what common tokenizers come to on English text.
 _CHARACTERS_PER_TOKEN: Final = 4
-_TITLES: Final = {
+TITLES: Final = {
     "answers": "What answers the question",
     "pinned": "Pinned",
     "findings": "Open findings",
@@ -24,7 +24,7 @@ _TITLES: Final = {
     "conversation": "Conversation",
     "referenced": "Referenced",
 }
-_SECTIONS: Final = tuple(_TITLES)
+_SECTIONS: Final = tuple(TITLES)
 # The part of the budget that a section may take before every other one had its turn.
 _SHARES: Final = {
     "answers": 0.5,
@@ -230,7 +230,7 @@ class _Page:
             return None
 
     def _needed(self, section: str, text: str) -> int:
-        heading = "" if section in self._opened else f"## {_TITLES[section]}\n\n"
+        heading = "" if section in self._opened else f"## {TITLES[section]}\n\n"
         return tokens(f"{heading}{text}\n\n")
 
     def _add_if_fits(self, each: Entrant, text: str, *, shortened: bool = False) -> bool:
@@ -256,7 +256,7 @@ def _markdown(pieces: Sequence[Piece]) -> str:
     for piece in pieces:
         if piece.section != section:
             section = piece.section
-            out.append(f"## {_TITLES[section]}")
+            out.append(f"## {TITLES[section]}")
         out.append(piece.text)
     return "\n\n".join(out)
 
