@@ -12,8 +12,8 @@ from smp_git.agents.sight import Sight
 from smp_git.ask import questions
 from smp_git.ask.answer import Answer
 from smp_git.ask.context import tokens
-from smp_git.ask.prompts import question
 from smp_git.ask.request import QueryParts
+from smp_git.ask.sources import question_of
 from smp_git.model.errors import InvalidQueryError, SmpError
 
 _EACH = 5
@@ -83,7 +83,7 @@ def prepare(sight: Sight, phase: str | None, budget: int, *, explain: bool) -> P
 
 def _answered(sight: Sight, source: str, usage: Usage, *, explain: bool) -> Prepares:
     """Return the answer to one use of memory: prose is searched for as text."""
-    prose = question(usage.query) if isinstance(usage.query, str) else None
+    prose = question_of(usage.query) if isinstance(usage.query, str) else None
     spec = usage.query if isinstance(usage.query, Mapping) else None
     parts = cast("QueryParts", {"explain": explain, **({} if spec else {"limit": _EACH})})
     shown = prose if prose is not None else str(dict(spec or {}))
