@@ -1,5 +1,5 @@
 """Structured answers from the tracked index, ranked and explained.
 
 Entered by: across, answer, bisect, briefing, context, desk, links, overviews, questions,
-request, text, vectors.
+request, sources, text, vectors.
 """
