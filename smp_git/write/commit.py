@@ -176,7 +176,8 @@ def check_out(
         if not _may_replace(target, change, generated=generated):
             left.append(change.path)
         elif change.new is None:
-            _remove(folder, Path(target))
+            Path(target).unlink(missing_ok=True)
+            disk.remove_empty_above(Path(target), folder)
         else:
             _write(target, read(change.new), scratch, generated=generated)
     return left
@@ -217,11 +218,6 @@ def _refuse_links(top: str, path: str, seen: set[str]) -> None:
             )
         seen.add(parent)
         parent = parent.rpartition("/")[0]
-
-
-def _remove(folder: Path, target: Path) -> None:
-    target.unlink(missing_ok=True)
-    disk.remove_empty_above(target, folder)
 
 
 def checked_out_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -30,8 +30,9 @@ from smp_git.model.ids import (
     parse_id,
     parse_path,
 )
-from smp_git.model.memory import MAX_FILE_BYTES, Value, is_same
+from smp_git.model.memory import MAX_FILE_BYTES, Value
 from smp_git.model.secrets.rules import Rules
+from smp_git.read.history import is_alike
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.stage import Stage
@@ -52,9 +53,11 @@ def reconciled(base: bytes, mine: bytes, theirs: bytes, path: str) -> bytes:
     changed = {
         name: later.get(name)
         for name in (*before, *later)
-        if _differ(before, later, name) and _differ(by_hand, later, name)
+        if not is_alike(before, later, name) and not is_alike(by_hand, later, name)
     }
-    both = sorted(name for name in changed if name != _STAMP and _differ(before, by_hand, name))
+    both = sorted(
+        name for name in changed if name != _STAMP and not is_alike(before, by_hand, name)
+    )
     if both:
         raise _conflict(path, both)
     place = parse_path(path)
@@ -65,10 +68,6 @@ def reconciled(base: bytes, mine: bytes, theirs: bytes, path: str) -> bytes:
     if merged is None:
         raise _conflict(path, sorted(changed))
     return merged
-
-
-def _differ(left: Mapping[str, Value], right: Mapping[str, Value], name: str) -> bool:
-    return (name in left) != (name in right) or not is_same(left.get(name), right.get(name))
 
 
 def _conflict(path: str, fields: list[str]) -> ConflictError:

@@ -406,7 +406,7 @@ class Stage:
         for entry in self._recent(new.kind.name):
             if entry.status == "superseded":
                 continue
-            if entry.title == title and self._says(entry.id, new):
+            if entry.title == title and self.base.get(entry.id).content == new.content:
                 return entry.id
             if new.kind.suffix != "md" and _alike(words, _words(entry.title)):
                 return entry.id
@@ -420,9 +420,6 @@ class Stage:
             )
             known = self._latest[kind] = list(islice(chain.from_iterable(newest), _WINDOW))
         return known
-
-    def _says(self, memory_id: MemoryId, new: Draft) -> bool:
-        return self.base.get(memory_id).content == new.content
 
 
 def _refuse_own_link(memory: Memory) -> None:

@@ -18,7 +18,7 @@ from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, Un
 from smp_git.model.ids import INDEX, is_index, parse_path
 from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
 from smp_git.model.settings import Settings
-from smp_git.read.pages import Page, changed, row_of
+from smp_git.read.pages import changed, row_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history import plan
 from smp_git.sync.inspect.structure import check_path
@@ -258,12 +258,11 @@ def _indexes(proposal: Proposal, files: Mapping[str, bytes | None]) -> dict[str,
             row = row_of(data, path, blob) if data is not None else None
             rows.setdefault(place.page, {})[place.text] = row
     pages = (changed(proposal.base.page(path), path, below) for path, below in rows.items())
-    wanted = {f"{page.path}/{INDEX}": _text(page) for page in pages}
+    wanted = {
+        f"{page.path}/{INDEX}": lines.write_page(page.lines).encode() if page.lines else None
+        for page in pages
+    }
     return {path: data for path, data in wanted.items() if _staged(proposal, path) != _name(data)}
-
-
-def _text(page: Page) -> bytes | None:
-    return lines.write_page(page.lines).encode() if page.lines else None
 
 
 def _name(data: bytes | None) -> ObjectId | None:

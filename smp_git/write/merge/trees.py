@@ -57,7 +57,7 @@ def merge(
     touches = [done.touches[path] for path in sorted(done.touches, key=_place)]
     return Merged(
         done.files,
-        tuple(sorted(done.conflicts, key=_order)),
+        tuple(sorted(done.conflicts, key=lambda each: (str(each.id), each.field))),
         tuple(touches),
         frozenset(done.unread),
     )
@@ -434,13 +434,9 @@ def _pages(
             if (
                 child.mode == FOLDER_MODE
                 and is_page(name)
-                and _is_in(int(name), spans[kind.folder])
+                and any(int(name) in span for span in spans[kind.folder])
             ):
                 yield f"{kind.folder}/{name}", child.id
-
-
-def _is_in(number: int, spans: Iterable[range]) -> bool:
-    return any(number in span for span in spans)
 
 
 def _living(tombstones: Tombstones, place: Id, data: bytes | None) -> bytes | None:
@@ -462,7 +458,3 @@ def _tombstones(repository: Repository, view: _View) -> Tombstones:
 def _place(path: str) -> tuple[int, int, str]:
     place = parse_path(path)
     return place.sort_key if place else (-1, 0, path)
-
-
-def _order(conflict: Conflict) -> tuple[str, str]:
-    return str(conflict.id), conflict.field
