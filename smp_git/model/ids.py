@@ -110,9 +110,9 @@ def parse_target(text: object) -> MemoryId:
     return MemoryId(f"{session}:{(short_id(name) or parse_id(name)).text}")
 
 
-def is_elsewhere(target: str) -> bool:
+def is_elsewhere(target: object) -> bool:
     """Whether a link leads to a memory of another session."""
-    return ":" in target
+    return isinstance(target, str) and ":" in target
 
 
 def short_id(text: object) -> Id | None:
