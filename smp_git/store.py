@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from smp_git.keep import stores
+from smp_git.model.errors import SessionArchivedError
 from smp_git.model.settings import Settings
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
+    from smp_git.read.archives import Archived
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
     from smp_git.remove.reports import AuditParts
@@ -152,7 +155,16 @@ class Store:
         """Open a session by its id or by a unique prefix of it."""
         if id == GLOBAL:
             return self.global_session()
-        return self._opened(self.path / "active" / self.find_session(id))
+        return self._opened(stores.ready(self.path, self._active(id)))
+
+    def _active(self, id: str) -> str:
+        """Return the id of a session, which is restored first if the settings say so."""
+        try:
+            return self.find_session(id)
+        except SessionArchivedError as error:
+            if not self.settings.auto_restore:
+                raise
+            return self.unarchive_session(error.session).name
 
     def find_session(self, text: str) -> str:
         """Return the id that starts with `text`; raise SessionNotFoundError or InvalidError."""
@@ -191,12 +203,12 @@ class Store:
         """Search all sessions and return the matching memories, best first.
 
         Each hit names its session; a session that has not been used for a while counts
-        for less. Sessions stay open for the next query until `close`.
+        for less. An archived session is searched by its summary: `archived` of the answer. Sessions stay open for the next query until `close`.
         """
         from smp_git.ask.across import across
 
         desks = [session._desk for session in self._asked_sessions()]  # noqa: SLF001 - the other door
-        return across(desks, text, now or self.clock(), spec, parts)
+        return across(desks, text, now or self.clock(), spec, parts, archived=self.path)
 
     def close(self) -> None:
         """Close the sessions that queries opened."""
@@ -204,13 +216,58 @@ class Store:
             self._asked.popitem()[1].close()
 
     def _asked_sessions(self) -> list[Session]:
-        names = self.sessions()
+        names = (*self.sessions(), *([GLOBAL] if (self.path / GLOBAL).is_dir() else []))
         for gone in self._asked.keys() - set(names):
             self._asked.pop(gone).close()
         for name in names:
             if name not in self._asked:
-                self._asked[name] = self._opened(self.path / "active" / name)
+                self._asked[name] = self._opened(stores.place_of(self._home, name))
         return [self._asked[name] for name in names]
+
+    # Sessions archived and restored
+
+    def archive_session(
+        self, id: str, reason: str | None = None, *, by: str | None = None
+    ) -> Archived:
+        """Archive a session: one compressed file with its whole history, and a summary.
+
+        The summary is found by queries over all sessions. Needs the full id.
+        """
+        from smp_git.keep import archive
+
+        if id in self._asked:
+            self._asked.pop(id).close()
+        name = id if id == GLOBAL else self.find_session(id)
+        return archive.archive(self._home, name, reason=reason, by=by)
+
+    def unarchive_session(
+        self, id: str, reason: str | None = None, *, by: str | None = None
+    ) -> Path:
+        """Restore an archived session as it was, and return its folder."""
+        from smp_git.keep import archive
+
+        return archive.restore(self._home, id, reason=reason, by=by)
+
+    @contextmanager
+    def within_archive(self, id: str) -> Iterator[Session]:
+        """Yield an archived session, restored for as long as the block lasts, and archived again.
+
+        So it is deleted from, redacted and purged; what is archived after it is without it.
+        """
+        from smp_git.keep import archive
+
+        with archive.within(self._home, archive.find_archived(self.path, id)) as name:
+            session = self._opened(self.path / "active" / name)
+            try:
+                yield session
+            finally:
+                session.close()
+
+    def archived_sessions(self) -> tuple[Archived, ...]:
+        """Return what is kept of each archived session, by id."""
+        from smp_git.read import archives
+
+        return tuple(archives.every(self.path)[0])
 
     # Whole sessions deleted and brought back
 
@@ -222,11 +279,16 @@ class Store:
 
         return sessions.delete(self._home, id, reason, by)
 
-    def undelete_session(self, id: str, *, by: str | None = None) -> Session:
-        """Restore a deleted session and open it; raise RefusedError after its deadline."""
-        from smp_git.remove import sessions
+    def undelete_session(
+        self, id: str, *, by: str | None = None, reason: str | None = None
+    ) -> Session:
+        """Restore a deleted session and open it; raise RefusedError after its deadline.
 
-        return self._opened(sessions.undelete(self._home, id, by))
+        One that was archived when it was deleted is restored from its archive.
+        """
+        from smp_git.keep import archive
+
+        return self._opened(archive.undelete(self._home, id, reason=reason, by=by))
 
     def purge_session(
         self, id: str, *, reason: str | None = None, by: str | None = None
@@ -303,8 +365,13 @@ class Store:
         copy: str | os.PathLike[str] | None = None,
         by: str | None = None,
     ) -> tuple[Anonymized, ...]:
-        """Anonymize every session; a name gets the same placeholder in all of them."""
-        return self._anonymized(self.sessions(), switches, copy, by)
+        """Anonymize every session, archived ones and the global one too.
+
+        A name gets the same placeholder in all of them.
+        """
+        from smp_git.keep.anonymize import anonymize_all
+
+        return anonymize_all(self._home, switches, copy=copy, by=by)
 
     def _anonymized(
         self,

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from heapq import merge
 from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from smp_git.ask.answer import Answer, Found, Hit
+from smp_git.ask.archives import search
 from smp_git.ask.catalogue import Row, bits_of, place_of, slots_of
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text, ordered
@@ -22,9 +24,8 @@ from smp_git.ask.questions import refuse_unknown_fields, tag_notes
 from smp_git.ask.request import Order, Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason
 from smp_git.model.errors import DamagedError, MemoryNotFoundError
+from smp_git.model.lifecycle import State
 
-# A session without a write for so long is inactive, and what it says counts for less.
-_INACTIVE: Final = timedelta(days=7)
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
 
 
@@ -34,21 +35,26 @@ def across(
     now: datetime,
     spec: Mapping[str, object] | None,
     parts: QueryParts,
+    *,
+    archived: Path,
 ) -> Answer:
     """Return what all sessions answer, the best first unless a sort says otherwise.
 
-    Ties stand in the order of the sessions.
+    Ties stand in the order of the sessions. Of the sessions archived in a store the
+    summaries are searched.
     """
     given = {**named_parts(spec or {}), **named_parts(parts)}
     query = from_specification(given if text is None else {**given, "text": text}, now)
     listed = list(desks)
     try:
-        return _answer(listed, query, now)
+        answer = _answer(listed, query, now)
     except DamagedError:
         # A rewrite came between.
         for desk in listed:
             desk.handle.reader.reopen()
-        return _answer(listed, query, now)
+        answer = _answer(listed, query, now)
+    found, problems = search(archived, query)
+    return replace(answer, archived=found, problems=(*answer.problems, *problems))
 
 
 class _Voice(NamedTuple):
@@ -182,8 +188,8 @@ def _sorted_by_text(
 
 
 def _voice(side: Side, query: Query, now: datetime) -> _Voice:
-    is_inactive = now - side.snapshot.commit.time > _INACTIVE
-    factor = side.desk.inactive_factor if is_inactive else 1.0
+    state = side.desk.handle.state(now)
+    factor = side.desk.inactive_factor if state is State.DECAYING else 1.0
     return _Voice(side.desk.handle.name, side, _members(side, query), factor)
 
 
@@ -230,7 +236,7 @@ def _related(
 def _of(hit: Hit, voice: _Voice) -> Hit:
     if voice.factor == 1:
         return replace(hit, session=voice.session)
-    why = (*hit.why, f"inactive session x {voice.factor:g}")
+    why = (*hit.why, f"decaying session x {voice.factor:g}")
     return replace(hit, session=voice.session, score=hit.score * voice.factor, why=why)
 
 

@@ -81,6 +81,25 @@ class Hit:
         return out
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedHit:
+    """An archived session whose summary answers: what of it matches, the best first."""
+
+    session: str
+    archived_at: str
+    lines: tuple[str, ...]
+    total: int
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "session": self.session,
+            "archived_at": self.archived_at,
+            "lines": list(self.lines),
+            "total": self.total,
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer(Sequence[Hit]):
     """The hits of one page, how many match in all, and what was counted."""
@@ -91,6 +110,8 @@ class Answer(Sequence[Hit]):
     problems: tuple[str, ...] = ()
     # Whether more match by their words than were looked at, so that the total is the least.
     is_least: bool = False
+    # Of a query over all sessions: which archived ones answer by their summaries.
+    archived: tuple[ArchivedHit, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -110,4 +131,5 @@ class Answer(Sequence[Hit]):
             "total_is_least": self.is_least,
             "aggregations": dict(self.aggregations),
             "problems": list(self.problems),
+            **({"archived": [each.as_json() for each in self.archived]} if self.archived else {}),
         }

@@ -19,6 +19,7 @@ from smp_git.model.errors import (
     InvalidError,
     NotFoundError,
     NotStoreError,
+    SessionArchivedError,
     SessionNotFoundError,
     SmpError,
 )
@@ -264,7 +265,7 @@ def store_of(ctx: typer.Context) -> Store:
 def session_of(ctx: typer.Context) -> Session:
     """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
     store = store_of(ctx)
-    session = _opened(store.session(_name_of(ctx, store)))
+    session = _opened(store.session(name_of(ctx, store)))
     given = setting(ctx, "branch", "SMP_BRANCH")
     branch = given or _chosen_branch(store, session.id)
     if not branch:
@@ -278,10 +279,24 @@ def session_of(ctx: typer.Context) -> Session:
     return session
 
 
+@contextmanager
+def reached(ctx: typer.Context) -> Iterator[Session]:
+    """Open the session, from its archive if it is archived, into which it goes back."""
+    try:
+        session = session_of(ctx)
+    except SessionArchivedError as error:
+        with store_of(ctx).within_archive(error.session) as archived:
+            yield archived
+        note(f"session {error.session} is archived again")
+        return
+    with session:
+        yield session
+
+
 def main_of(ctx: typer.Context) -> Session:
     """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
     store = store_of(ctx)
-    return _opened(store.session(_name_of(ctx, store)))
+    return _opened(store.session(name_of(ctx, store)))
 
 
 def _opened(session: Session) -> Session:
@@ -291,7 +306,8 @@ def _opened(session: Session) -> Session:
     return session
 
 
-def _name_of(ctx: typer.Context, store: Store) -> str:
+def name_of(ctx: typer.Context, store: Store) -> str:
+    """Return the session that is meant: `-s`, `SMP_SESSION`, the terminal's, or the only one."""
     named = setting(ctx, "session", "SMP_SESSION") or current(store)
     if named:
         return named

@@ -138,6 +138,11 @@ def _text(answer: Answer, *, explain: bool) -> str:
     if answer.total > len(answer) or answer.is_least:
         more = "+" if answer.is_least else ""
         lines.append(f"({len(answer)} of {answer.total}{more})")
+    for each in answer.archived:
+        lines.append(
+            f"archived {each.session}: {each.total} in its summary; smp unarchive {each.session}"
+        )
+        lines += [f"    {line}" for line in each.lines]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, session_of, setting, store_of, text_from
+from smp_git.cli.app import asker, command, emit, reached, setting, store_of, text_from
 from smp_git.cli.terminal import counted, note, to_minute
 from smp_git.model.errors import InvalidError, RefusedError, SessionNotFoundError
 from smp_git.model.memory import MemoryId
@@ -82,7 +82,7 @@ def delete(
     """
     wanted = text_from(text, None) if text is not None else None
     reasons = dict(map(_reason_for, reason_for))
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         plan = session.delete(
             ids or (),
             tags=tag,
@@ -200,7 +200,7 @@ def trash(
         value = {"sessions": rows, "total": len(rows)}
         emit(ctx, value, lambda: "\n".join(map(_row, rows)) or "empty")
         return
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
         damaged = session.damaged_copies()
     value = {
@@ -238,7 +238,7 @@ def restore(
     by: By = None,
 ) -> None:
     """Restore deleted memories under their ids"""
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         done = session.restore(ids, with_history=with_history, reason=reason, by=asker(ctx, by))
     emit(ctx, done.as_json(), lambda: "\n".join(f"restored {name}" for name in done.ids))
     if done.unreadable:
@@ -280,7 +280,7 @@ def purge(
                 "memories are purged before their deadline with --now",
                 hint="without ids: --expired or --older-than",
             )
-        with session_of(ctx) as session:
+        with reached(ctx) as session:
             plan = session.purge(ids, dry_run=True)
             if dry_run or not yes:
                 emit(
@@ -375,7 +375,7 @@ def redact(
     """
     text = text_from(pattern, None).removesuffix("\n")
     wanted = _compiled(text) if regex else text
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         if dry_run or not yes:
             plan = session.redact(wanted, replacement, dry_run=True)
             emit(ctx, plan.as_json(), lambda: _redaction(plan, "would redact"))
@@ -468,7 +468,7 @@ def anonymize(
         }
         emit(ctx, value, "\n".join(each.session for each in found))
         return
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         done = session.anonymize(switches, copy=copy, by=asker(ctx, by))
     emit(ctx, done.as_json(), done.session)
 
@@ -482,7 +482,7 @@ def receipt(
     ] = None,
 ) -> None:
     """Show what a deletion removed and proved"""
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         found = dict(session.receipt(name))
     emit(ctx, found, lambda: _kept_receipt(found))
 
@@ -500,7 +500,7 @@ def verify(
     recoverable copy holds them; the output says what was not searched. Exits with 9 if
     anything is found.
     """
-    with session_of(ctx) as session:
+    with reached(ctx) as session:
         proof = session.verify()
     lines = [*_proof(proof.as_json())[:-1], *(f"also found in {name}" for name in proof.also_in)]
     emit(ctx, proof.as_json(), "\n".join([*lines, _proof(proof.as_json())[-1]]))
@@ -562,9 +562,12 @@ def delete_session(
 
 
 @command("undelete-session", example="smp undelete-session shop")
-def undelete_session(ctx: typer.Context, session: SessionId, by: By = None) -> None:
+def undelete_session(
+    ctx: typer.Context, session: SessionId, reason: Reason = None, by: By = None
+) -> None:
     """Restore a deleted session"""
-    with store_of(ctx).undelete_session(session, by=asker(ctx, by)) as back:
+    store = store_of(ctx)
+    with store.undelete_session(session, by=asker(ctx, by), reason=reason) as back:
         emit(ctx, {"id": back.id, "path": str(back.path)}, back.id)
 
 

@@ -17,7 +17,7 @@ ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
-    **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks"), "sessions"),
+    **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive"), "sessions"),
 }  # fmt: skip
 
 # The common options that have a value, when they are before the command.

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smp_git.cli.app import (
+    asker,
     command,
     current,
     emit,
     fields_from,
     folder,
     make_current,
+    name_of,
     session_of,
     setting,
     store_of,
@@ -101,9 +103,20 @@ def use(
     emit(ctx, {"id": name}, name)
 
 
+AllOfThem = Annotated[
+    bool, typer.Option("--all", help="The archived and the deleted ones too, and global")
+]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the audit log")]
+By = Annotated[str | None, typer.Option(help="Who requested it [env: SMP_AGENT]")]
+
+
 @command(example="smp sessions --json")
-def sessions(ctx: typer.Context) -> None:
-    """List the sessions in the store"""
+def sessions(ctx: typer.Context, everything: AllOfThem = False) -> None:
+    """List the sessions in the store
+
+    Each with its state: created, active, idle, decaying; with --all, archived and
+    deleted ones too.
+    """
     store = store_of(ctx)
     here = current(store)
     found = []
@@ -114,13 +127,59 @@ def sessions(ctx: typer.Context) -> None:
         "sessions": [{**info.as_json(), "current": info.id == here} for info in found],
         "total": len(found),
     }
-    emit(ctx, value, lambda: "\n".join(_line(info, here) for info in found))
+    lines = [_line(info, here) for info in found]
+    if everything:
+        kept, gone = store.archived_sessions(), store.deleted_sessions()
+        value["archived"] = [{"id": each.session, **each.said} for each in kept]
+        value["deleted"] = [
+            {"id": each.session_id, "deadline": format_time(each.recovery_deadline)}
+            for each in gone
+        ]
+        lines += [f"  {each.session}  {each.text('last_access')}  archived" for each in kept]
+        lines += [f"  {each.session_id}  {format_time(each.deleted_at)}  deleted" for each in gone]
+    emit(ctx, value, lambda: "\n".join(lines))
 
 
 def _line(info: SessionInfo, here: str | None) -> str:
     mark = "*" if info.id == here else " "
     noun = "memory" if info.memories == 1 else "memories"
-    return f"{mark} {info.id}  {format_time(info.last_written_at)}  {info.memories} {noun}"
+    at = format_time(info.last_written_at)
+    return f"{mark} {info.id}  {at}  {info.state}  {info.memories} {noun}"
+
+
+@command(example='smp archive shop --reason "the shop is finished"')
+def archive(
+    ctx: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Session id; the current one if omitted")
+    ] = None,
+    reason: Reason = None,
+    by: By = None,
+) -> None:
+    """Archive a session
+
+    Makes one compressed file of it, with its whole history, and a summary, which
+    smp query --all-sessions searches. smp unarchive restores it as it was.
+    """
+    store = store_of(ctx)
+    name = store.find_session(session) if session else name_of(ctx, store)
+    done = store.archive_session(name, reason, by=asker(ctx, by))
+    size = done.number("original_size_bytes")
+    emit(ctx, {"id": name, **done.said}, f"archived {name}\n  {size:,} bytes before")
+
+
+@command(example="smp unarchive shop")
+def unarchive(
+    ctx: typer.Context,
+    session: Annotated[
+        str, typer.Argument(metavar="ID", help="Session id, or a unique prefix of it")
+    ],
+    reason: Reason = None,
+    by: By = None,
+) -> None:
+    """Restore an archived session"""
+    place = store_of(ctx).unarchive_session(session, reason, by=asker(ctx, by))
+    emit(ctx, {"id": place.name, "path": str(place)}, place.name)
 
 
 @command(example="smp config set trash_days=90")
@@ -202,6 +261,7 @@ def _glance(found: SessionInfo) -> str:
         ("path", found.path),
         ("created", format_time(found.created_at)),
         ("last write", format_time(found.last_written_at)),
+        ("state", f"{found.state}, last used {format_time(found.last_access)}"),
         (
             "memories",
             ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",

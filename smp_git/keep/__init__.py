@@ -1,5 +1,5 @@
 """A session looked after: made, checked, guarded.
 
-Entered by: anonymize, check, configure, every, hooks.install, hooks.merge, hooks.proposal, hooks.push,
+Entered by: anonymize, archive, check, configure, every, hooks.install, hooks.merge, hooks.proposal, hooks.push,
 opening, stores.
 """

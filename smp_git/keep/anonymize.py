@@ -8,21 +8,23 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from itertools import groupby
 from os import PathLike
+from pathlib import Path
 from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Final
 
 from smp_git.format import document
 from smp_git.format.metadata import Metadata
-from smp_git.keep import opening, stores
+from smp_git.keep import archive, opening, stores
 from smp_git.keep.stores import create_session, open_by_id
 from smp_git.model.errors import AlreadyExistsError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
 from smp_git.model.secrets.redaction import redact
+from smp_git.read import archives
 from smp_git.remove import audit, sessions
 from smp_git.remove.sessions import SessionReceipt
-from smp_git.write.handle import Home
+from smp_git.write.handle import GLOBAL, Home
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
 
@@ -114,8 +116,33 @@ def anonymize(
         fresh = _made(target, nameless(origin_of(metadata), memories, mask, switches))
         who = by or metadata.user
         receipt = _replaced(home, name, who) if copy is None else None
+        if name == GLOBAL:
+            fresh = _as_global(target, fresh)
         made.append(replace(fresh, receipt=receipt))
     return tuple(made)
+
+
+def anonymize_all(
+    home: Home,
+    given: Switches | None,
+    *,
+    copy: str | PathLike[str] | None = None,
+    by: str | None = None,
+) -> tuple[Anonymized, ...]:
+    """Anonymize every session of a store: active, archived, and the global one.
+
+    Archived ones are restored for it; what takes their place is archived again.
+    """
+    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
+    kept = {name: archive.kept_of(home.path, name) for name in archives.names(home.path)}
+    names = (*stores.session_ids(home.path), *shared, *kept)
+    for name in kept:
+        archive.restore(home, name, by=by)
+    made = anonymize(home, names, given, copy=copy, by=by)
+    for name, each in zip(names, made, strict=True):
+        if name in kept:
+            archive.archive_again(home, each.session if copy is None else name, kept[name])
+    return made
 
 
 def _store_at(path: str | PathLike[str], home: Home) -> Home:
@@ -146,6 +173,15 @@ def _made(home: Home, new: Nameless) -> Anonymized:
         memories=len(new.memories),
         placeholders=new.placeholders,
     )
+
+
+def _as_global(home: Home, made: Anonymized) -> Anonymized:
+    """Let a session be the one for what applies to all, where there is none."""
+    place = home.path / GLOBAL
+    if place.exists():
+        return made
+    Path(made.path).rename(place)
+    return replace(made, session=GLOBAL, path=str(place))
 
 
 def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:

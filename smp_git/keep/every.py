@@ -6,20 +6,26 @@ This loads what syncs and removes, which a store that is only opened does not ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from smp_git.git import transport
 from smp_git.keep import opening
+from smp_git.keep.archive import opened_within
 from smp_git.keep.check import check
 from smp_git.keep.stores import new_id, open_by_id, session_ids
 from smp_git.model.errors import (
     AlreadyExistsError,
     SmpError,
 )
+from smp_git.read import archives
+from smp_git.remove import archive as rooms
 from smp_git.remove import sessions
 from smp_git.remove.purge import Purged, moment_before, purge_due
+from smp_git.remove.trash import Trash
 from smp_git.sync import integrate, remotes
 from smp_git.sync.exchange import exchange_with, known_remotes
 from smp_git.sync.remotes import SyncResult
@@ -43,17 +49,26 @@ def opened(home: Home, name: str) -> Iterator[Handle]:
         opening.close(handle)
 
 
+def names(home: Home) -> tuple[str, ...]:
+    """Return every session that can be opened: the active ones, and the global one."""
+    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
+    return (*session_ids(home.path), *shared)
+
+
 def check_all(home: Home) -> tuple[str, ...]:
     """Return everything that is wrong with any session."""
     found = []
-    for name in session_ids(home.path):
+    for name in names(home):
         try:
             with opened(home, name) as handle:
                 handle.keeper.flush()
                 found += [f"{name}: {problem.message}" for problem in check(handle.reader)]
         except SmpError as error:
             found.append(f"{name}: {error.message}")
-    return tuple(found)
+    for name in archives.names(home.path):
+        wrong = rooms.whole(home.path, name)
+        found += [f"{name}: {wrong}"] if wrong else []
+    return (*found, *archives.every(home.path)[1])
 
 
 def purge_expired(
@@ -69,9 +84,13 @@ def purge_expired(
     """
     now, left = home.clock(), list[str]()
     moment, found = moment_before(older_than, now), list[Purged]()
-    for name in session_ids(home.path):
+    for name in names(home):
         with _naming(f"session {name}", left), opened(home, name) as handle:
             found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
+    for name in archives.names(home.path):
+        if _has_due(home, name, now, moment):
+            with _naming(f"archived session {name}", left), opened_within(home, name) as handle:
+                found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     gone = []
     for record in sessions.deleted(home):
         if not record.is_due(now, moment):
@@ -94,6 +113,19 @@ def purge_expired(
     )
 
 
+def _has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bool:
+    """Whether a copy of what was deleted from an archived session is to be destroyed."""
+    trash = Trash(
+        home.path,
+        home.keys(),
+        home.settings.trash_time,
+        name,
+        archives.read(home.path, name).text("uid") or "",
+    )
+    copies = [each.is_due(now, moment) for each in trash.records()]
+    return any(copies) or any(each.is_due(now, moment) for each in trash.damaged())
+
+
 @contextmanager
 def _naming(what: str, left: list[str]) -> Iterator[None]:
     """Go on past an error, and name it among what is left."""
@@ -103,21 +135,61 @@ def _naming(what: str, left: list[str]) -> Iterator[None]:
         left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
 
 
+# Most of a sync is waiting for the other side.
+_AT_ONCE: Final = 4
+
+
 def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
-    """Sync every session that has the remote, the global one too."""
-    results: dict[str, SyncResult] = {}
-    failed: dict[str, SmpError] = {}
-    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
-    for name in (*session_ids(home.path), *shared):
+    """Sync every session that has the remote, the global one too, several at a time.
+
+    Archived ones are looked at, and restored for a sync if a remote has something new. One
+    that fails does not stop the others. Who may be asked is asked by one at a time.
+    """
+
+    def work(name: str) -> SyncResult | SmpError | None:
         try:
+            if archives.is_archived(home.path, name):
+                return _sync_archived(home, name, remote, agent, ask=ask)
             with opened(home, name) as handle:
-                found = known_remotes(handle)
-                if found if remote is None else remote in found:
-                    exchange = exchange_with(handle, remote, agent, ask=ask, progress=None)
-                    results[name] = exchange.sync()
+                return _sync(handle, remote, agent, ask=ask)
         except SmpError as error:
-            failed[name] = error
-    return Synced(results, failed)
+            return error
+
+    wanted = (*names(home), *archives.names(home.path))
+    with ThreadPoolExecutor(1 if ask else _AT_ONCE, "smp-sync") as pool:
+        done = dict(zip(wanted, pool.map(work, wanted), strict=True))
+    return Synced(
+        {name: each for name, each in done.items() if isinstance(each, SyncResult)},
+        {name: each for name, each in done.items() if isinstance(each, SmpError)},
+    )
+
+
+def _sync(handle: Handle, remote: str | None, agent: str | None, *, ask: bool) -> SyncResult | None:
+    """Sync a session, unless it has no such remote."""
+    found = known_remotes(handle)
+    if not (found if remote is None else remote in found):
+        return None
+    return exchange_with(handle, remote, agent, ask=ask, progress=None).sync()
+
+
+def _sync_archived(
+    home: Home, name: str, remote: str | None, agent: str | None, *, ask: bool
+) -> SyncResult | None:
+    """Sync an archived session if its remote is not as it was seen last."""
+    folder = home.path / archives.FOLDER / name
+    wanted = remotes.seen_in(folder)
+    named = archives.read(home.path, name).said.get("remotes")
+    if not wanted and not named and home.settings.remote is None:
+        return None
+    seen = [each for key, each in wanted.items() if remote in (None, key)]
+    access = remotes.access(home.settings, home.surroundings(), None, ask=ask)
+    if seen and all(
+        transport.advertised(each.address, access) == each.refs and not each.withheld
+        for each in seen
+    ):
+        return None
+    with opened_within(home, name) as handle:
+        return _sync(handle, remote, agent, ask=ask)
 
 
 def clone(

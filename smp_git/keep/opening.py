@@ -133,6 +133,8 @@ class SessionInfo:
     context: Mapping[str, Value]
     head: CommitId
     last_written_at: datetime
+    state: str
+    last_access: datetime
     memories: int
     counts: Mapping[str, int]
     participants: tuple[Participant, ...]
@@ -151,6 +153,8 @@ class SessionInfo:
             "context": deepcopy(dict(self.context)),
             "head": self.head,
             "last_written_at": format_time(self.last_written_at),
+            "state": self.state,
+            "last_access": format_time(self.last_access),
             "memories": self.memories,
             "counts": dict(self.counts),
             "participants": [
@@ -187,6 +191,8 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
         context=said.context,
         head=snapshot.id,
         last_written_at=snapshot.commit.time,
+        state=handle.state(handle.clock()),
+        last_access=handle.used_at(),
         memories=len(entries),
         counts=kinds,
         participants=tuple(

@@ -31,6 +31,7 @@ from smp_git.model.ids import SESSION_ID
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
 from smp_git.model.settings import CONFIG, split
 from smp_git.model.times import format_time
+from smp_git.read import archives
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.write import commit
 from smp_git.write.commit import with_files
@@ -129,15 +130,23 @@ def session_ids(store: Path) -> tuple[str, ...]:
 
 
 def find_session(store: Path, text: str) -> str:
-    """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError."""
-    names = session_ids(store)
+    """Return the id that begins with `text`; raise SessionNotFoundError or InvalidError.
+
+    Raises SessionArchivedError if only an archived session has it.
+    """
+    names, kept = session_ids(store), archives.names(store)
     if text in names:
         return text
+    if text in kept:
+        raise archives.archived_error(text)
     found = [name for name in names if name.startswith(str(text))] if text else []
     if len(found) > 1:
         raise InvalidError(
             f"{shown(text)} matches several sessions", hint=f"one of {', '.join(found[:10])}"
         )
+    put_away = [name for name in kept if name.startswith(str(text))] if text else []
+    if not found and len(put_away) == 1:
+        raise archives.archived_error(put_away[0])
     if not found:
         raise SessionNotFoundError(
             f"no session {shown(text)} in {store}", hint="smp sessions lists them"
@@ -150,9 +159,22 @@ def place_of(home: Home, name: str) -> Path:
     return home.path / GLOBAL if name == GLOBAL else home.path / "active" / name
 
 
+def ready(store: Path, name: str) -> Path:
+    """Return the folder of a session that is about to be opened, its archive settled."""
+    if name == GLOBAL:
+        return store / GLOBAL
+    if (store / archives.FOLDER).is_dir():
+        from smp_git.remove import archive  # noqa: PLC0415 - most stores have none
+
+        archive.settle(store, name)
+        if archives.is_archived(store, name):
+            raise archives.archived_error(name)
+    return store / "active" / name
+
+
 def open_by_id(home: Home, name: str) -> Handle:
     """Open a session by its whole id."""
-    place, shared = place_of(home, name), home.path / GLOBAL
+    place, shared = ready(home.path, name), home.path / GLOBAL
     return opening.open_session(
         place, home.clock, home.settings, shared=None if place == shared else shared, home=home
     )
@@ -168,7 +190,8 @@ def new_id(home: Home, given: str | None, now: datetime) -> str:
             f"{shown(given)} is not a valid id for a session",
             hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
         )
-    taken = {name.lower(): name for name in (*session_ids(home.path), GLOBAL)}
+    names = (*session_ids(home.path), *archives.names(home.path), GLOBAL)
+    taken = {name.lower(): name for name in names}
     if given.lower() in taken:
         raise AlreadyExistsError(
             f"session {taken[given.lower()]} exists", hint="choose another id, or use it"

@@ -14,7 +14,8 @@ SmpError
 ├── ConflictError           somebody else changed it; nothing was written
 ├── LockedError             the session stayed locked
 ├── RefusedError            needs a safer state
-│   └── AccessError         a rule keeps it from this agent
+│   ├── AccessError         a rule keeps it from this agent
+│   └── SessionArchivedError
 ├── DamagedError            the session is not sound
 ├── StorageError            the disk said no
 ├── GitMissingError         the git command is not installed
@@ -165,6 +166,15 @@ class AccessError(RefusedError):
     """A rule keeps a memory from this agent, or an agent from writing it."""
 
     code = "access_denied"
+
+
+class SessionArchivedError(RefusedError):
+    """The session is in the archive."""
+
+    code = "session_archived"
+    recoverable = True
+    # Which session it is.
+    session = ""
 
 
 class DamagedError(SmpError):

@@ -30,6 +30,7 @@ from smp_git.model.checks import (
     word,
 )
 from smp_git.model.errors import InvalidError, shown
+from smp_git.model.lifecycle import Thresholds
 from smp_git.model.memory import Value
 from smp_git.model.secrets.redaction import REPLACEMENT
 from smp_git.model.secrets.rules import SETTINGS as REDACTION
@@ -72,6 +73,27 @@ class Settings:
         number(36_500),
         STORE,
         "how long a deletion can be undone; afterwards, the sealed copy is destroyed",
+    )
+    idle_after_hours: float = _row(
+        24, number(1_000_000), BOTH, "after how long without use a session is `idle`"
+    )
+    decaying_after_days: float = _row(
+        7,
+        number(36_500),
+        BOTH,
+        "after how long without use a session is `decaying` and counts for less among others",
+    )
+    archive_after_days: float = _row(
+        30,
+        number(36_500),
+        BOTH,
+        "after how long without use `smp maintain` archives a session",
+    )
+    auto_restore: bool = _row(
+        False,  # noqa: FBT003 - a default
+        switch(),
+        STORE,
+        "whether an archived session is restored by itself when it is opened; otherwise, that is an error that names the command",
     )
     key_dir: Path | None = _row(
         None,
@@ -163,6 +185,15 @@ class Settings:
     def trash_time(self) -> timedelta:
         """How long a deletion can be undone."""
         return timedelta(days=self.trash_days)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """After how long without use a session is in a state."""
+        return Thresholds(
+            timedelta(hours=self.idle_after_hours),
+            timedelta(days=self.decaying_after_days),
+            timedelta(days=self.archive_after_days),
+        )
 
     def checked(self, found: Mapping[str, Value], where: str, places: Collection[str]) -> Settings:
         """Return these settings with those that `found` gives; raise InvalidError."""

@@ -80,6 +80,10 @@ class Accesses:
             **{name: _sum(self._totals.get(name), value) for name, value in pending.items()},
         }
 
+    def last_at(self) -> datetime | None:
+        """Return when any memory was read last, on any replica."""
+        return max((each.last_at for each in self.totals().values()), default=None)
+
     def of(self, name: str) -> Access | None:
         """Return how often a memory was read, and when last."""
         self._follow()

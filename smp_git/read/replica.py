@@ -200,9 +200,14 @@ class Local:
         here = _place(session, session)
         same = all(kept.get(key) == here[key] for key in ("machine", "inode"))
         before = Path(str(kept.get("path")))
-        if not same or not isinstance(kept.get("tag"), str):
+        if not same or (str(before) != here["path"] and (before / ".git" / "smp").exists()):
             return None
-        if str(before) != here["path"] and (before / ".git" / "smp").exists():
+        return self.known_identity()
+
+    def known_identity(self) -> Identity | None:
+        """Return who wrote here last, wherever this folder has come to since."""
+        kept = _json(self.folder / _IDENTITY)
+        if not isinstance(kept.get("tag"), str):
             return None
         return Identity(str(kept["tag"]), bool(kept.get("creator")))
 
@@ -339,9 +344,13 @@ class Local:
         return path
 
 
+def folder_identity(folder: Path) -> dict[str, object]:
+    """Return what tells a folder from a copy of it."""
+    return {"machine": _text(_MACHINE_ID), "inode": folder.stat().st_ino}
+
+
 def _place(session: Path, place: Path) -> dict[str, object]:
-    inode = session.stat().st_ino
-    return {"machine": _text(_MACHINE_ID), "path": str(place.resolve()), "inode": inode}
+    return {**folder_identity(session), "path": str(place.resolve())}
 
 
 def _text(path: Path) -> str:

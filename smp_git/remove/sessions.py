@@ -27,13 +27,16 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import MemoryId, agent_name, check_text
 from smp_git.model.times import format_time
+from smp_git.read import archives
 from smp_git.read.replica import Local
-from smp_git.remove import audit, seal
+from smp_git.remove import archive, audit, seal
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.trash import DELETED, Damaged, damaged_at, new_deletion
-from smp_git.write.handle import Home
+from smp_git.write.handle import GLOBAL, Home
 
 FOLDER: Final = "session"
+# What an archived session becomes in the trash.
+ARCHIVE: Final = "archive"
 _ACTION: Final = "delete_session"
 _GONE: Final = ".purging-"
 _REMOTE = re.compile(r'\[remote "(.+)"\]')
@@ -74,12 +77,17 @@ def actor(home: Home, by: str | None) -> str | None:
     return agent_name(home.settings.rules.name(by, "the name of an agent"))
 
 
-def _reason(home: Home, reason: str | None) -> str | None:
+def reason_of(home: Home, reason: str | None) -> str | None:
+    """Return a reason without secrets, None if there is none."""
     return home.settings.rules.text(check_text(reason or "", "reason"))[0] or None
 
 
+def _active(home: Home, name: str) -> Path:
+    return home.path / GLOBAL if name == GLOBAL else home.path / "active" / name
+
+
 def _is_there(home: Home, name: str) -> bool:
-    return (home.path / "active" / name / ".git").is_dir()
+    return (_active(home, name) / ".git").is_dir()
 
 
 @contextmanager
@@ -99,8 +107,9 @@ def holding(home: Home, doing: str) -> Iterator[None]:
 
 def _identity_of(place: Path) -> tuple[str, str]:
     """Return the uid and the user of a session, as far as it tells: a damaged one goes too."""
+    file = metadata.PATH if (place / ".git").exists() else archives.SUMMARY
     try:
-        found = metadata.mapping((place / metadata.PATH).read_bytes())
+        found = metadata.mapping((place / file).read_bytes())
     except (OSError, SmpError):
         return "", "user"
     user = found.get("user")
@@ -108,13 +117,15 @@ def _identity_of(place: Path) -> tuple[str, str]:
 
 
 def delete(home: Home, name: str, reason: str | None, by: str | None) -> SessionReceipt:
-    """Delete a session: it moves to `deleted/` as it is, until its deadline."""
-    place = home.path / "active" / name
-    if not name or Path(name).name != name or not _is_there(home, name):
+    """Delete a session, active or archived: it moves to `deleted/` as it is, until its deadline."""
+    is_name = bool(name) and Path(name).name == name
+    is_archived = is_name and archives.is_archived(home.path, name)
+    place = home.path / archives.FOLDER / name if is_archived else _active(home, name)
+    if not is_name or not (is_archived or _is_there(home, name)):
         raise SessionNotFoundError(
             f"no session {name!r}", hint="smp sessions lists them; give the whole id"
         )
-    why, who = _reason(home, reason), actor(home, by)
+    why, who = reason_of(home, reason), actor(home, by)
     uid, user = _identity_of(place)
     now, started = home.clock(), time.monotonic()
     made = Record(
@@ -126,11 +137,11 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
         reason=why,
         items=(Item(id=MemoryId(name), type="session", timestamp=now),),
         recovery_deadline=now + home.settings.trash_time,
-        backup=FOLDER,
+        backup=ARCHIVE if is_archived else FOLDER,
         action=_ACTION,
     )
     with holding(home, "deleting a session"):
-        remotes = remotes_of(place)
+        remotes = _remotes_kept(home.path, name) if is_archived else remotes_of(place)
         _move_away(home, place, made)
         receipt = SessionReceipt(
             deletion=made.deletion,
@@ -152,15 +163,19 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
 def _move_away(home: Home, place: Path, made: Record) -> None:
     """Move a session to `deleted/`; nothing in it changes."""
     target = _place(home.path, made)
-    deadline = time.monotonic() + home.settings.lock_timeout_seconds
+    seconds = home.settings.lock_timeout_seconds
     with (
         reporting(f"the deletion of session {place.name}"),
-        locked(Local(place / ".git").lock_path, deadline, "deleting the session"),
+        archive.alone(home.path, place.name, seconds)
+        if made.backup == ARCHIVE
+        else locked(
+            Local(place / ".git").lock_path, time.monotonic() + seconds, "deleting the session"
+        ),
     ):
         disk.make_folders(target)
         disk.replace_file(target / audit.RECORD, audit.write_record(made), target / "record.tmp")
         disk.flush_folder(target)
-        place.rename(target / FOLDER)
+        place.rename(target / made.backup)
         for folder in (target, target.parent, target.parent.parent, place.parent):
             disk.flush_folder(folder)
 
@@ -174,7 +189,12 @@ def deleted(home: Home) -> tuple[Record, ...]:
 
 
 def _deleted(store: Path, retention: timedelta) -> tuple[Record, ...]:
-    places = (path.parent for path in (store / DELETED).glob(f"*/[!.]*/{FOLDER}") if path.is_dir())
+    places = (
+        path.parent
+        for kept in (FOLDER, ARCHIVE)
+        for path in (store / DELETED).glob(f"*/[!.]*/{kept}")
+        if path.is_dir()
+    )
     found = (_record(place, retention) for place in places)
     return tuple(sorted(found, key=lambda item: (item.deleted_at, item.deletion)))
 
@@ -185,7 +205,8 @@ def _record(place: Path, retention: timedelta) -> Record:
         return audit.read_record((place / audit.RECORD).read_bytes(), str(place / audit.RECORD))
     except (OSError, SmpError) as error:
         told = damaged_at(place, str(error), retention)
-    uid, user = _identity_of(place / FOLDER)
+    kept = FOLDER if (place / FOLDER).is_dir() else ARCHIVE
+    uid, user = _identity_of(place / kept)
     at = told.deleted_at or datetime.fromtimestamp(place.stat().st_mtime, UTC)
     return Record(
         deletion=place.name,
@@ -196,7 +217,7 @@ def _record(place: Path, retention: timedelta) -> Record:
         reason=None,
         items=(),
         recovery_deadline=told.deadline or at + retention,
-        backup=FOLDER,
+        backup=kept,
         action=_ACTION,
     )
 
@@ -211,23 +232,29 @@ def _find(home: Home, name: str) -> Record:
     return found[-1]
 
 
-def undelete(home: Home, name: str, by: str | None) -> Path:
-    """Move a deleted session back to its place and return it; raise RefusedError after its deadline."""
+def undelete(home: Home, name: str, by: str | None, reason: str | None = None) -> Path:
+    """Move a deleted session back to its place and return it; raise RefusedError after its deadline.
+
+    One that was archived when it was deleted is so again.
+    """
     record, who, now = _find(home, name), actor(home, by) or "user", home.clock()
-    target = home.path / "active" / record.session_id
+    why, was_archived = reason_of(home, reason), record.backup == ARCHIVE
+    name = record.session_id
+    target = home.path / archives.FOLDER / name if was_archived else _active(home, name)
     if now > record.recovery_deadline:
         raise RefusedError(
             f"session {record.session_id} could be brought back until "
             f"{format_time(record.recovery_deadline)}, which is past"
         )
     with holding(home, "bringing a session back"):
-        if target.exists():
+        if _is_there(home, record.session_id) or target.exists():
             raise AlreadyExistsError(
                 f"session {record.session_id} exists", hint="delete that one first"
             )
         place = _place(home.path, record)
         with reporting(f"session {record.session_id}"):
-            (place / FOLDER).rename(target)
+            disk.make_folders(target.parent)
+            (place / record.backup).rename(target)
             disk.flush_folder(target.parent)
             shutil.rmtree(place)
         audit.note(
@@ -237,6 +264,7 @@ def undelete(home: Home, name: str, by: str | None) -> Path:
             at=now,
             by=who,
             deletion=record.deletion,
+            reason=why,
         )
     return target
 
@@ -249,7 +277,7 @@ def purge(home: Home, name: str, reason: str | None, by: str | None) -> tuple[Da
     """
     if _is_there(home, name):
         raise RefusedError(f"session {name} is not deleted", hint="delete it first")
-    return purge_record(home, _find(home, name), home.clock(), by, _reason(home, reason))
+    return purge_record(home, _find(home, name), home.clock(), by, reason_of(home, reason))
 
 
 def purge_record(
@@ -302,7 +330,7 @@ def _told_apart(
 
 def _owner(place: Path, retention: timedelta) -> str:
     """Return the session of a deletion; raise an error if its record does not tell."""
-    if (place / FOLDER).is_dir():
+    if any((place / kept).is_dir() for kept in (FOLDER, ARCHIVE)):
         return _record(place, retention).session_uid
     path = place / audit.RECORD
     return audit.read_record(path.read_bytes(), str(path)).session_uid
@@ -310,7 +338,7 @@ def _owner(place: Path, retention: timedelta) -> str:
 
 def _holds_something(place: Path) -> bool:
     """Whether more than a receipt is in the folder of a deletion."""
-    return any((place / name).exists() for name in (audit.RECORD, FOLDER)) or any(
+    return any((place / name).exists() for name in (audit.RECORD, FOLDER, ARCHIVE)) or any(
         place.glob("*.sealed")
     )
 
@@ -340,7 +368,7 @@ def _sweep(store: Path) -> None:
             record = audit.read_record(path.read_bytes(), str(path))
         except SmpError:
             continue
-        if record.whole and not (path.parent / FOLDER).exists():
+        if record.whole and not any((path.parent / each).exists() for each in (FOLDER, ARCHIVE)):
             shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -354,6 +382,15 @@ def remotes_of(place: Path) -> tuple[str, ...]:
         elif name and (match := _URL.match(line)):
             found.append(f"{name} ({without_login(match[1].strip())})")
     return tuple(found)
+
+
+def _remotes_kept(store: Path, name: str) -> tuple[str, ...]:
+    """Return the names of the remotes that an archived session has."""
+    try:
+        found = archives.read(store, name).said.get("remotes")
+    except (OSError, SmpError):
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _place(store: Path, record: Record) -> Path:

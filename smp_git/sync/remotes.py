@@ -380,6 +380,17 @@ def read_seen(smp: Path, remote: str, address: str) -> Seen:
     )
 
 
+def seen_in(folder: Path) -> dict[str, Seen]:
+    """Return what is known of every remote, from the file of that in a folder."""
+    found = _all_seen(folder)
+    addresses = {
+        name: str(each["address"])
+        for name, each in found.items()
+        if isinstance(each, dict) and "address" in each
+    }
+    return {name: read_seen(folder, name, address) for name, address in addresses.items()}
+
+
 def keep_seen(smp: Path, remote: str, seen: Seen | None) -> None:
     """Remember what was seen of a remote; None forgets it.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -23,6 +24,7 @@ from smp_git.git.references import ACCESS
 from smp_git.git.repository import MAIN, MovedError, Repository
 from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.ids import sort_key
+from smp_git.model.lifecycle import MAINTAINER, State
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.model.secrets.rules import Rules
 from smp_git.model.settings import InSession, Settings
@@ -179,6 +181,8 @@ def before_commit(writer: Writer, index_file: Path) -> bool:
 
 
 _T = TypeVar("_T")
+# More commits than maintenance makes between two uses of a session.
+_LOOKED_BACK: Final = 500
 # The session of what holds across sessions.
 GLOBAL = "global"
 
@@ -301,6 +305,18 @@ class Handle:
         if at is None:
             return self.reader.read(answer)
         return self.reader.read(lambda _: answer(self.at(at)))
+
+    def used_at(self) -> datetime:
+        """Return when the session was written or read last; what maintenance did does not count."""
+        commits = islice(self.reader.repository.walk(self.reader.main().id), _LOOKED_BACK)
+        written = next((each.time for each in commits if each.author != MAINTAINER), None)
+        moments = (written, self.accesses.last_at(), self.metadata.created_at)
+        return max(moment for moment in moments if moment)
+
+    def state(self, now: datetime) -> State:
+        """Return where the session is in its life."""
+        is_empty = not self.reader.main().entries()
+        return self.settings.thresholds.state(self.used_at(), now, is_empty=is_empty)
 
     def refuse_on_a_branch(self, why: str) -> None:
         """Raise RefusedError on a branch other than main, whose files are in the folder."""

@@ -42,6 +42,11 @@ def day(store: Store, tmp_path: Path, clock: Clock) -> Store:
     with store.create_session("old") as session:
         session.add("decision", "to be forgotten with its session", agent="a")
     store.delete_session("old", "finished")
+    for name in ("kept", "gone"):
+        with store.create_session(name) as session:
+            session.add("decision", "to be archived with its session", agent="a")
+        store.archive_session(name)
+    store.delete_session("gone")
     smp("--root", store.path, "use", "shop")
     return store
 
@@ -103,7 +108,9 @@ def test_file_that_nobody_listed_is_noticed(day: Store, name: str) -> None:
 def test_patterns_are_tried_one_after_the_other_and_none_is_hidden_by_another() -> None:
     for place in PLACES:
         name = place.pattern.replace("{session}/.git", "active/shop/.git")
-        name = name.replace("deleted/{session}", "deleted/shop").replace("{session}", "active/shop")
+        for above in ("deleted", "archived"):
+            name = name.replace(f"{above}/{{session}}", f"{above}/shop")
+        name = name.replace("{session}", "active/shop")
         name = name.replace("**", "a/b").replace("*", "a")
         assert place_of(name) is place, name
 

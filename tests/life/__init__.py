@@ -1,0 +1,1 @@
+"""The life of a session: states, archives, maintenance."""
