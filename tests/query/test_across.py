@@ -107,8 +107,8 @@ def test_resting_sessions_count_for_less_and_say_so(fast_store: Store, clock: Cl
 
     assert [hit.session for hit in answer] == ["fresh", "s0"]
     assert answer[1].score == pytest.approx(0.8 * answer[1].priority)
-    assert "inactive session x 0.8" in answer[1].why
-    assert "inactive session x 0.8" in fast_store.query("words", kinds=["decision"])[0].why
+    assert "decaying session x 0.8" in answer[1].why
+    assert "decaying session x 0.8" in fast_store.query("words", kinds=["decision"])[0].why
 
 
 def test_the_factor_of_inactive_sessions_is_a_setting(fast_store: Store, clock: Clock) -> None:
