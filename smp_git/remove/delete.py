@@ -337,7 +337,6 @@ def _only_there(site: Site, ref: str, tip: CommitId) -> Iterator[DeadVersion]:
             ):
                 yield DeadVersion(
                     id=place.text,
-                    path=path,
                     life=life,
                     at=commit.time,
                     agent=commit.author,

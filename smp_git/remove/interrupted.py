@@ -18,8 +18,7 @@ from smp_git.remove import audit
 from smp_git.remove.audit import DROPPED, Item, Record
 from smp_git.remove.history import erase
 from smp_git.remove.history.journal import Journal, Receipt
-from smp_git.remove.history.search import DeadVersion
-from smp_git.remove.site import ELSEWHERE, Site, dead_version, drop_copies, drop_ended
+from smp_git.remove.site import ELSEWHERE, Site, drop_copies, drop_ended
 from smp_git.remove.trash import Trash
 from smp_git.write.handle import Handle
 
@@ -57,7 +56,10 @@ def _finish(site: Site) -> None:
     # Whoever holds the lock is at work on it, or Git packs, and it is finished later.
     with suppress(LockedError), erase.interrupted(site.writer) as kept:
         if kept is not None:
-            receipt = erase.finish(site.writer, kept, _sealed(site, kept.deletion))
+            recalled = site.trash.recalled(kept.deletion)
+            # As the versions that are found: each is counted once.
+            told = [each._replace(current=False) for each in recalled]
+            receipt = erase.finish(site.writer, kept, told)
             if receipt is not None:
                 _settle(site, kept, receipt)
 
@@ -83,11 +85,6 @@ def _settle(site: Site, kept: Journal, receipt: Receipt) -> None:
         reason=ELSEWHERE if kept.arrived else kept.reason,
         reasons=kept.reasons,
     )
-
-
-def _sealed(site: Site, deletion: str) -> Iterator[DeadVersion]:
-    """Yield the versions that the copy of a deletion holds, as far as it opens."""
-    yield from map(dead_version, site.trash.recalled(deletion))
 
 
 _RESTORE: Final = "restore"

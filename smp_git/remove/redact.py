@@ -121,7 +121,7 @@ def _erase(
         rest = [version for version in versions if version.id not in ids]
         if rest or work.sealed:
             site.trash.check()
-            keep(site, deletion, rest, now, by=by, reason=why, more=work.sealed)
+            keep(site, deletion, [*rest, *work.sealed], now, by=by, reason=why)
 
     def settle(receipt: Receipt) -> Receipt:
         drop_ended(site)

@@ -23,8 +23,8 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
 from smp_git.remove.audit import DROPPED, Record
+from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.interrupted import site_of
-from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site
 from smp_git.write.handle import Handle
 from smp_git.write.merge import memories
@@ -67,7 +67,7 @@ class _Return:
     id: MemoryId
     record: Record
     life: str
-    versions: Sequence[Kept]
+    versions: Sequence[DeadVersion]
     # Whether it was never deleted, and is on the present branch.
     lives_on: bool = False
 
@@ -136,7 +136,7 @@ class _Copies:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._holding: dict[MemoryId, list[Record]] = {}
-        self._opened: dict[str, dict[MemoryId, list[Kept]]] = {}
+        self._opened: dict[str, dict[MemoryId, list[DeadVersion]]] = {}
         for record in site.trash.records():
             for item in record.items:
                 if item.restored_at is None:
@@ -146,10 +146,10 @@ class _Copies:
         """Return the records that hold a memory which is not back, oldest first."""
         return self._holding.get(name, ())
 
-    def versions(self, record: Record, name: MemoryId) -> Sequence[Kept]:
+    def versions(self, record: Record, name: MemoryId) -> Sequence[DeadVersion]:
         """Return the versions of one memory in a copy."""
         if record.deletion not in self._opened:
-            opened: dict[MemoryId, list[Kept]] = {}
+            opened: dict[MemoryId, list[DeadVersion]] = {}
             for version in self._site.trash.versions(record):
                 opened.setdefault(version.id, []).append(version)
             self._opened[record.deletion] = opened
@@ -187,7 +187,7 @@ def _check_restorable(name: MemoryId, known: Lives, life: str) -> None:
         )
 
 
-def _current(item: _Return) -> Kept:
+def _current(item: _Return) -> DeadVersion:
     current = [version for version in item.versions if version.current] or item.versions
     if not current:
         raise DamagedError(f"the copy of {item.id} holds no version of it")
@@ -278,7 +278,7 @@ def _history(site: Site, returns: Sequence[_Return]) -> tuple[list[Work], int, i
     return works, sum(map(len, groups.values())), unreadable
 
 
-def _earlier(item: _Return) -> Sequence[Kept]:
+def _earlier(item: _Return) -> Sequence[DeadVersion]:
     if item.lives_on:
         return ()
     last = [place for place, version in enumerate(item.versions) if version.current]

@@ -21,7 +21,6 @@ from smp_git.read.history import stamp
 from smp_git.remove.history.journal import Brought
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.search import DeadVersion
-from smp_git.remove.seal import Kept
 from smp_git.remove.site import Site, opened
 from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of
 from smp_git.write.merge.versions import MemoryHistory
@@ -43,7 +42,7 @@ class Rewording:
         # One name on every branch.
         self._lives = {name: new_life() for name in ids}
         self._made: dict[tuple[str, bytes], bytes] = {}
-        self.sealed: list[Kept] = []
+        self.sealed: list[DeadVersion] = []
         self.removed: set[str] = set()
 
     def files(self, plan: RewritePlan) -> Brought:
@@ -162,12 +161,12 @@ class Rewording:
         after = before.flagged(ended, REDACTED).begun(life, Edge(REDACT, parents, horizon))
         if heads:
             return after
-        self._seal(name, [*versions], sealed)
+        self._seal(versions, sealed)
         return after | Lives({life: (DELETED,)})
 
     @cached_property
-    def _sealed_versions(self) -> dict[MemoryId, list[Kept]]:
-        found: dict[MemoryId, list[Kept]] = {}
+    def _sealed_versions(self) -> dict[MemoryId, list[DeadVersion]]:
+        found: dict[MemoryId, list[DeadVersion]] = {}
         for record in self._site.trash.records():
             for version in opened(self._site, record) or ():
                 item = record.item(version.id)
@@ -175,36 +174,14 @@ class Rewording:
                     found.setdefault(version.id, []).append(version)
         return found
 
-    def _seal(
-        self, name: MemoryId, versions: Sequence[DeadVersion], sealed: Sequence[Kept]
-    ) -> None:
+    def _seal(self, versions: Sequence[DeadVersion], sealed: Sequence[DeadVersion]) -> None:
         """Keep the last version of a memory that is nowhere else, redacted, as a sealed copy."""
         current = [each for each in sealed if each.current] or list(sealed)
-        last = current[-1] if current else None
-        if last is None and versions:
-            each = versions[-1]
-            last = Kept(
-                id=name,
-                life=each.life,
-                at=each.at,
-                agent=each.agent,
-                commit=each.commit,
-                current=True,
-                data=each.data,
-            )
-        if last is not None:
-            data = reworded(
-                last.data,
-                parse_id(name).path,
-                self._wanted,
-                self._replacement,
-                self._lives[name],
-                self._now,
-            )
+        for last in (current or versions)[-1:]:
+            data = self._reworded(last.data, last.path)
             agent = agent_without(self._wanted, last.agent)
-            self.sealed.append(
-                replace(last, life=self._lives[name], agent=agent, current=True, data=data)
-            )
+            life = self._lives[last.id]
+            self.sealed.append(last._replace(life=life, agent=agent, current=True, data=data))
 
 
 def check_by_hand(site: Site, ids: Sequence[MemoryId]) -> None:
@@ -238,7 +215,7 @@ def _by_hand(path: str, verb: str) -> RefusedError:
     )
 
 
-def _later(horizon: Mapping[str, str], each: Kept) -> dict[str, str]:
+def _later(horizon: Mapping[str, str], each: DeadVersion) -> dict[str, str]:
     """Return a horizon that knows a sealed version too, of which only the time is known."""
     at = f"{each.at:%Y-%m-%dT%H:%M:%S.%f}Z/~"
     return {name: max(text, at) for name, text in {"*": "", **horizon}.items()}

@@ -14,7 +14,6 @@ import stat
 import sys
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,6 +24,7 @@ from smp_git.model.errors import DamagedError, RefusedError
 from smp_git.model.ids import of_generation
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time, parse_time
+from smp_git.remove.history.search import DeadVersion
 
 KEY_BYTES: Final = 32
 # Where a project has its store, and a home its data.
@@ -284,20 +284,7 @@ _NONCE_BYTES: Final = 12
 _LIST: Final = "versions.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """One version of a memory's file in a copy; `current` if it was at the session's head."""
-
-    id: MemoryId
-    life: str | None
-    at: datetime
-    agent: str
-    commit: str
-    current: bool
-    data: bytes
-
-
-def packed(versions: Iterable[Kept]) -> bytes:
+def packed(versions: Iterable[DeadVersion]) -> bytes:
     """Return versions as a compressed archive, in their order."""
     kept = list(versions)
     rows = [_row(version) for version in kept]
@@ -309,12 +296,12 @@ def packed(versions: Iterable[Kept]) -> bytes:
     return out.getvalue()
 
 
-def unpacked(data: bytes) -> list[Kept]:
+def unpacked(data: bytes) -> list[DeadVersion]:
     """Return the versions of an archive."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
             rows = json.loads(_get(archive, _LIST))
-            return [_kept(row, _get(archive, f"{number:06d}")) for number, row in enumerate(rows)]
+            return [_version(row, _get(archive, f"{n:06d}")) for n, row in enumerate(rows)]
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError) as error:
         raise DamagedError(f"a copy for recovery cannot be read: {error}") from None
 
@@ -375,7 +362,7 @@ def check_available() -> None:
         ) from None
 
 
-def _row(version: Kept) -> dict[str, object]:
+def _row(version: DeadVersion) -> dict[str, object]:
     return {
         "id": version.id,
         "life": version.life,
@@ -386,9 +373,9 @@ def _row(version: Kept) -> dict[str, object]:
     }
 
 
-def _kept(row: dict[str, object], data: bytes) -> Kept:
+def _version(row: dict[str, object], data: bytes) -> DeadVersion:
     at = str(row["at"])
-    return Kept(
+    return DeadVersion(
         id=MemoryId(str(row["id"])),
         life=_life(row),
         at=parse_time(at, datetime.fromisoformat(at)),

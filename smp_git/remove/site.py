@@ -13,7 +13,6 @@ from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git.locks import locked
 from smp_git.model.errors import DamagedError, InvalidError, InvalidFileError, RefusedError
-from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId, check_text
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader, Snapshot
@@ -25,7 +24,6 @@ from smp_git.remove.history.judge import Judge, how_many
 from smp_git.remove.history.plan import effective
 from smp_git.remove.history.prove import Proof
 from smp_git.remove.history.search import DeadVersion
-from smp_git.remove.seal import Kept
 from smp_git.remove.trash import BACKUP, Trash, way_out
 from smp_git.write.writer import Writer
 
@@ -177,11 +175,7 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Uns
             # Its key is lost, or nothing here can decrypt.
             closed |= names
             continue
-        versions += (
-            dead_version(each)
-            for each in kept
-            if each.id in names and judge.is_dead_file(each.data)
-        )
+        versions += (each for each in kept if each.id in names and judge.is_dead_file(each.data))
     found = {each.id for each in versions}
     unknown = [
         f"the text of {name}: its sealed copy does not open here" for name in sorted(closed - found)
@@ -207,12 +201,6 @@ def _untold(number: int) -> list[str]:
     return [f"the text of {whose}, which no copy here holds"] if number > 0 else []
 
 
-def dead_version(kept: Kept) -> DeadVersion:
-    """Return a version of a sealed copy as one that is to be looked for."""
-    path = parse_id(kept.id).path
-    return DeadVersion(kept.id, path, kept.life, kept.at, kept.agent, kept.commit, kept.data)
-
-
 # Copies: kept, opened, destroyed
 
 
@@ -225,7 +213,6 @@ def keep(
     by: str,
     reason: str | None,
     reasons: Mapping[str, str] | None = None,
-    more: Sequence[Kept] = (),
     action: str = "delete",
     head: Snapshot | None = None,
 ) -> None:
@@ -236,16 +223,7 @@ def keep(
     head = head or site.reader.snapshot()
     present = {name: head.file(name) for name in {version.id for version in versions}}
     kept = [
-        Kept(
-            id=version.id,
-            life=version.life,
-            at=version.at,
-            agent=version.agent,
-            commit=version.commit,
-            current=version.data == present[version.id],
-            data=version.data,
-        )
-        for version in versions
+        each._replace(current=each.current or each.data == present[each.id]) for each in versions
     ]
     record = Record(
         deletion=deletion,
@@ -254,13 +232,13 @@ def keep(
         deleted_at=now,
         deleted_by=by,
         reason=reason,
-        items=(*_items_of(versions, reasons), *map(_item, more)),
+        items=tuple(_items_of(versions, reasons or {})),
         recovery_deadline=now + site.trash.retention,
         backup=BACKUP,
         key=deletion,
         action=action,
     )
-    site.trash.keep(record, [*kept, *more])
+    site.trash.keep(record, kept)
 
 
 def drop_copies(site: Site, ids: Iterable[str], *, whatever: bool = False) -> None:
@@ -309,9 +287,7 @@ def copies_of(site: Site, ids: Iterable[str]) -> list[Record]:
     ]
 
 
-def _items_of(
-    versions: Sequence[DeadVersion], reasons: Mapping[str, str] | None = None
-) -> Iterable[Item]:
+def _items_of(versions: Sequence[DeadVersion], reasons: Mapping[str, str]) -> Iterable[Item]:
     """Yield one item for each memory of `versions`, in their order."""
     by_id: dict[MemoryId, list[DeadVersion]] = {}
     for version in versions:
@@ -323,13 +299,8 @@ def _items_of(
             timestamp=_created_at(mine[-1]),
             life=mine[-1].life,
             versions=len(mine),
-            reason=(reasons or {}).get(name),
+            reason=reasons.get(name),
         )
-
-
-def _item(version: Kept) -> Item:
-    created = document.decode(version.data, parse_id(version.id).path).created_at
-    return Item(id=version.id, type=type_of(version.id), timestamp=created, life=version.life)
 
 
 def _created_at(version: DeadVersion) -> datetime:
@@ -339,7 +310,7 @@ def _created_at(version: DeadVersion) -> datetime:
         return version.at
 
 
-def opened(site: Site, record: Record) -> list[Kept] | None:
+def opened(site: Site, record: Record) -> list[DeadVersion] | None:
     """Return the versions of a copy, None if it cannot be opened."""
     try:
         return site.trash.versions(record)

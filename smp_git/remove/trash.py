@@ -19,7 +19,8 @@ from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 from smp_git.remove import audit, seal
 from smp_git.remove.audit import Item, Record
-from smp_git.remove.seal import Bound, Kept, Keys
+from smp_git.remove.history.search import DeadVersion
+from smp_git.remove.seal import Bound, Keys
 
 DELETED: Final = "deleted"
 BACKUP: Final = "backup.tar.gz.sealed"
@@ -209,7 +210,7 @@ class Trash:
             self._keys.check()
             seal.check_available()
 
-    def keep(self, record: Record, versions: Sequence[Kept]) -> Record:
+    def keep(self, record: Record, versions: Sequence[DeadVersion]) -> Record:
         """Keep versions with their record; sealed if the record names a key."""
         data = seal.packed(versions)
         if record.key:
@@ -243,11 +244,11 @@ class Trash:
         if (self.folder / (_KEPT + deletion)).is_dir():
             self.confirm(deletion)
 
-    def versions(self, record: Record) -> list[Kept]:
+    def versions(self, record: Record) -> list[DeadVersion]:
         """Return the versions of a copy; raise DamagedError if it cannot be opened."""
         return self._opened(record, self.place(record.deletion))
 
-    def _opened(self, record: Record, place: Path) -> list[Kept]:
+    def _opened(self, record: Record, place: Path) -> list[DeadVersion]:
         path = place / record.backup
         try:
             data = path.read_bytes()
@@ -260,7 +261,7 @@ class Trash:
     def _bound(self, record: Record) -> Bound:
         return Bound(record.deletion, self.uid, record.recovery_deadline)
 
-    def recalled(self, deletion: str) -> list[Kept]:
+    def recalled(self, deletion: str) -> list[DeadVersion]:
         """Return the versions of a deletion that may still be under way, none if they cannot be had."""
         for place in (self.place(deletion), self.folder / (_KEPT + deletion)):
             data = disk.content(place / audit.RECORD)

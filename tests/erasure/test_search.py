@@ -141,7 +141,7 @@ contested:
   replica: qlks
 """
     name = MemoryId("DEC-0001")
-    version = DeadVersion(name, "decisions/000/DEC-0001.yaml", "", datetime.now(UTC), "a", "", file)
+    version = DeadVersion(name, "", datetime.now(UTC), "a", "", file)
     wanted = needles(Tombstones(), [version])
     registered = b'tag: qlks\nregistered_at: "2026-01-11T14:30:05Z"\n'
     assert not any(text in registered for text in wanted.texts)
@@ -213,7 +213,7 @@ def test_names_are_told_without_a_word_of_the_deleted(name: str, shown: str) -> 
     data = (
         b"---\nid: turn-0001\ncreated_at: 2026-01-11T14:30:00Z\n---\nAda, Bob and Harriet: 4711\n"
     )
-    version = DeadVersion(MemoryId("turn-0001"), "conversation/000/turn-0001.md", "", datetime.now(UTC), "a", "", data)  # fmt: skip
+    version = DeadVersion(MemoryId("turn-0001"), "", datetime.now(UTC), "a", "", data)  # fmt: skip
 
     assert PlaceNames([version]).file(name) == shown
 
@@ -245,7 +245,7 @@ def test_what_the_independent_scan_finds_the_proof_finds_or_says_it_is_too_short
     folder = tmp_path_factory.mktemp("copy")
     (folder / "mine.txt").write_text(FORMS[form](text))
     head = f"---\nid: ART-0001\ncreated_at: 2026-01-11T14:30:00Z\nupdated_at: 2026-01-11T14:30:00Z\nagent: a\n---\n{text}\n"  # fmt: skip
-    version = DeadVersion(MemoryId("ART-0001"), "artifacts/000/ART-0001.md", "", datetime.now(UTC), "a", "", head.encode())  # fmt: skip
+    version = DeadVersion(MemoryId("ART-0001"), "", datetime.now(UTC), "a", "", head.encode())  # fmt: skip
     wanted = needles(Tombstones(), [version])
 
     is_found = Search(wanted.texts, wanted.phrases).is_in((folder / "mine.txt").read_bytes())

@@ -13,7 +13,8 @@ from smp_git.model.errors import DamagedError
 from smp_git.model.memory import MemoryId
 from smp_git.remove import audit
 from smp_git.remove.audit import Item, Record
-from smp_git.remove.seal import Bound, Kept, opened, packed, sealed, unpacked
+from smp_git.remove.history.search import DeadVersion
+from smp_git.remove.seal import Bound, opened, packed, sealed, unpacked
 
 IDS = st.sampled_from(["DEC-0001", "turn-0042", "FIND-0007-k3fq", "state-veritas"]).map(MemoryId)
 TIMES = st.datetimes(min_value=datetime(1970, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
@@ -21,7 +22,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 # The first, a named one, one of format 1, one that cannot be told.
 LIVES = st.sampled_from(["", "brightly", "j0123456789ab", "g2", "g3-01234567", None])
 KEPT = st.builds(
-    Kept,
+    DeadVersion,
     id=IDS,
     life=LIVES,
     at=TIMES,
@@ -61,7 +62,7 @@ KEYS = st.binary(min_size=32, max_size=32)
 
 
 @given(st.lists(KEPT, max_size=4))
-def test_a_copy_is_what_went_in(versions: list[Kept]) -> None:
+def test_a_copy_is_what_went_in(versions: list[DeadVersion]) -> None:
     assert unpacked(packed(versions)) == versions
 
 

@@ -329,7 +329,6 @@ class RewritePlan:
         assert place is not None  # noqa: S101 - only memories go
         return DeadVersion(
             id=place.text,
-            path=gone.path,
             life=gone.life,
             at=commit.time,
             agent=commit.author,
@@ -348,7 +347,7 @@ class RewritePlan:
             if (paths[path], data) not in known:
                 known.add((paths[path], data))
                 life = life_of(data, path)
-                found.append(DeadVersion(paths[path], path, life, now, "user", "", data))
+                found.append(DeadVersion(paths[path], life, now, "user", "", data))
         return tuple(found)
 
     def _in_folder(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:

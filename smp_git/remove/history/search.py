@@ -21,6 +21,7 @@ from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, object_id
 from smp_git.git.storage import common, common_end
 from smp_git.model.errors import InvalidFileError
+from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId
 
 Phrase = tuple[bytes, ...]
@@ -165,18 +166,23 @@ _SHARED: Final = frozenset(
 
 
 class DeadVersion(NamedTuple):
-    """One version of a deleted memory's file.
+    """One version of a deleted memory's file; in a copy `current` is what was at the session's head.
 
     `commit` is empty for an edit that was never committed.
     """
 
     id: MemoryId
-    path: str
     life: str | None
     at: datetime
     agent: str
     commit: str
     data: bytes
+    current: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where the file was."""
+        return parse_id(self.id).path
 
 
 class Needles(NamedTuple):
