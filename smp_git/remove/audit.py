@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Required, Self, TypedDict, Unpack
 
 from smp_git.format import dialect, yamlfile
 from smp_git.git import disk
@@ -214,28 +214,28 @@ class Audited:
         }
 
 
-def note(
-    store: Path,
-    action: str,
-    session: str,
-    *,
-    at: datetime,
-    by: str,
-    ids: Iterable[str] = (),
-    deletion: str | None = None,
-    reason: str | None = None,
-    reasons: Mapping[str, str] | None = None,
-) -> None:
+class Act(TypedDict, total=False):
+    """When something was done, by whom, to which memories and why."""
+
+    at: Required[datetime]
+    by: Required[str]
+    ids: Sequence[str]
+    deletion: str
+    reason: str | None
+    reasons: Mapping[str, str]
+
+
+def note(store: Path, action: str, session: str, **act: Unpack[Act]) -> None:
     """Add a line, durable before this returns; the caller has redacted the reason."""
     line = Audited(
-        at=format_time(at),
+        at=format_time(act["at"]),
         action=action,
         session=session,
-        by=by,
-        ids=tuple(ids),
-        deletion=deletion,
-        reason=reason,
-        reasons=dict(reasons or {}),
+        by=act["by"],
+        ids=tuple(act.get("ids", ())),
+        deletion=act.get("deletion"),
+        reason=act.get("reason"),
+        reasons=act.get("reasons", {}),
     )
     text = json.dumps(line.as_json(), ensure_ascii=False, separators=(",", ":"))
     with reporting("the audit log"):

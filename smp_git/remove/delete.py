@@ -23,7 +23,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import FIRST, REDACTED, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, agent_name, check_tags, kind_named
-from smp_git.model.times import format_time
+from smp_git.model.results import Result
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.audit import DROPPED
 from smp_git.remove.history import journal
@@ -162,21 +162,13 @@ def _texts(value: object) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Result):
     """What a deletion would do."""
 
+    dry_run: bool = True
     ids: tuple[MemoryId, ...]
     purge: bool
     deadline: datetime | None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "dry_run": True,
-            "ids": list(self.ids),
-            "purge": self.purge,
-            "deadline": format_time(self.deadline) if self.deadline else None,
-        }
 
 
 def plan_delete(
@@ -245,22 +237,13 @@ def delete(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(Result):
     """A branch that is gone: where it was, and the memories that can be restored from it."""
 
     name: str
     commit: CommitId
     ids: tuple[MemoryId, ...] = ()
     deletion: str | None = None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "name": self.name,
-            "commit": self.commit,
-            "ids": list(self.ids),
-            "deletion": self.deletion,
-        }
 
 
 def drop_branch(handle: Handle, name: str, *, discard: bool, by: str | None) -> Dropped:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import MemoryId, aware
+from smp_git.model.results import Result
 from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.history import prove
@@ -33,7 +34,7 @@ _DUE: Final = "deadline passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
+class Purged(Result):
     """What a purge destroyed: memories, how many copies of them, and whole sessions.
 
     `proof` is of memories that were named; their copies told the texts once more.
@@ -51,19 +52,6 @@ class Purged:
     kept_keys: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "ids": list(self.ids),
-            "copies": self.copies,
-            "sessions": list(self.sessions),
-            "dry_run": self.dry_run,
-            "proof": self.proof.as_json() if self.proof else None,
-            "kept_keys": list(self.kept_keys),
-            "damaged": list(self.damaged),
-            "left": list(self.left),
-        }
 
 
 class Due(NamedTuple):

@@ -20,6 +20,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import FIRST, PURGED, REDACTED, RESTORE, Edge, Lives, new_life, parse_id
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
 from smp_git.remove.audit import DROPPED, Record
@@ -37,7 +38,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Result):
     """What a restoration brought back: the memories, and how many earlier versions.
 
     `merged` are those that lived, into which the versions of a dropped branch were merged.
@@ -48,16 +49,6 @@ class Restored:
     versions: int
     unreadable: int
     merged: tuple[MemoryId, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "ids": list(self.ids),
-            "commit": self.commit,
-            "versions": self.versions,
-            "unreadable": self.unreadable,
-            "merged": list(self.merged),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

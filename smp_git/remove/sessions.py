@@ -26,6 +26,7 @@ from smp_git.model.errors import (
     SmpError,
 )
 from smp_git.model.memory import MemoryId, agent_name, check_text
+from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read import archives
 from smp_git.read.replica import Local
@@ -44,7 +45,7 @@ _URL = re.compile(r"\s*url\s*=\s*(.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionReceipt:
+class SessionReceipt(Result):
     """What the deletion of a whole session did, and where copies of it may be left."""
 
     deletion: str
@@ -55,19 +56,6 @@ class SessionReceipt:
     deadline: datetime
     remotes: tuple[str, ...]
     seconds: float
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "deletion": self.deletion,
-            "session": self.session,
-            "at": format_time(self.at),
-            "by": self.by,
-            "reason": self.reason,
-            "deadline": format_time(self.deadline),
-            "remotes": list(self.remotes),
-            "seconds": round(self.seconds, 4),
-        }
 
 
 def actor(home: Home, by: str | None) -> str | None:
@@ -151,7 +139,7 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
             reason=why,
             deadline=made.recovery_deadline,
             remotes=remotes,
-            seconds=time.monotonic() - started,
+            seconds=round(time.monotonic() - started, 4),
         )
         audit.keep_receipt(_place(home.path, made), receipt.as_json())
         audit.note(

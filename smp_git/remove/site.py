@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, Unpack
 
 from smp_git.format import document
 from smp_git.format.records import Tombstones
@@ -17,7 +18,7 @@ from smp_git.model.memory import MemoryId, check_text
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.remove import audit
-from smp_git.remove.audit import DROPPED, Item, Record, type_of
+from smp_git.remove.audit import DROPPED, Act, Item, Record, type_of
 from smp_git.remove.history import prove
 from smp_git.remove.history.journal import Receipt, is_final
 from smp_git.remove.history.judge import Judge, how_many
@@ -73,55 +74,22 @@ class Site:
             "restoring",
         )
 
-    def note(
-        self,
-        action: str,
-        *,
-        at: datetime,
-        by: str,
-        ids: Iterable[str],
-        deletion: str | None = None,
-        reason: str | None = None,
-        reasons: Mapping[str, str] | None = None,
-    ) -> None:
+    def note(self, action: str, **act: Unpack[Act]) -> None:
         """Write a line of the audit log."""
-        trash = self.trash
-        audit.note(
-            trash.store,
-            action,
-            trash.session_id,
-            at=at,
-            by=by,
-            ids=ids,
-            deletion=deletion,
-            reason=reason,
-            reasons=reasons,
-        )
+        audit.note(self.trash.store, action, self.trash.session_id, **act)
 
-    def note_once(
-        self,
-        action: str,
-        *,
-        at: datetime,
-        by: str,
-        ids: Iterable[str],
-        deletion: str,
-        reason: str | None = None,
-        reasons: Mapping[str, str] | None = None,
-    ) -> None:
+    def note_once(self, action: str, **act: Unpack[Act]) -> None:
         """Write a line of the audit log unless this deletion has it."""
-        wanted = audit.Filter(session=self.trash.session_id, action=action, id=deletion)
+        wanted = audit.Filter(session=self.trash.session_id, action=action, id=act["deletion"])
         if not audit.read(self.trash.store, wanted):
-            self.note(
-                action, at=at, by=by, ids=ids, deletion=deletion, reason=reason, reasons=reasons
-            )
+            self.note(action, **act)
 
     def keep_receipt(
         self,
         action: str,
         receipt: Receipt,
         reason: str | None,
-        reasons: Mapping[str, str] | None = None,
+        reasons: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Keep the receipt of a deletion, and write its line of the audit log."""
         audit.keep_receipt(self.trash.place(receipt.deletion), receipt.as_json())

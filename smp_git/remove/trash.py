@@ -16,7 +16,7 @@ from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.memory import MemoryId
-from smp_git.model.times import format_time
+from smp_git.model.results import Result
 from smp_git.remove import audit, seal
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.history.search import DeadVersion
@@ -30,7 +30,7 @@ _KEPT: Final = ".kept-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Result):
     """One memory that can be restored: what its deletion's record says of it."""
 
     id: MemoryId
@@ -46,18 +46,7 @@ class Deleted:
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "type": self.type,
-            "created_at": format_time(self.created_at),
-            "life": self.life or None,
-            "versions": self.versions,
-            "deletion": self.deletion,
-            "deleted_at": format_time(self.deleted_at),
-            "deleted_by": self.deleted_by,
-            "reason": self.reason,
-            "deadline": format_time(self.deadline),
-        }
+        return {**Result.as_json(self), "life": self.life or None}
 
 
 def deleted(item: Item, record: Record) -> Deleted:
@@ -77,7 +66,7 @@ def deleted(item: Item, record: Record) -> Deleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Damaged:
+class Damaged(Result):
     """A copy whose record cannot be read, and what its receipt and its name still tell."""
 
     deletion: str
@@ -86,17 +75,6 @@ class Damaged:
     deleted_by: str | None
     deadline: datetime | None
     why: str
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "deletion": self.deletion,
-            "ids": list(self.ids),
-            "deleted_at": format_time(self.deleted_at) if self.deleted_at else None,
-            "deleted_by": self.deleted_by,
-            "deadline": format_time(self.deadline) if self.deadline else None,
-            "why": self.why,
-        }
 
     def is_due(self, now: datetime, older_than: datetime | None = None) -> bool:
         """Whether the deadline is past, or whether this is from before a moment."""

@@ -17,7 +17,7 @@ from smp_git.git.repository import MovedError
 from smp_git.git.transport import Update
 from smp_git.model.errors import ConflictError, RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
-from smp_git.model.times import format_time
+from smp_git.model.results import Result
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.remove.meeting import heads_of
@@ -191,7 +191,7 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteState:
+class RemoteState(Result):
     """How far this replica is from one remote, as far as it knows without asking it.
 
     `ahead` and `behind` count commits of the main branch; None if the remote was never
@@ -213,17 +213,6 @@ class RemoteState:
         else:
             said = f"{self.ahead} ahead, {self.behind} behind"
         return f"{self.name}  {self.address}  {said}"
-
-    def as_json(self) -> Mapping[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "name": self.name,
-            "address": self.address,
-            "ahead": self.ahead,
-            "behind": self.behind,
-            "seen_at": format_time(self.seen_at) if self.seen_at else None,
-            "withheld": self.withheld,
-        }
 
 
 def state_of(reader: Reader, remote: Remote) -> RemoteState:

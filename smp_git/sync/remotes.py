@@ -27,6 +27,7 @@ from smp_git.git.repository import MAIN
 from smp_git.git.transport import Limits, RemoteAccess, Update
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, SmpError, shown
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.results import Result
 from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.replica import REMOTE_STATES, new_tag
@@ -150,7 +151,7 @@ def limits(settings: Settings) -> Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyncResult:
+class SyncResult(Result):
     """One exchange with one remote; when it is returned, the remote holds what is here.
 
     `fetched` and `pushed` count commits. `merged` are the branches that needed a merge,
@@ -175,20 +176,9 @@ class SyncResult:
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {
-            "remote": self.remote,
-            "address": self.address,
-            "fetched": self.fetched,
-            "pushed": self.pushed,
-            "merged": list(self.merged),
-            "contested": [each.as_json() for each in self.contested],
-            "rewritten": list(self.rewritten),
-            "moved": [{"from": old, "to": new} for old, new in self.moved],
-            "replaced": self.replaced,
-            "advertised": self.advertised,
-            "rounds": self.rounds,
-            "notes": list(self.notes),
-        }
+        moved = [{"from": old, "to": new} for old, new in self.moved]
+        contested = [each.as_json() for each in self.contested]
+        return {**Result.as_json(self), "contested": contested, "moved": moved}
 
 
 __all__ = [

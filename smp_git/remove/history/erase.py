@@ -112,7 +112,7 @@ class _Clock:
     def lap(self, name: str) -> None:
         """Note the time since the last part."""
         now = time.monotonic()
-        self.laps[name] = self.laps.get(name, 0.0) + now - self._last
+        self.laps[name] = round(self.laps.get(name, 0.0) + now - self._last, 3)
         self._last = now
 
 

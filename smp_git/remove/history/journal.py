@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -15,7 +15,7 @@ from smp_git.git import disk
 from smp_git.git.objects import ObjectId
 from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.model.times import format_time, parse_time
+from smp_git.model.results import Result, plain
 from smp_git.read.replica import ERASURE
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.prove import Proof
@@ -194,28 +194,8 @@ def begun(order: RewriteOrder, plan: RewritePlan, versions: Sequence[DeadVersion
 
 def write(smp: Path, journal: Journal) -> None:
     """Write a journal, durable."""
-    text = json.dumps(
-        {
-            "deletion": journal.deletion,
-            "step": journal.step,
-            "at": format_time(journal.at),
-            "by": journal.by,
-            "purge": journal.purge,
-            "tombstones": records.write(journal.tombstones).decode(),
-            "arrived": journal.arrived,
-            "ids": list(journal.ids),
-            "reason": journal.reason,
-            "reasons": dict(journal.reasons),
-            "deadline": format_time(journal.deadline) if journal.deadline else None,
-            "redacts": journal.redacts,
-            "upgrades": journal.upgrades,
-            "removed": list(journal.removed),
-            "moves": [list(each) for each in journal.moves],
-            "brought": {ref: dict(files) for ref, files in journal.brought.items()},
-            "old": dict(journal.old),
-            "new": dict(journal.new),
-        }
-    )
+    said = {each.name: plain(getattr(journal, each.name)) for each in fields(journal)}
+    text = json.dumps({**said, "tombstones": records.write(journal.tombstones).decode()})
     disk.replace_durably(smp / ERASURE, text.encode(), smp / f"{ERASURE}.tmp")
     reached(journal.step)
 
@@ -227,28 +207,15 @@ def read(smp: Path) -> Journal | None:
     except ValueError:
         # It is replaced whole, so a torn one was never acknowledged.
         return None
-    at = parse_time(kept["at"], datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
-    found = records.read(kept["tombstones"].encode())
-    return Journal(
-        deletion=kept["deletion"],
-        step=kept["step"],
-        at=at,
-        by=kept["by"],
-        purge=kept["purge"],
-        tombstones=found,
-        arrived=bool(kept.get("arrived")),
-        ids=tuple(kept.get("ids", ())),
-        reason=kept.get("reason"),
-        reasons=kept.get("reasons", {}),
-        deadline=datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
-        redacts=bool(kept.get("redacts")),
-        upgrades=bool(kept.get("upgrades")),
-        removed=tuple(kept.get("removed", ())),
-        moves=tuple(Move(old, new, tuple(roots)) for old, new, roots in kept.get("moves", ())),
-        brought=kept.get("brought", {}),
-        old=kept["old"],
-        new=kept["new"],
-    )
+    said = {each.name: kept[each.name] for each in fields(Journal) if each.name in kept}
+    said |= {name: tuple(said.get(name, ())) for name in ("ids", "removed")}
+    said |= {
+        "at": datetime.fromisoformat(kept["at"]),
+        "deadline": datetime.fromisoformat(kept["deadline"]) if kept.get("deadline") else None,
+        "tombstones": records.read(kept["tombstones"].encode()),
+        "moves": tuple(Move(old, new, tuple(roots)) for old, new, roots in kept.get("moves", ())),
+    }
+    return Journal(**said)
 
 
 def close(smp: Path, deletion: str) -> None:
@@ -263,7 +230,7 @@ def reached(step: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Result):
     """How much a deletion changed."""
 
     versions: int
@@ -272,19 +239,9 @@ class Counts:
     objects_removed: int
     bytes_removed: int
 
-    def as_json(self) -> dict[str, int]:
-        """Return the object that `--json` prints."""
-        return {
-            "versions": self.versions,
-            "commits_rewritten": self.commits_rewritten,
-            "commits_dropped": self.commits_dropped,
-            "objects_removed": self.objects_removed,
-            "bytes_removed": self.bytes_removed,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Result):
     """What a deletion removed and proved, and what it could not reach.
 
     `also` are memories that were deleted before, and that plain Git had brought back.
@@ -294,6 +251,9 @@ class Receipt:
     ids: tuple[MemoryId, ...]
     also: tuple[MemoryId, ...]
     purged: bool
+    # Of a redaction: the memories live on, and `left` are the kinds of places in which
+    # the text is left.
+    redacted: bool = False
     reason: str | None
     by: str
     at: datetime
@@ -301,28 +261,11 @@ class Receipt:
     commit: CommitId
     counts: Counts
     proof: Proof
+    left: tuple[str, ...] = ()
     out_of_reach: tuple[str, ...]
     seconds: Mapping[str, float]
-    # Of a redaction: the memories live on, and `left` are the kinds of places in which
-    # the text is left.
-    redacted: bool = False
-    left: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {
-            "deletion": self.deletion,
-            "ids": list(self.ids),
-            "also": list(self.also),
-            "purged": self.purged,
-            "redacted": self.redacted,
-            "reason": self.reason,
-            "by": self.by,
-            "at": format_time(self.at),
-            "deadline": format_time(self.deadline) if self.deadline else None,
-            "counts": self.counts.as_json(),
-            "proof": self.proof.as_json(),
-            "left": list(self.left),
-            "out_of_reach": list(self.out_of_reach),
-            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-        }
+        # What is kept of a deletion names no object.
+        return {name: value for name, value in Result.as_json(self).items() if name != "commit"}

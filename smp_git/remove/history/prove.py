@@ -18,6 +18,7 @@ from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
+from smp_git.model.results import Result
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import compressed, judge, places, reading
 from smp_git.remove.history.compressed import Budget, ClosedError
@@ -361,7 +362,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class Proof(Result):
     """What a scan found: counts and places, never text or object names.
 
     `not_searched` says what was not looked for, `not_looked_into` where nothing was.
@@ -377,21 +378,6 @@ class Proof:
     bytes: int
     text_searched: bool
     seconds: float
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "clean": self.clean,
-            "hits": list(self.hits),
-            "also_in": list(self.also_in),
-            "not_searched": list(self.not_searched),
-            "not_looked_into": list(self.not_looked_into),
-            "objects": self.objects,
-            "files": self.files,
-            "bytes": self.bytes,
-            "text_searched": self.text_searched,
-            "seconds": round(self.seconds, 3),
-        }
 
 
 def verify(
@@ -420,7 +406,7 @@ def verify(
         files=scan.files,
         bytes=scan.bytes,
         text_searched=bool(wanted.texts or wanted.phrases),
-        seconds=time.monotonic() - started,
+        seconds=round(time.monotonic() - started, 3),
     )
 
 
