@@ -104,7 +104,7 @@ class Exchange:
                 before = local.epoch()
                 with self._unless_rewritten():
                     self._clean_own()
-                    there = self._list_refs()
+                    there: Mapping[str, str] = self._turns.ask()
                     if there != self._seen.refs:
                         there = self._fetch_and_note(merge=False)
                     if self._push(there):
@@ -177,9 +177,6 @@ class Exchange:
                 hint=f"git -C {place} fetch --unshallow brings that",
             )
 
-    def _list_refs(self) -> Mapping[str, str]:
-        return self._turns.ask()
-
     def _clean_own(self) -> None:
         gone = inbound.come_clean(self._site, self._by)
         self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
@@ -188,13 +185,11 @@ class Exchange:
         """Take in what the remote has more; return what it names."""
         # To list the references is a connection of its own, and a fetch lists them too. But
         # what was seen, and deleted here since, would be fetched once more.
-        if self._remote.address.kind != "path" and self._is_here(self._seen.refs):
+        is_here = all(map(self._site.reader.repository.has, self._seen.refs.values()))
+        if self._remote.address.kind != "path" and is_here:
             return self._fetch_and_note(merge=merge)
-        there = self._list_refs()
+        there = self._turns.ask()
         return self._fetch_and_note(merge=merge) if self._has_more(there, merge=merge) else there
-
-    def _is_here(self, refs: Mapping[str, str]) -> bool:
-        return all(map(self._site.reader.repository.has, refs.values()))
 
     def _has_more(self, there: Mapping[str, str], *, merge: bool) -> bool:
         """Whether a remote has what is not here or, with `merge`, not merged here."""
@@ -251,7 +246,7 @@ class Exchange:
             self._raise_refused(parcel.updates, refused[0])
         if any(each.fate not in (Fate.DONE, Fate.CURRENT) for each in told.values()):
             return False
-        found = self._list_refs()
+        found = self._turns.ask()
         if any(found.get(each.ref) != each.new for each in parcel.updates):
             return False
         if parcel.replaces:
@@ -314,19 +309,21 @@ class Exchange:
         """Fetch; with `accept`, the next push replaces what a remote has and no replica can take."""
         try:
             return inbound.receive(
-                self._site,
-                self._remote,
-                self._way,
-                self._limits,
-                self._seen,
-                by=self._by,
-                merge=merge,
-                accept=self._accept,
+                inbound.Asked(
+                    self._site,
+                    self._remote,
+                    self._way,
+                    self._limits,
+                    self._seen,
+                    self._by,
+                    merge=merge,
+                    accept=self._accept,
+                )
             )
         except UnfoundedError as error:
             if not self._accept:
                 raise
-            return inbound.overrule(self._site, self._remote, self._list_refs(), error)
+            return inbound.overrule(self._site, self._remote, self._turns.ask(), error)
 
     def _note_seen(self, refs: Mapping[str, str]) -> None:
         now = self._site.writer.clock()

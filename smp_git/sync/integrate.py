@@ -52,7 +52,9 @@ from smp_git.write.writer import Writer
 _WAY_OUT: Final = "nothing is missing here; smp sync --accept brings the remote up to date again"
 
 
-def check(reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool) -> list[str]:
+def check_related(
+    reader: Reader, remote: str, clean: Mapping[str, str], *, accept: bool
+) -> list[str]:
     """Raise RefusedError if main of the remote is unrelated, or lost what it had.
 
     What is here is then kept under a rescue reference too; the caller holds the lock.

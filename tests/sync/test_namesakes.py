@@ -194,15 +194,15 @@ def test_another_process_deletes_between_the_look_and_the_lock(two: tuple[Sessio
     ENDS[end](left)
     left.delete("DEC-0001")
     left.sync()
-    cleaned, looks = inbound._clean, iter([True])
+    rewritten, looks = inbound.Intake.rewrite, iter([True])
 
-    def later_cleaned(*arguments: Any) -> Any:
+    def later_rewritten(*arguments: Any) -> Any:
         if next(looks, False):
             target = next(iter(moved_to(right))) if what == "DEC-0002" else what
             opened(right.path, right).delete(target)
-        return cleaned(*arguments)
+        return rewritten(*arguments)
 
-    monkeypatch.setattr(inbound, "_clean", later_cleaned)
+    monkeypatch.setattr(inbound.Intake, "rewrite", later_rewritten)
     right.sync()
     settled(two, [hub])
     for session in two:
@@ -222,15 +222,15 @@ def test_another_process_adds_between_the_look_and_the_lock(two: tuple[Session, 
     if is_planned:
         left.delete("DEC-0001")
     left.sync()
-    cleaned, looks = inbound._clean, iter([True])
+    rewritten, looks = inbound.Intake.rewrite, iter([True])
 
-    def later_cleaned(*arguments: Any) -> Any:
+    def later_rewritten(*arguments: Any) -> Any:
         if next(looks, False):
             added = opened(right.path, right).add("decision", OTHER, agent="b")
             assert added.id == "DEC-0002"
-        return cleaned(*arguments)
+        return rewritten(*arguments)
 
-    monkeypatch.setattr(inbound, "_clean", later_cleaned)
+    monkeypatch.setattr(inbound.Intake, "rewrite", later_rewritten)
     ((old, new),) = right.sync().moved
     assert old == "DEC-0002"
     settled(two, [hub])
