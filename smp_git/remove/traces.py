@@ -22,7 +22,7 @@ from smp_git.model.memory import KINDS, CommitId, Value
 from smp_git.read.replica import ERASURE, Use, use_of
 from smp_git.remove.history import compressed, judge, places, reading
 from smp_git.remove.history import reading as stream
-from smp_git.remove.history.compressed import Budget, ClosedError
+from smp_git.remove.history.compressed import ClosedError, Unpacker
 from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.reading import FOLDER, TAG, Walk
@@ -148,7 +148,7 @@ class _Traces:
         self._names: dict[bytes, bool] = {}
         self._reached: set[bytes] = set()
         self._paths: dict[str, set[str]] = {}
-        self._budget = Budget()
+        self._unpacker = Unpacker(repository.git / "smp")
 
     def result(self) -> FoundTraces:
         """Return what was found."""
@@ -394,10 +394,8 @@ class _Traces:
             return False
         try:
             with opened() as file:
-                scratch = self._repository.git / "smp"
                 return any(
-                    self._wanted.is_in(inner.data)
-                    for inner in compressed.opened(path, file, scratch, self._budget)
+                    self._wanted.is_in(inner.data) for inner in self._unpacker.inside(path, file)
                 )
         except (ClosedError, OSError) as error:
             where = self._shown(path) if path else "a file of history"

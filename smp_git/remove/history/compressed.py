@@ -72,83 +72,169 @@ class Inner(NamedTuple):
     data: bytes
 
 
-class Budget:
-    """How much may still be inflated."""
-
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._left = most
-
-    def take(self, size: int) -> None:
-        """Count bytes; raise ClosedError when it is too much."""
-        self._left -= size
-        if self._left < 0:
-            raise ClosedError(f"only in part: more than {MOST_BYTES >> 20} MB are compressed here")
-
-
 def is_compressed(path: str, head: bytes) -> bool:
     """Whether a file that begins so holds what a search of its bytes would not see."""
     return _opener(path, head) is not None
 
 
-def opened(
-    path: str, file: IO[bytes], scratch: Path, budget: Budget, depth: int = 0
-) -> Iterator[Inner]:
-    """Yield what is in a compressed file; raise ClosedError for what cannot be looked into."""
-    head = file.read(HEAD)
-    file.seek(0)
-    opener = _opener(path, head)
-    if opener is None:
-        return
-    if depth >= _DEEPEST:
-        raise ClosedError("an archive in an archive, too deep")
-    try:
-        yield from opener(file, scratch, budget, depth)
-    except _BROKEN as error:
-        raise ClosedError(f"an archive that cannot be read ({type(error).__name__})") from error
+class Unpacker:
+    """Looks into compressed files; one bound is for all of them together."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._left = MOST_BYTES
+
+    def inside(self, path: str, file: IO[bytes], depth: int = 0) -> Iterator[Inner]:
+        """Yield what is in a compressed file; raise ClosedError for what cannot be looked into."""
+        head = file.read(HEAD)
+        file.seek(0)
+        opener = _opener(path, head)
+        if opener is None:
+            return
+        if depth >= _DEEPEST:
+            raise ClosedError("an archive in an archive, too deep")
+        if isinstance(opener, str):
+            raise ClosedError(opener)
+        try:
+            yield from opener(self, file, depth)
+        except _BROKEN as error:
+            raise ClosedError(f"an archive that cannot be read ({type(error).__name__})") from error
+
+    def _take(self, size: int) -> None:
+        """Count bytes; raise ClosedError when it is too much."""
+        self._left -= size
+        if self._left < 0:
+            raise ClosedError(f"only in part: more than {MOST_BYTES >> 20} MB are compressed here")
+
+    # Archives
+
+    def gzip(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield what is in a gzip file."""
+        return self._inflated(lambda: io.BufferedReader(gzip.GzipFile(fileobj=file)), file, depth)
+
+    def bzip2(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield what is in a bzip2 file."""
+        return self._inflated(lambda: bz2.BZ2File(file), file, depth)
+
+    def xz(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield what is in an xz file."""
+        return self._inflated(lambda: io.BufferedReader(_Xz(file)), file, depth)
+
+    def _inflated(
+        self, make: Callable[[], IO[bytes]], file: IO[bytes], depth: int
+    ) -> Iterator[Inner]:
+        with make() as inside:
+            is_tar = inside.read(HEAD)[_TAR] == b"ustar"
+        file.seek(0)
+        with make() as inside:
+            yield from self.tar(inside, depth) if is_tar else self._member(inside, "", depth)
+
+    def tar(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield the names and files of a tar archive."""
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            for member in archive:
+                names = f"{member.name}\n{member.linkname}"
+                yield Inner(BLOB, names.encode("utf-8", "surrogateescape"))
+                inside = archive.extractfile(member) if member.isreg() else None
+                if inside is not None:
+                    yield from self._member(inside, member.name, depth)
+
+    def zip(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield the names and files of a zip archive."""
+        _check_number(file)
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                yield Inner(
+                    BLOB, member.filename.encode("utf-8", "replace") + b"\n" + member.comment
+                )
+                if not member.is_dir():
+                    with archive.open(member) as inside:
+                        yield from self._member(inside, member.filename, depth)
+
+    def _member(self, inside: IO[bytes], name: str, depth: int) -> Iterator[Inner]:
+        """Yield a file of an archive in pieces that overlap, or what is compressed in it."""
+        head = inside.read(HEAD)
+        if is_compressed(name, head):
+            whole = head + inside.read(_LARGEST_NESTED)
+            if len(whole) > _LARGEST_NESTED:
+                raise ClosedError("only in part: it holds a large archive")
+            self._take(len(whole))
+            yield from self.inside(name, io.BytesIO(whole), depth + 1)
+        else:
+            yield from self._pieces(BLOB, head + inside.read(PIECE), inside.read)
+
+    def _pieces(self, kind: bytes, piece: bytes, read: Callable[[int], bytes]) -> Iterator[Inner]:
+        while piece:
+            self._take(len(piece))
+            yield Inner(kind, piece)
+            more = read(PIECE)
+            piece = piece[-OVERLAP:] + more if more else b""
+
+    # Git's own forms
+
+    def loose(self, file: IO[bytes], _: int) -> Iterator[Inner]:
+        """Yield a loose object of Git."""
+        stream = zlib.decompressobj()
+
+        def read(size: int) -> bytes:
+            data = stream.unconsumed_tail or file.read(PIECE)
+            return stream.decompress(data, size) if data else b""
+
+        head, _sep, body = read(PIECE).partition(b"\0")
+        yield from self._pieces(head.partition(b" ")[0], body, read)
+
+    def bundle(self, file: IO[bytes], depth: int) -> Iterator[Inner]:
+        """Yield the lines of a bundle, and the objects of its pack."""
+        read = 0
+        while (line := file.readline(_LONGEST_HEADER)) not in (b"\n", b""):
+            read += len(line)
+            yield Inner(BLOB, line)
+            if read > _LONGEST_HEADER:
+                raise ClosedError("a bundle that cannot be read")
+        yield from self.pack(file, depth)
+
+    def pack(self, file: IO[bytes], _: int) -> Iterator[Inner]:
+        """Let Git take a pack apart beside the session; what it lacks is looked for in the session."""
+        with _repository(self._scratch) as git:
+            pack = git / "objects/pack/given.tmp"
+            with pack.open("wb") as out:
+                while part := file.read(PIECE):
+                    if out.tell() + len(part) > _LARGEST_PACK:
+                        raise ClosedError(f"a pack of more than {_LARGEST_PACK >> 20} MB")
+                    out.write(part)
+            _index(git, pack)
+            pack.unlink()
+            names = [
+                name for index in storage.indexes(git / "objects") for name in storage.names(index)
+            ]
+            for _name, kind, data in reading.some(git, names):
+                self._take(len(data))
+                yield Inner(kind, data)
 
 
-_Opener = Callable[[IO[bytes], Path, Budget, int], Iterator[Inner]]
+_Opener = Callable[[Unpacker, IO[bytes], int], Iterator[Inner]]
+_OPENERS: Final[dict[bytes, _Opener]] = {
+    b"\x1f\x8b": Unpacker.gzip,
+    b"BZh": Unpacker.bzip2,
+    b"\xfd7zXZ\0": Unpacker.xz,
+    b"PK\x03\x04": Unpacker.zip,
+    b"PK\x05\x06": Unpacker.zip,
+    b"PACK": Unpacker.pack,
+}
 
 
-def _opener(path: str, head: bytes) -> _Opener | None:
+def _opener(path: str, head: bytes) -> _Opener | str | None:
+    """Return what opens a file that begins so, or the word for what nothing here opens."""
     for start, opener in _OPENERS.items():
         if head.startswith(start):
             return opener
     if _BUNDLE.match(head):
-        return _bundle
+        return Unpacker.bundle
     if head[_TAR] == b"ustar":
-        return _tar
+        return Unpacker.tar
     if _LOOSE.fullmatch(path) and head[:1] == b"\x78":
-        return _loose
-    return _refused(head)
-
-
-def _refused(head: bytes) -> _Opener | None:
-    why = next((what for start, what in _CLOSED.items() if head.startswith(start)), None)
-    if why is None:
-        return None
-
-    def refuse(*_: object) -> Iterator[Inner]:
-        raise ClosedError(why)
-
-    return refuse
-
-
-# Archives
-
-
-def _gzip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    return _inflated(
-        lambda: io.BufferedReader(gzip.GzipFile(fileobj=file)), file, scratch, budget, depth
-    )
-
-
-def _bzip2(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    return _inflated(lambda: bz2.BZ2File(file), file, scratch, budget, depth)
-
-
-def _xz(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    return _inflated(lambda: io.BufferedReader(_Xz(file)), file, scratch, budget, depth)
+        return Unpacker.loose
+    return next((what for start, what in _CLOSED.items() if head.startswith(start)), None)
 
 
 class _Xz(io.RawIOBase):
@@ -174,42 +260,6 @@ class _Xz(io.RawIOBase):
         return 0
 
 
-def _inflated(
-    make: Callable[[], IO[bytes]], file: IO[bytes], scratch: Path, budget: Budget, depth: int
-) -> Iterator[Inner]:
-    with make() as inside:
-        head = inside.read(HEAD)
-    file.seek(0)
-    with make() as inside:
-        if head[_TAR] == b"ustar":
-            yield from _tar(inside, scratch, budget, depth)
-        else:
-            yield from _member(inside, "", head, None, scratch, budget, depth)
-
-
-def _tar(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    with tarfile.open(fileobj=file, mode="r|") as archive:
-        for member in archive:
-            yield Inner(
-                BLOB, f"{member.name}\n{member.linkname}".encode("utf-8", "surrogateescape")
-            )
-            inside = archive.extractfile(member) if member.isreg() else None
-            if inside is not None:
-                yield from _peeked(inside, member.name, member.size, scratch, budget, depth)
-
-
-def _zip(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    _check_number(file)
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
-            yield Inner(BLOB, member.filename.encode("utf-8", "replace") + b"\n" + member.comment)
-            if not member.is_dir():
-                with archive.open(member) as inside:
-                    yield from _peeked(
-                        inside, member.filename, member.file_size, scratch, budget, depth
-                    )
-
-
 def _check_number(file: IO[bytes]) -> None:
     """Raise ClosedError if listing a zip archive would take the memory."""
     size = file.seek(0, io.SEEK_END)
@@ -219,91 +269,6 @@ def _check_number(file: IO[bytes]) -> None:
     at = tail.rfind(_ZIP_END)
     if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > _LARGEST_LIST:
         raise ClosedError("an archive of very many files")
-
-
-def _peeked(
-    inside: IO[bytes], name: str, size: int, scratch: Path, budget: Budget, depth: int
-) -> Iterator[Inner]:
-    head = inside.read(HEAD)
-    if is_compressed(name, head):
-        if size > _LARGEST_NESTED:
-            raise ClosedError("only in part: it holds a large archive")
-        rest = inside.read(_LARGEST_NESTED)
-        budget.take(len(rest))
-        yield from opened(name, io.BytesIO(head + rest), scratch, budget, depth + 1)
-    else:
-        yield from _member(inside, name, b"", head, scratch, budget, depth)
-
-
-def _member(
-    inside: IO[bytes],
-    name: str,
-    head: bytes,
-    start: bytes | None,
-    scratch: Path,
-    budget: Budget,
-    depth: int,
-) -> Iterator[Inner]:
-    """Yield a file of an archive in pieces that overlap; `start` was read of it before."""
-    if start is None and is_compressed(name, head):
-        rest = inside.read(_LARGEST_NESTED + 1)
-        budget.take(len(rest))
-        if len(rest) > _LARGEST_NESTED:
-            raise ClosedError("only in part: it holds a large archive")
-        yield from opened(name, io.BytesIO(rest), scratch, budget, depth + 1)
-        return
-    piece = (start or b"") + inside.read(PIECE)
-    while piece:
-        budget.take(len(piece))
-        yield Inner(BLOB, piece)
-        more = inside.read(PIECE)
-        piece = piece[-OVERLAP:] + more if more else b""
-
-
-# Git's own forms
-
-
-def _loose(file: IO[bytes], _: Path, budget: Budget, __: int) -> Iterator[Inner]:
-    data = file.read(PIECE)
-    stream = zlib.decompressobj()
-    piece = stream.decompress(data, PIECE)
-    head, _sep, body = piece.partition(b"\0")
-    kind = head.partition(b" ")[0]
-    while body:
-        budget.take(len(body))
-        yield Inner(kind, body)
-        data = stream.unconsumed_tail or file.read(PIECE)
-        more = stream.decompress(data, PIECE) if data else b""
-        body = body[-OVERLAP:] + more if more else b""
-
-
-def _bundle(file: IO[bytes], scratch: Path, budget: Budget, depth: int) -> Iterator[Inner]:
-    read = 0
-    while (line := file.readline(_LONGEST_HEADER)) not in (b"\n", b""):
-        read += len(line)
-        yield Inner(BLOB, line)
-        if read > _LONGEST_HEADER:
-            raise ClosedError("a bundle that cannot be read")
-    yield from _pack(file, scratch, budget, depth)
-
-
-def _pack(file: IO[bytes], scratch: Path, budget: Budget, _: int) -> Iterator[Inner]:
-    """Let Git take a pack apart beside the session; what it lacks is looked for in the session."""
-    with _repository(scratch) as git:
-        pack = git / "objects/pack/given.tmp"
-        with pack.open("wb") as out:
-            while part := file.read(PIECE):
-                if out.tell() + len(part) > _LARGEST_PACK:
-                    raise ClosedError(f"a pack of more than {_LARGEST_PACK >> 20} MB")
-                out.write(part)
-        _index(git, pack)
-        pack.unlink()
-        names = [
-            name for index in storage.indexes(git / "objects") for name in storage.names(index)
-        ]
-        for _name, kind, data in reading.some(git, names):
-            budget.take(len(data))
-            yield Inner(kind, data)
 
 
 def _index(git: Path, pack: Path) -> None:
@@ -333,13 +298,3 @@ def _repository(scratch: Path) -> Iterator[Path]:
         raise ClosedError("a pack or bundle that cannot be read") from error
     finally:
         shutil.rmtree(git, ignore_errors=True)
-
-
-_OPENERS: Final[dict[bytes, _Opener]] = {
-    b"\x1f\x8b": _gzip,
-    b"BZh": _bzip2,
-    b"\xfd7zXZ\0": _xz,
-    b"PK\x03\x04": _zip,
-    b"PK\x05\x06": _zip,
-    b"PACK": _pack,
-}

@@ -21,7 +21,7 @@ from smp_git.model.memory import KINDS
 from smp_git.model.results import Result
 from smp_git.read.snapshot import Reader
 from smp_git.remove.history import compressed, judge, places, reading
-from smp_git.remove.history.compressed import Budget, ClosedError
+from smp_git.remove.history.compressed import ClosedError, Unpacker
 from smp_git.remove.history.judge import Judge, own_id
 from smp_git.remove.history.places import Beside, PlaceNames
 from smp_git.remove.history.reading import TAG, Walk
@@ -68,7 +68,7 @@ class Scan:
         self._texts: set[bytes] = set()
         self._phrases: set[Phrase] = set()
         self._copied: set[bytes] = set()
-        self._budget = Budget()
+        self._unpacker = Unpacker(repository.git / "smp")
         self._hits: set[str] = set()
         self._also: set[str] = set()
         self.unread: set[str] = set()
@@ -175,7 +175,7 @@ class Scan:
             self.unread.add(f"{place.removeprefix('the file ')}: {error.strerror}")
 
     def _inside(self, path: str, file: IO[bytes], place: str) -> None:
-        for kind, data in compressed.opened(path, file, self._repository.git / "smp", self._budget):
+        for kind, data in self._unpacker.inside(path, file):
             self.bytes += len(data)
             if self._is_telling(kind, data):
                 self._hits.add(f"inside {place}")
