@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 import pygit2
 
 from smp_git.git import disk
+from smp_git.git.addresses import unfit
 from smp_git.git.locks import locked
 from smp_git.model.errors import LockedError
 
@@ -43,6 +45,14 @@ _CONFIG: Final = """\
 	renames = false
 [rerere]
 	enabled = false
+"""
+_SCRATCH_CONFIG: Final = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+	logallrefupdates = false
+[gc]
+	auto = 0
 """
 # Outranks the tracked attributes, so that no file of a session can ask for a filter.
 # A merge goes memory by memory and field by field.
@@ -89,6 +99,21 @@ def create(path: Path) -> None:
     (git / "info" / "attributes").write_text(_ATTRIBUTES)
     (git / "info" / "exclude").write_text("")
     install_hooks(git / "hooks")
+
+
+def create_scratch(git: Path, objects: Iterable[Path]) -> None:
+    """Make an empty repository at `git` that reads the objects of other folders too."""
+    for folder in ("objects/info", "objects/pack", "refs/heads"):
+        # What is not there when a repository is opened is never looked into.
+        (git / folder).mkdir(mode=0o700, parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text(_SCRATCH_CONFIG)
+    places = [folder.resolve() for folder in objects]
+    for place in places:
+        if "\n" in f"{place}" or "\r" in f"{place}":
+            raise unfit(place.parent.parent)
+    alternates = git / "objects" / "info" / "alternates"
+    alternates.write_bytes(b"".join(os.fsencode(place) + b"\n" for place in places))
 
 
 def install_hooks(folder: Path) -> list[str]:

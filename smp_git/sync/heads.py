@@ -15,7 +15,7 @@ from smp_git.model.memory import CommitId
 from smp_git.read.snapshot import PageCache, Reader, Snapshot
 from smp_git.remove.history.reading import TAG
 from smp_git.remove.history.renaming import renames
-from smp_git.remove.history.rewrite import History, MadeObject, Rewriter, RewrittenCommit
+from smp_git.remove.history.rewrite import MadeObject, Rewriter
 from smp_git.remove.meeting import Meeting
 from smp_git.sync.quarantine import Quarantine
 from smp_git.write import commit
@@ -45,11 +45,8 @@ def cleaned(
     if not known or not named:
         return Arrived(named, named, known, None)
     rewriter = Rewriter(repository.raw, known)
-    for tip in trusted:
-        _trust(rewriter, tip)
-    tips = {ref: bytes.fromhex(tip) for ref, tip in named.items()}
-    result = rewriter.rewritten(History(tips)).refs
-    return Arrived(named, {ref: tip.hex() for ref, tip in result.items()}, known, rewriter)
+    rewriter.trust(trusted)
+    return Arrived(named, rewriter.references(named), known, rewriter)
 
 
 def commits_of(repository: Repository, tips: Iterable[str]) -> list[CommitId]:
@@ -65,12 +62,6 @@ def boundary(
     new = repository.beyond(commits, known)
     below = {parent for name in new for parent in repository.commit(name).parents}
     return frozenset((below | set(commits)) - set(new))
-
-
-def _trust(rewriter: Rewriter, tip: str) -> None:
-    name = bytes.fromhex(tip)
-    tree = raw_commit(rewriter.read(name)[1]).tree
-    rewriter.steps[name] = RewrittenCommit(name, name, tree, tree, (), dropped=False, touches=False)
 
 
 def needed(arrived: Arrived, session: Repository) -> Iterator[Packed]:
@@ -122,9 +113,9 @@ def of_this_format(held: Quarantine, there: Mapping[str, str], known: Tombstones
     if not found:
         return dict(there)
     rewriter = Rewriter(held.repository.raw, known, found)
-    refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
+    refs = rewriter.references(there)
     keep_made(held.repository, rewriter.made)
-    return {ref: tip.hex() for ref, tip in refs.items()}
+    return refs
 
 
 def keep_made(repository: Repository, made: Mapping[bytes, MadeObject]) -> None:

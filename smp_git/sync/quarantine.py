@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Final, Self
 
 from smp_git.git import command, disk, layout, references, storage
-from smp_git.git.addresses import unfit
 from smp_git.git.objects import Object
 from smp_git.git.references import TRAVELLING
 from smp_git.git.repository import Repository
@@ -20,14 +19,6 @@ from smp_git.git.storage import Packed, Written
 from smp_git.git.transport import Limits, RemoteAccess, fetch
 from smp_git.model.errors import StorageError, UntrustedError
 
-_CONFIG: Final = """\
-[core]
-	repositoryformatversion = 0
-	bare = true
-	logallrefupdates = false
-[gc]
-	auto = 0
-"""
 _HAVE: Final = "refs/have/"
 _THEIRS: Final = "refs/theirs/"
 _REFS: Final = "refs/"
@@ -55,7 +46,7 @@ class Quarantine:
         with ExitStack() as opening, disk.reporting("incoming objects"):
             self.path = opening.enter_context(layout.scratch_folder(self._session))
             self.git = self.path / ".git"
-            _build(self.git, self._session)
+            layout.create_scratch(self.git, [self._session / "objects"])
             self._open = opening.pop_all()
         return self
 
@@ -170,17 +161,6 @@ class Quarantine:
 def sweep(session: Path) -> int:
     """Remove what processes that are gone left in quarantine; return how many there were."""
     return layout.sweep_scratch(session)
-
-
-def _build(git: Path, session: Path) -> None:
-    for folder in ("objects/info", "objects/pack", "refs/heads"):
-        (git / folder).mkdir(mode=0o700, parents=True)
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    (git / "config").write_text(_CONFIG)
-    place = (session / "objects").resolve()
-    if "\n" in f"{place}" or "\r" in f"{place}":
-        raise unfit(place.parent.parent)
-    (git / "objects" / "info" / "alternates").write_bytes(os.fsencode(place) + b"\n")
 
 
 def _move(path: Path, folder: Path, written: Written) -> None:

@@ -32,7 +32,7 @@ from smp_git.model.times import format_time
 from smp_git.remove.history.erase import move
 from smp_git.remove.history.plan import RewritePlan, effective, named
 from smp_git.remove.history.renaming import Move, moved_id, moves_in
-from smp_git.remove.history.rewrite import History, Rewriter
+from smp_git.remove.history.rewrite import Rewriter
 from smp_git.remove.site import Site
 from smp_git.sync.heads import keep_made
 from smp_git.sync.quarantine import Quarantine
@@ -440,9 +440,9 @@ def _moved(
     """Return references with some memories under another id."""
     found = moves_in(repository, there.values(), moves)
     rewriter = Rewriter(repository.raw, Tombstones(), moves=found)
-    refs = rewriter.rewritten(History({ref: bytes.fromhex(tip) for ref, tip in there.items()})).refs
+    refs = rewriter.references(there)
     keep_made(repository, rewriter.made)
-    return {ref: tip.hex() for ref, tip in refs.items()}
+    return refs
 
 
 def _said(move: Move, where: str) -> str:

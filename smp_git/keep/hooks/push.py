@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.format import metadata
 from smp_git.format.records import Tombstones
-from smp_git.git import references
-from smp_git.git.objects import COMMIT, raw_commit
+from smp_git.git import layout, references
 from smp_git.git.references import HEADS, TAGS, TRAVELLING, WAITING, is_ancestor
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import EMPTY_TREE
@@ -23,7 +22,7 @@ from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
 from smp_git.remove.history import plan
 from smp_git.remove.history.reading import Read
-from smp_git.remove.history.rewrite import NOTHING, Gone, History, Rewriter, RewrittenCommit
+from smp_git.remove.history.rewrite import Gone, Rewriter
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.twins import apart_there
 
@@ -72,23 +71,12 @@ def held(
     Nothing that the `clean` commits reach is looked at.
     """
     rewriter = Rewriter(read, known)
-    for name in set(clean) - {update.new}:
-        _take_as_clean(rewriter, bytes.fromhex(name))
-    tip = bytes.fromhex(update.new)
-    if rewriter.rewritten(History({update.ref: tip})).refs.get(update.ref) == tip:
+    rewriter.trust(set(clean) - {update.new})
+    if rewriter.references({update.ref: update.new}).get(update.ref) == update.new:
         return None
     names = sorted(set(_named(rewriter)))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f": {', '.join(names[:_SHOWN])}{more}" if names else ""
-
-
-def _take_as_clean(rewriter: Rewriter, name: bytes) -> None:
-    kind, data = rewriter.read(name)
-    if kind == COMMIT:
-        tree = raw_commit(data).tree
-        rewriter.steps[name] = RewrittenCommit(
-            name, name, tree, tree, NOTHING, dropped=False, touches=False
-        )
 
 
 def _named(rewriter: Rewriter) -> Iterator[str]:
@@ -100,7 +88,6 @@ def _named(rewriter: Rewriter) -> Iterator[str]:
 
 
 _MARK = re.compile(rf"{WAITING}[a-z][a-z0-9]{{3}}")
-_CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
 def received(said: str) -> list[PushedUpdate]:
@@ -124,14 +111,7 @@ def _seen_together(objects: Sequence[Path]) -> Iterator[Repository]:
     """Yield a scratch repository that sees what came in and what was there."""
     with tempfile.TemporaryDirectory(prefix="smp-receive-") as name:
         git = Path(name) / ".git"
-        (git / "objects" / "info").mkdir(parents=True)
-        # What is not there when a repository is opened is never looked into.
-        (git / "objects" / "pack").mkdir()
-        (git / "refs").mkdir()
-        (git / "HEAD").write_text(f"ref: {MAIN}\n")
-        (git / "config").write_text(_CONFIG)
-        lines = "".join(f"{folder.resolve()}\n" for folder in objects)
-        (git / "objects" / "info" / "alternates").write_text(lines)
+        layout.create_scratch(git, objects)
         repository = Repository(Path(name))
         try:
             yield repository
@@ -223,8 +203,7 @@ class _Push:
 
     def _is_kept(self, update: PushedUpdate, old: str, known: Tombstones) -> bool:
         """Whether what is pushed has all that a reference held, but for what was deleted."""
-        history = History({update.ref: bytes.fromhex(old)})
-        name = Rewriter(self._repository.raw, known).rewritten(history).refs[update.ref].hex()
+        name = Rewriter(self._repository.raw, known).references({update.ref: old})[update.ref]
         if update.ref.startswith(TAGS):
             return update.new in (old, name)
         reached = [CommitId(each) for each in (old, name) if self._repository.has(each)]

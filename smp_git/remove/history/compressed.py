@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from smp_git.git import command, storage
+from smp_git.git import command, layout, storage
 from smp_git.git.objects import BLOB
 from smp_git.model.errors import SmpError
 from smp_git.remove.history import reading
@@ -289,10 +289,7 @@ def _repository(scratch: Path) -> Iterator[Path]:
     """Yield an empty repository below `scratch`, which is the folder `smp` of a session's `.git`."""
     git = Path(tempfile.mkdtemp(prefix="opened-", dir=scratch))
     try:
-        for folder in ("objects/info", "objects/pack", "refs/heads"):
-            (git / folder).mkdir(parents=True)
-        (git / "HEAD").write_text("ref: refs/heads/main\n")
-        (git / "objects/info/alternates").write_text(f"{scratch.parent.resolve()}/objects\n")
+        layout.create_scratch(git, [scratch.parent / "objects"])
         yield git
     except SmpError as error:
         raise ClosedError("a pack or bundle that cannot be read") from error

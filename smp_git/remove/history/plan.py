@@ -28,7 +28,7 @@ from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.reading import TAG, Ahead, Read
+from smp_git.remove.history.reading import Ahead, Read, peeled
 from smp_git.remove.history.renaming import Move, moves_in, renames
 from smp_git.remove.history.rewrite import Gone, History, Rewriter, RewrittenCommit
 from smp_git.remove.history.search import DeadVersion
@@ -54,9 +54,7 @@ def named(read: Read, tips: Iterable[bytes]) -> Tombstones:
 
 
 def _blob(read: Read, tip: bytes) -> bytes | None:
-    kind, data = read(tip)
-    while kind == TAG:
-        kind, data = read(bytes.fromhex(data[7:47].decode()))
+    kind, data = peeled(read, tip)
     if kind != COMMIT:
         return None
     entry = read_tree(read(raw_commit(data).tree)[1]).get(records.PATH)
@@ -184,9 +182,7 @@ def check_tips(git: Path, read: Read, refs: dict[str, bytes]) -> None:
         if name.startswith("refs/bisect/"):
             raise _refused(git, "a bisection is in progress", "finish or abort it first")
         try:
-            kind, data = read(tip)
-            while kind == TAG:
-                kind, data = read(bytes.fromhex(data[7:47].decode()))
+            kind, _ = peeled(read, tip)
         except DamagedError as error:
             raise _refused(
                 git, f"{name} cannot be read", "smp check names what is affected"

@@ -30,6 +30,14 @@ _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
 
 
+def peeled(read: Read, name: bytes) -> tuple[bytes, bytes]:
+    """Return the type and bytes of what a name leads to behind every tag."""
+    kind, data = read(name)
+    while kind == TAG:
+        kind, data = read(unhexlify(data[7:47]))
+    return kind, data
+
+
 class TreeEntry(NamedTuple):
     """One entry of a raw tree."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import hexlify, unhexlify
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
@@ -147,6 +147,21 @@ class Rewriter:
             if ref.startswith(NOTES):
                 refs[ref] = self._tip(ref, tip)
         return History(self._replacements(refs), old_stash)
+
+    def references(self, named: Mapping[str, str]) -> dict[str, str]:
+        """Return references rewritten, each with the id of what it names."""
+        history = History({ref: unhexlify(tip) for ref, tip in named.items()})
+        return {ref: tip.hex() for ref, tip in self.rewritten(history).refs.items()}
+
+    def trust(self, names: Iterable[str]) -> None:
+        """Take commits for rewritten already: nothing that they reach goes."""
+        for name in map(unhexlify, names):
+            kind, data = self.read(name)
+            if kind == COMMIT:
+                tree = raw_commit(data).tree
+                self.steps[name] = RewrittenCommit(
+                    name, name, tree, tree, NOTHING, dropped=False, touches=False
+                )
 
     def _tip(self, ref: str, tip: bytes) -> bytes:
         kind, _ = self.read(tip)
