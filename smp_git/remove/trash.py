@@ -182,11 +182,10 @@ class Trash:
 
     # Keeping
 
-    def check(self, *, encrypted: bool = True) -> None:
+    def check(self) -> None:
         """Raise RefusedError if no recoverable copy can be made here."""
-        if encrypted:
-            self._keys.check()
-            seal.check_available()
+        self._keys.check()
+        seal.check_available()
 
     def keep(self, record: Record, versions: Sequence[DeadVersion]) -> Record:
         """Keep versions with their record; sealed if the record names a key."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from smp_git.git import addresses, references, transport
 from smp_git.git.locks import locked
-from smp_git.git.references import newest_first
+from smp_git.git.references import HEADS, TAGS, newest_first
 from smp_git.git.repository import MAIN, is_shallow
 from smp_git.git.transport import Fate, Limits, Update
 from smp_git.git.transport import RemoteAccess as Way
@@ -35,16 +35,7 @@ from smp_git.remove.interrupted import site_of
 from smp_git.remove.site import Site
 from smp_git.sync import inbound, outbound, remotes, twins
 from smp_git.sync.outbound import RemoteState
-from smp_git.sync.remotes import (
-    HEADS,
-    TAGS,
-    Remote,
-    SyncResult,
-    Turns,
-    is_foreign,
-    shown_ref,
-    tracking,
-)
+from smp_git.sync.remotes import Remote, SyncResult, Turns, is_foreign, shown_ref, tracking
 from smp_git.write import branches
 from smp_git.write.handle import Handle, fold_counts
 from smp_git.write.merge.join import MergeResult, join

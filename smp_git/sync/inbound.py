@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from smp_git.format.records import Tombstones
 from smp_git.git import references
+from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import ConflictError, RefusedError, UnfoundedError
@@ -40,9 +41,9 @@ from smp_git.sync.inspect.inspection import (
 )
 from smp_git.sync.integrate import check_not_emptied, check_related, integrate
 from smp_git.sync.quarantine import Quarantine
-from smp_git.sync.remotes import HEADS, REMOTES, SEEN, TAGS, Remote, Seen, tracking
+from smp_git.sync.remotes import Remote, Seen, tracking
 from smp_git.sync.twins import apart, heads, part
-from smp_git.write.merge.trees import Conflict
+from smp_git.write.merge.memories import Conflict
 
 # How often a deletion here may come between before what came is given up.
 _MOST_TRIES: Final = 5

@@ -13,7 +13,7 @@ from smp_git.format.messages import MEND
 from smp_git.format.records import Tombstones
 from smp_git.git import disk, layout, references, staging
 from smp_git.git.addresses import parse
-from smp_git.git.references import is_ancestor, merge_bases
+from smp_git.git.references import ACCESS, HEADS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way
@@ -32,21 +32,11 @@ from smp_git.sync import remotes
 from smp_git.sync.heads import Arrived, cleaned, needed
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import Inspected, inspect
-from smp_git.sync.remotes import (
-    ACCESS,
-    HEADS,
-    ORIGIN,
-    Remote,
-    Seen,
-    branch_of,
-    rescue,
-    shown_ref,
-    tracking,
-)
+from smp_git.sync.remotes import ORIGIN, Remote, Seen, branch_of, rescue, shown_ref, tracking
 from smp_git.write import commit
 from smp_git.write.commit import assemble
 from smp_git.write.merge.join import join
-from smp_git.write.merge.trees import Conflict
+from smp_git.write.merge.memories import Conflict
 from smp_git.write.writer import Writer
 
 _WAY_OUT: Final = "nothing is missing here; smp sync --accept brings the remote up to date again"

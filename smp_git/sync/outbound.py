@@ -12,8 +12,8 @@ from smp_git.format import records
 from smp_git.format.messages import RECORDS
 from smp_git.format.records import Tombstones
 from smp_git.git import references
-from smp_git.git.references import is_ancestor
-from smp_git.git.repository import MovedError
+from smp_git.git.references import ACCESS, HEADS, TAGS, is_ancestor
+from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.transport import Update
 from smp_git.model.errors import ConflictError, RefusedError, UntrustedError
 from smp_git.model.memory import CommitId
@@ -25,7 +25,7 @@ from smp_git.remove.site import Site
 from smp_git.sync import remotes
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import inspect
-from smp_git.sync.remotes import ACCESS, HEADS, MAIN, TAGS, Remote, shown_ref, tracking, travels
+from smp_git.sync.remotes import Remote, shown_ref, tracking, travels
 from smp_git.write import commit
 
 # How often a person's own commit may come between before it is given up.

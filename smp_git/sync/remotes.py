@@ -23,7 +23,6 @@ from smp_git.git import addresses as configured
 from smp_git.git import disk, transport
 from smp_git.git.addresses import Address, parse, unusable
 from smp_git.git.references import ACCESS, HEADS, REMOTES, SEEN, TAGS, TRAVELLING, WAITING
-from smp_git.git.repository import MAIN
 from smp_git.git.transport import Limits, RemoteAccess, Update
 from smp_git.model.errors import InvalidError, NotFoundError, RefusedError, SmpError, shown
 from smp_git.model.memory import CommitId, MemoryId
@@ -32,7 +31,7 @@ from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read.replica import REMOTE_STATES, new_tag
 from smp_git.read.snapshot import Reader
-from smp_git.write.merge.trees import Conflict
+from smp_git.write.merge.memories import Conflict
 
 ORIGIN: Final = "origin"
 _SESSION: Final = "{session}"
@@ -180,22 +179,6 @@ class SyncResult(Result):
         contested = [each.as_json() for each in self.contested]
         return {**Result.as_json(self), "contested": contested, "moved": moved}
 
-
-__all__ = [
-    "ACCESS",
-    "HEADS",
-    "MAIN",
-    "REMOTES",
-    "RESCUE",
-    "SEEN",
-    "TAGS",
-    "branch_of",
-    "is_fit",
-    "rescue",
-    "shown",
-    "tracking",
-    "travels",
-]
 
 _LONGEST: Final = 200
 _ID = re.compile(r"[0-9a-f]{40}")

@@ -9,9 +9,9 @@ import pytest
 from smp_git import Session
 from smp_git.format import document, records
 from smp_git.format.records import Tombstones
+from smp_git.git.references import is_ancestor, merge_bases
 from smp_git.model.ids import FIRST, REDACT, REDACTED, RESTORE, Edge, Lives, deleted
 from smp_git.model.memory import CommitId, MemoryId
-from smp_git.write.merge.trees import is_ancestor, merge_bases
 from tests.merging.histories import History, changed, memory
 
 

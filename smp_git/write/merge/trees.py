@@ -7,19 +7,16 @@ from typing import Final, NamedTuple
 
 from smp_git.format import records
 from smp_git.format.document import life_of
-from smp_git.format.messages import Touch
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, FOLDER_MODE, ObjectId, object_id
-from smp_git.git.references import independent, is_ancestor, merge_bases
+from smp_git.git.references import independent, merge_bases
 from smp_git.git.repository import Repository
 from smp_git.model.ids import PAGE_SIZE, Id, is_index, is_page, parse_path
 from smp_git.model.memory import KINDS, CommitId
 from smp_git.read.history import WHOLE, Origin, is_alike, origins
 from smp_git.write.merge import memories
 from smp_git.write.merge.memories import Conflict, FileVersion, Stamp, stamp_of
-
-__all__ = ["Conflict", "Merged", "is_ancestor", "merge", "merge_bases"]
 
 FILE: Final = "file"
 _REPLICAS: Final = "replicas/"
@@ -31,13 +28,12 @@ class Merged(NamedTuple):
     """The files to change on our side for a merge.
 
     `files` holds what has to change, None for what goes; page indexes are left out, for
-    they follow from the files. `contested` is what this merge had to decide, `touches`
-    the memories that change, `unread` the files taken over though they do not parse.
+    they follow from the files. `contested` is what this merge had to decide, `unread` the
+    files taken over though they do not parse.
     """
 
     files: Mapping[str, bytes | None]
     contested: tuple[Conflict, ...] = ()
-    touches: tuple[Touch, ...] = ()
     unread: frozenset[str] = frozenset()
 
 
@@ -54,13 +50,8 @@ def merge(
     said = [_tombstones(repository, view) for view in views]
     merger = _Merger(repository, tombstones | said[0] | said[1])
     done = merger.merged(*views, _DEEPEST)
-    touches = [done.touches[path] for path in sorted(done.touches, key=_place)]
-    return Merged(
-        done.files,
-        tuple(sorted(done.conflicts, key=lambda each: (str(each.id), each.field))),
-        tuple(touches),
-        frozenset(done.unread),
-    )
+    conflicts = sorted(done.conflicts, key=lambda each: (str(each.id), each.field))
+    return Merged(done.files, tuple(conflicts), frozenset(done.unread))
 
 
 class _View(NamedTuple):
@@ -92,7 +83,6 @@ class _MergedFiles:
     def __init__(self) -> None:
         self.files: dict[str, bytes | None] = {}
         self.conflicts: list[Conflict] = []
-        self.touches: dict[str, Touch] = {}
         self.unread: set[str] = set()
 
 
@@ -204,7 +194,7 @@ class _Merge:
         if self._merger.tombstones.names(place.text):
             found = _Three(*(self._merger.living(place, data) for data in found))
         if found.left == found.right:
-            self._settle(path, place, found.left, None)
+            self._settle(path, found.left, None)
         elif found.base in (found.left, found.right):
             changed = found.right if found.left == found.base else found.left
             self._one_changed(path, place, found.base, changed)
@@ -218,7 +208,7 @@ class _Merge:
             self._report(place.text)
             changed = base if base is not None else changed
             made = memories.version(changed, path)
-        self._settle(path, place, changed, made)
+        self._settle(path, changed, made)
 
     def _both_changed_memory(self, path: str, place: Id, found: _Three) -> None:
         left, right = memories.version(found.left, path), memories.version(found.right, path)
@@ -236,13 +226,13 @@ class _Merge:
             self._report(place.text)
         later = self._later(place, left, right)
         if later is not None:
-            self._settle(path, place, later.file, later)
+            self._settle(path, later.file, later)
         elif len(unread) == 1:
             # The other side removed it.
-            self._settle(path, place, None, None)
+            self._settle(path, None, None)
         else:
             data = found.base if found.base is not None else self._newer(path, found)[0]
-            self._settle(path, place, data, memories.version(data, path))
+            self._settle(path, data, memories.version(data, path))
 
     def _later(
         self, place: Id, left: FileVersion | None, right: FileVersion | None
@@ -260,15 +250,10 @@ class _Merge:
     def _report(self, name: str) -> None:
         self.done.conflicts.append(Conflict(name, FILE, None, ()))
 
-    def _settle(self, path: str, place: Id, data: bytes | None, made: FileVersion | None) -> None:
-        before = self._merger.data(self._left, path)
-        self._take(path, data, from_left=before)
-        if path in self.done.files:
-            verb = "remove" if data is None else "edit" if before is not None else ""
-            title = made.memory.title if made else ""
-            if made is None and data is not None:
-                self.done.unread.add(path)
-            self.done.touches[path] = Touch(verb, place.kind.name, place.text, title)
+    def _settle(self, path: str, data: bytes | None, made: FileVersion | None) -> None:
+        self._take(path, data, from_left=self._merger.data(self._left, path))
+        if path in self.done.files and made is None and data is not None:
+            self.done.unread.add(path)
 
     def _join(self) -> None:
         """Decide the fields that both sides changed, with one look into each history."""
@@ -288,9 +273,7 @@ class _Merge:
                 return stamp_of(ours.get(key), left), stamp_of(theirs.get(key), right)
 
             made = memories.joined(base, left, right, stamps)
-            place = parse_path(path)
-            assert place is not None  # noqa: S101 - only memories get here
-            self._settle(path, place, made.file, FileVersion(made.file, made.memory, {}))
+            self._settle(path, made.file, FileVersion(made.file, made.memory, {}))
             self.done.conflicts += made.lost
 
     def _origins(
@@ -373,7 +356,7 @@ class _Merge:
             if place.path not in self.done.files:
                 data = self._merger.data(self._left, place.path)
                 if self._merger.living(place, data) is None:
-                    self._settle(place.path, place, None, None)
+                    self._settle(place.path, None, None)
 
     def _make_room(self) -> None:
         """Keep a folder where the other side has a file of that name."""
@@ -453,8 +436,3 @@ def _moment(origin: Origin | None) -> tuple[float, str]:
 def _tombstones(repository: Repository, view: _View) -> Tombstones:
     blob = repository.find(view.tree, records.PATH) if view.tree else None
     return records.read(repository.blob(blob)) if blob else Tombstones()
-
-
-def _place(path: str) -> tuple[int, int, str]:
-    place = parse_path(path)
-    return place.sort_key if place else (-1, 0, path)
