@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -146,13 +146,8 @@ def purge(
     held = copies_of(site, names)
     kept = _kept_keys(site, held)
     told = tell(site, site.tombstones(), names)
-    deletion = new_deletion(now)
-
-    def destroy() -> None:
-        drop_copies(site, names)
-        site.note_once("purge", at=now, by=who, ids=names, deletion=deletion, reason=why)
-
-    _publish(site, names, now, who, deletion, destroy, why)
+    order = RewriteOrder(by=who, now=now, purge=True, deletion=new_deletion(now), reason=why)
+    _publish(site, names, order, lambda: drop_copies(site, names))
     found = prove.verify(site.reader, site.tombstones(), told.versions, told.unknown)
     return Purged(
         ids=names,
@@ -195,15 +190,14 @@ def purge_due(
     ]
     ids = tuple(dict.fromkeys(gone))
     kept = _kept_keys(site, records)
-    deletion = new_deletion(now)
+    order = RewriteOrder(by=who, now=now, purge=True, deletion=new_deletion(now), reason=_DUE)
 
     def destroy() -> None:
         for record in records:
             site.trash.drop(record)
-        if records:
-            site.note_once("purge", at=now, by=who, ids=ids, deletion=deletion, reason=_DUE)
 
-    _publish(site, ids, now, who, deletion, destroy, _DUE)
+    if records:
+        _publish(site, ids, order, destroy)
     dropped = _drop_damaged(
         site, (each.deletion for each in found.damaged), now, by=who, reason=_DUE
     )
@@ -211,26 +205,22 @@ def purge_due(
 
 
 def _publish(
-    site: Site,
-    ids: Sequence[MemoryId],
-    now: datetime,
-    by: str,
-    deletion: str,
-    destroy: Callable[[], None],
-    reason: str | None,
+    site: Site, ids: Sequence[MemoryId], order: RewriteOrder, destroy: Callable[[], None]
 ) -> None:
     """Publish what was purged, then destroy the copies; the next open finishes it."""
 
-    def settle(receipt: Receipt) -> Receipt:
+    def finish() -> None:
         destroy()
+        at, by, deletion = order.now, order.by, order.deletion
+        site.note_once("purge", at=at, by=by, ids=ids, deletion=deletion, reason=order.reason)
+
+    def settle(receipt: Receipt) -> Receipt:
+        finish()
         return receipt
 
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
-        order = RewriteOrder(
-            by=by, now=now, purge=True, deletion=deletion, reason=reason, settle=settle
-        )
-        erase(site.writer, left, order)
+        erase(site.writer, left, replace(order, settle=settle))
     else:
-        destroy()
+        finish()

@@ -92,7 +92,7 @@ def restore(
     versions = 0
     if with_history:
         works, versions, unreadable = _history(site, returns)
-    works.append(Work(who, _bringing(site, returns), RESTORE_BATCH))
+    works.append(Work(who, _staging(site, returns), RESTORE_BATCH))
     with site.marking(_PATIENCE_SECONDS):
         change = site.writer.run_all(works, why)
         with site.writer.holding("restoring"):
@@ -212,28 +212,22 @@ def _merged(item: _Return, head: bytes, data: bytes) -> bytes:
     return memories.joined(None, left, right, lambda _: at).file
 
 
-def _bringing(site: Site, returns: Sequence[_Return]) -> Callable[[Stage], None]:
-    """Return the work of staging memories that come back, with their records."""
+def _staging(
+    site: Site, returns: Sequence[_Return], files: Mapping[MemoryId, bytes] | None = None
+) -> Callable[[Stage], None]:
+    """Return the work of staging files, or the memories as they come back, with the records."""
 
     def work(stage: Stage) -> None:
-        for item in returns:
-            stage.put_file(parse_id(item.id).path, _latest(item, stage), "restore")
-        _record(site, returns, stage)
+        latest = {item.id: _latest(item, stage) for item in returns if files is None}
+        for name, data in (files or latest).items():
+            stage.put_file(parse_id(name).path, data, "restore")
+        if found := _records(returns):
+            # Where they came from has to be told.
+            known = site.tombstones()
+            before = Tombstones.of({name: known.lives(name) for name in records.ids_of(found)})
+            stage.put_file(records.PATH, records.write(stage.base.said | found | before), "")
 
     return work
-
-
-def _record(site: Site, returns: Sequence[_Return], stage: Stage) -> None:
-    """Stage the records of the lives that begin."""
-    found = _records(returns)
-    if found:
-        known = stage.base.said | _of(site.tombstones(), found)
-        stage.put_file(records.PATH, records.write(known), "")
-
-
-def _of(known: Tombstones, found: Tombstones) -> Tombstones:
-    """Return what is known of the memories that come back: where they came from has to be told."""
-    return found | Tombstones.of({name: known.lives(name) for name in records.ids_of(found)})
 
 
 def _records(returns: Sequence[_Return]) -> Tombstones:
@@ -284,17 +278,6 @@ def renewed(memory_id: MemoryId, data: bytes, life: str) -> bytes | None:
     except InvalidFileError:
         return None
     return document.edited(data, memory, replace(memory, life=life))
-
-
-def _staging(
-    site: Site, returns: Sequence[_Return], files: dict[MemoryId, bytes]
-) -> Callable[[Stage], None]:
-    def work(stage: Stage) -> None:
-        for name, data in files.items():
-            stage.put_file(parse_id(name).path, data, "restore")
-        _record(site, returns, stage)
-
-    return work
 
 
 def _mark(site: Site, returns: Sequence[_Return], now: datetime) -> None:

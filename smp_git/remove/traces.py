@@ -12,7 +12,7 @@ from typing import IO, Final, NamedTuple
 
 from smp_git.format import messages, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
-from smp_git.git import references, staging
+from smp_git.git import staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id, raw_commit
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import Repository
@@ -21,7 +21,6 @@ from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS, CommitId, Value
 from smp_git.read.replica import ERASURE, Use, use_of
 from smp_git.remove.history import compressed, judge, places, reading
-from smp_git.remove.history import reading as stream
 from smp_git.remove.history.compressed import ClosedError, Unpacker
 from smp_git.remove.history.places import HIDDEN
 from smp_git.remove.history.plan import RewritePlan
@@ -100,7 +99,7 @@ def find(repository: Repository, wanted: Wanted) -> FoundTraces:
     """Look for a text in every object, every file and every name of a session."""
     search = _Traces(repository, wanted, repository.raw)
     matched, copies = search.objects()
-    tips = _tips(repository)
+    tips = reading.tips_of(repository)
     if matched:
         search.reached(tips, matched.__contains__)
         search.unreached(matched, copies)
@@ -120,12 +119,6 @@ def foresee(repository: Repository, wanted: Wanted, plan: RewritePlan) -> FoundT
     search.names(tips)
     search.files(going)
     return search.result()
-
-
-def _tips(repository: Repository) -> dict[str, bytes]:
-    found = {name: bytes.fromhex(tip) for name, tip in references.read(repository.git).items()}
-    entries = references.read_stash(repository.git)
-    return found | {f"stash@{{{n}}}": bytes.fromhex(each.id) for n, each in enumerate(entries)}
 
 
 class _Traces:
@@ -161,7 +154,7 @@ class _Traces:
         """Return the objects in which the text is, and those in which it is compressed."""
         matched, packed = set[bytes](), set[bytes]()
         last = b""
-        for name, kind, data in stream.objects(self._repository):
+        for name, kind, data in reading.objects(self._repository):
             last = bytes.fromhex(name.decode()) if name else last
             if kind == TREE:
                 is_in = any(self._is_name(each.name) for each in reading.entries(data))
@@ -176,44 +169,17 @@ class _Traces:
 
     def reached(self, tips: Mapping[str, bytes], is_wanted: Callable[[bytes], bool]) -> None:
         """Look at what references reach, and place what is wanted of it."""
-        stack, trees = list(tips.values()), set[tuple[str, bytes]]()
-        while stack:
-            name = stack.pop()
-            if name in self._reached:
-                continue
+        for kind, name, data, path in reading.reached(self._read, tips.values()):
             self._reached.add(name)
-            kind, data = self._read(name)
             if kind == TAG:
-                stack.append(bytes.fromhex(data[7:47].decode()))
                 self._counts["tagged"] += self._fits(data.partition(b"\n\n")[2])
-            elif kind == COMMIT:
-                raw = raw_commit(data)
-                stack += raw.parents
-                if is_wanted(name):
-                    self._commit(data)
-                self._tree(raw.tree, trees, is_wanted)
-
-    def _tree(
-        self, root: bytes, seen: set[tuple[str, bytes]], is_wanted: Callable[[bytes], bool]
-    ) -> None:
-        stack = [("", root)]
-        while stack:
-            prefix, tree = stack.pop()
-            if (prefix, tree) in seen:
-                continue
-            seen.add((prefix, tree))
-            self._reached.add(tree)
-            for entry in reading.entries(self._read(tree)[1]):
-                path = prefix + entry.name.decode("utf-8", "surrogateescape")
-                if self._is_name(entry.name):
+            elif kind == COMMIT and is_wanted(name):
+                self._commit(data)
+            elif path:
+                if self._is_name(data):
                     self._note_name(path)
-                if entry.mode == FOLDER:
-                    stack.append((f"{path}/", entry.id))
-                elif (path, entry.id) not in seen:
-                    seen.add((path, entry.id))
-                    self._reached.add(entry.id)
-                    if entry.mode != b"160000" and is_wanted(entry.id):
-                        self._blob(path, entry.id)
+                if kind not in (FOLDER, b"160000") and is_wanted(name):
+                    self._blob(path, name)
 
     def _blob(self, path: str, name: bytes) -> None:
         data = self._read(name)[1]

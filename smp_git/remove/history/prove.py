@@ -24,7 +24,7 @@ from smp_git.remove.history import compressed, judge, places, reading
 from smp_git.remove.history.compressed import ClosedError, Unpacker
 from smp_git.remove.history.judge import Judge, own_id
 from smp_git.remove.history.places import Beside, PlaceNames
-from smp_git.remove.history.reading import TAG, Walk
+from smp_git.remove.history.reading import FOLDER, TAG, Walk
 from smp_git.remove.history.search import DeadVersion, Fresh, Needles, Phrase, Search, needles
 
 # So much new text is gathered before it is searched.
@@ -287,7 +287,7 @@ class Scan:
     # Where the text that was found is
 
     def _place_all(self) -> None:
-        paths = reading.paths_of_history(self._repository)
+        paths = self._paths()
         self._search = Search(self._texts, self._phrases)
         for name, kind, data in reading.objects(self._repository):
             if kind == TREE:
@@ -299,6 +299,15 @@ class Scan:
             for piece in pieces:
                 if self._search.is_in(piece):
                     self._place_file(path, piece)
+
+    def _paths(self) -> dict[bytes, set[str]]:
+        """Return where each file of history is."""
+        found: dict[bytes, set[str]] = {}
+        tips = reading.tips_of(self._repository).values()
+        for kind, name, _, path in reading.reached(self._repository.raw, tips):
+            if path and kind != FOLDER:
+                found.setdefault(name, set()).add(path)
+        return found
 
     def _place(self, name: bytes, kind: bytes, data: bytes, paths: dict[bytes, set[str]]) -> None:
         if kind == COMMIT:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from smp_git.git import command, layout, references, storage
-from smp_git.git.objects import COMMIT, raw_commit
+from smp_git.git.objects import COMMIT, TREE, raw_commit
 from smp_git.git.repository import Repository
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import INDEX
@@ -406,40 +406,56 @@ def _pieces(out: IO[bytes], name: bytes, kind: bytes, size: int) -> Iterator[Fil
     out.read(1)
 
 
-def paths_of_history(repository: Repository) -> dict[bytes, set[str]]:
-    """Return where each file of history is."""
-    found: dict[bytes, set[str]] = {}
-    seen: set[tuple[str, bytes]] = set()
-    commits: set[bytes] = set()
-    stack = [bytes.fromhex(tip) for tip in references.read(repository.git).values()]
-    stack += [bytes.fromhex(entry.id) for entry in references.read_stash(repository.git)]
+class Reached(NamedTuple):
+    """An object that a history reaches, by type, or an entry of a tree, by mode.
+
+    `data` are the bytes of a commit or tag, and the name of an entry, which has a path.
+    """
+
+    kind: bytes
+    id: bytes
+    data: bytes = b""
+    path: str = ""
+
+
+def tips_of(repository: Repository) -> dict[str, bytes]:
+    """Return what every reference and every entry of the stash names."""
+    found = {name: unhexlify(tip) for name, tip in references.read(repository.git).items()}
+    entries = references.read_stash(repository.git)
+    return found | {f"stash@{{{n}}}": unhexlify(each.id) for n, each in enumerate(entries)}
+
+
+def reached(read: Read, tips: Iterable[bytes]) -> Iterator[Reached]:
+    """Yield tags and commits, each once, and entries of their trees, each once at each path."""
+    stack, seen, below = list(tips), set[bytes](), set[tuple[str, bytes]]()
     while stack:
         name = stack.pop()
-        if name in commits:
+        if name in seen:
             continue
-        commits.add(name)
-        kind, data = repository.raw(name)
+        seen.add(name)
+        kind, data = read(name)
+        yield Reached(kind, name, data)
         if kind == TAG:
-            stack.append(bytes.fromhex(data[7:47].decode()))
+            stack.append(unhexlify(data[7:47]))
         elif kind == COMMIT:
             raw = raw_commit(data)
             stack += raw.parents
-            _note_paths(repository, raw.tree, found, seen)
-    return found
+            yield from _entries_below(read, raw.tree, below)
 
 
-def _note_paths(
-    repository: Repository, root: bytes, found: dict[bytes, set[str]], seen: set[tuple[str, bytes]]
-) -> None:
+def _entries_below(read: Read, root: bytes, seen: set[tuple[str, bytes]]) -> Iterator[Reached]:
     stack = [("", root)]
     while stack:
         prefix, tree = stack.pop()
         if (prefix, tree) in seen:
             continue
         seen.add((prefix, tree))
-        for entry in entries(repository.raw(tree)[1]):
+        yield Reached(TREE, tree)
+        for entry in entries(read(tree)[1]):
             path = prefix + entry.name.decode("utf-8", "surrogateescape")
             if entry.mode == FOLDER:
+                yield Reached(FOLDER, entry.id, entry.name, path)
                 stack.append((f"{path}/", entry.id))
-            else:
-                found.setdefault(entry.id, set()).add(path)
+            elif (path, entry.id) not in seen:
+                seen.add((path, entry.id))
+                yield Reached(entry.mode, entry.id, entry.name, path)
