@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -77,7 +77,8 @@ def meet(
         if not there and _is_left_apart(each.lives):
             if one.settle_in_history():
                 removed.add(each.first.path)
-        elif _is_unsettled(there, each.lives):
+        elif len(there) > 1 or any(_is_overtaken(each.lives, life) for life in there):
+            # One of these lives has to give way.
             one.settle()
         else:
             continue
@@ -89,11 +90,6 @@ def meet(
     return Meeting(
         Tombstones.of(found), files[OURS], files[THEIRS], tuple(notes), frozenset(removed)
     )
-
-
-def _is_unsettled(found: Collection[str], known: Lives) -> bool:
-    """Whether branches have a memory in lives of which one has to give way."""
-    return len(found) > 1 or any(_is_overtaken(known, life) for life in found)
 
 
 def _is_left_apart(known: Lives) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -161,20 +161,16 @@ def _with_left(site: Site, plan: Redaction, wanted: Wanted, ids: Sequence[Memory
     """Say where the text is left; with ids, where it will be once those are redacted."""
     records = site.trash.records()
     closed = [record.deletion for record in records if opened(site, record) is None]
-    found = _foreseen(site, wanted, ids) if ids else traces.find(site.reader.repository, wanted)
+    if ids:
+        with closing(make_plan(site.reader, ids)) as going:
+            found = traces.foresee(going.repository, wanted, going)
+    else:
+        found = traces.find(site.reader.repository, wanted)
     sealed = (f"the sealed copy of {name}, which does not open" for name in closed)
     ways_out = (*found.ways_out(), *(["bring back the key, or purge the copy"] if closed else ()))
     return replace(
         plan, left=(*found.left(), *sealed), ways_out=ways_out, not_looked_into=found.unread
     )
-
-
-def _foreseen(site: Site, wanted: Wanted, ids: Sequence[MemoryId]) -> traces.FoundTraces:
-    plan = make_plan(site.reader, ids)
-    try:
-        return traces.foresee(plan.repository, wanted, plan)
-    finally:
-        plan.close()
 
 
 def _hits(site: Site, wanted: Wanted) -> Redaction:

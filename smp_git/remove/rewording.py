@@ -84,7 +84,11 @@ class Rewording:
                     found.setdefault(ref, {})[path] = repository.blob(blob)
         self._add_removed(plan, tips.get(own, ""), found)
         here = found.get(own, {})
-        past = self._past(plan, tips[own], here) if len(found) > 1 and own in tips else {}
+        past: dict[str, set[str]] = {}
+        if len(found) > 1 and own in tips:
+            # Which versions the present branch ever had.
+            history = MemoryHistory(plan.repository, [CommitId(tips[own])], here)
+            past = {path: history.blobs(path) for path in here}
         for ref, files in found.items():
             if ref != own:
                 files.update(
@@ -110,11 +114,6 @@ class Rewording:
             if last is not None:
                 self.removed.add(path)
                 found.setdefault(self._site.reader.ref, {})[path] = last.file
-
-    def _past(self, plan: RewritePlan, tip: str, files: Mapping[str, bytes]) -> dict[str, set[str]]:
-        """Return which versions the present branch ever had of some files."""
-        history = MemoryHistory(plan.repository, [CommitId(tip)], files)
-        return {path: history.blobs(path) for path in files}
 
     def records(self, plan: RewritePlan) -> Tombstones:
         """Return what ends and what begins; raise RefusedError for what cannot be redacted."""

@@ -42,7 +42,10 @@ def folder(key_dir: Path | None, environment: Mapping[str, str], store: Path) ->
     if key_dir is not None:
         return key_dir
     data = _data_folder(environment)
-    if data is None or _is_fleeting(data, store):
+    if data is None:
+        return None
+    if _kind_of_disk(data) in _FLEETING and _kind_of_disk(store) not in _FLEETING:
+        # Its disk is gone sooner than that of the store.
         return None
     return data / "smp-git" / "keys"
 
@@ -84,11 +87,6 @@ def _closed(place: Path) -> Path | None:
     """Return the folder that keeps this user from writing in `place`, None if nothing does."""
     nearest = _nearest(place)
     return None if os.access(nearest, os.W_OK | os.X_OK) else nearest
-
-
-def _is_fleeting(place: Path, store: Path) -> bool:
-    """Whether the disk of `place` is gone sooner than that of the store."""
-    return _kind_of_disk(place) in _FLEETING and _kind_of_disk(store) not in _FLEETING
 
 
 def _kind_of_disk(place: Path) -> str:

@@ -282,7 +282,10 @@ def purge_record(
             ring.destroy_all(place.name)
         for place in ours:
             _destroy(place)
-        _destroy_receipts(folder)
+        if not any(map(_holds_something, folder.iterdir())):
+            # Only receipts are left.
+            shutil.rmtree(folder)
+            disk.flush_folder(folder.parent)
         audit.note(
             store,
             "purge_session",
@@ -338,13 +341,6 @@ def _destroy(place: Path) -> None:
         place.rename(aside)
         shutil.rmtree(aside)
         disk.flush_folder(place.parent)
-
-
-def _destroy_receipts(folder: Path) -> None:
-    """Remove the folder of a purged session if only receipts are left in it."""
-    if not any(map(_holds_something, folder.iterdir())):
-        shutil.rmtree(folder)
-        disk.flush_folder(folder.parent)
 
 
 def _sweep(store: Path) -> None:

@@ -134,7 +134,9 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Uns
     judge, versions, closed = Judge(known), list[DeadVersion](), set[str]()
     records = site.trash.records()
     for record in records:
-        names = _names(record, wanted)
+        # A restored one lives.
+        names = {str(item.id) for item in record.items if item.restored_at is None}
+        names &= names if wanted is None else wanted
         if not names or record.action == DROPPED:
             continue
         try:
@@ -152,12 +154,6 @@ def tell(site: Site, known: Tombstones, ids: Iterable[str] | None = None) -> Uns
         back = {item.id for record in records for item in record.items if item.restored_at}
         unknown += _untold(how_many(known) - len(found | closed | back))
     return Unsealed(tuple(versions), tuple(unknown))
-
-
-def _names(record: Record, wanted: set[str] | None) -> set[str]:
-    """Return the memories of a record that are still deleted; a restored one lives."""
-    names = {str(item.id) for item in record.items if item.restored_at is None}
-    return names if wanted is None else names & wanted
 
 
 def _untold(number: int) -> list[str]:

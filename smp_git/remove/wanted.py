@@ -82,17 +82,23 @@ class Wanted:
         if self._is_simple:
             assert self._plain is not None  # noqa: S101 - only a plain text is simple
             return self._plain.encode() in data or (data[:2] in _WIDE and self.fits(_decoded(data)))
-        return _timed(lambda: any(map(self._is_in_form, _forms(_decoded(data)))))
+        return _timed(
+            lambda: any(
+                each.search(form)
+                for form in _forms(_decoded(data))
+                for each in {self._bounded, self._loose}
+            )
+        )
 
     def count(self, data: bytes) -> int:
         """Return how often it is in the bytes of a file."""
-        return _timed(lambda: max(map(self._count_in_form, _forms(_decoded(data)))))
-
-    def _is_in_form(self, text: str) -> bool:
-        return any(each.search(text) for each in {self._bounded, self._loose})
-
-    def _count_in_form(self, text: str) -> int:
-        return max(each.count(text) for each in {self._bounded, self._loose})
+        return _timed(
+            lambda: max(
+                each.count(form)
+                for form in _forms(_decoded(data))
+                for each in {self._bounded, self._loose}
+            )
+        )
 
     def _search(self, text: str) -> bool:
         return _timed(lambda: self._bounded.search(text))

@@ -257,14 +257,12 @@ class Turns:
         """Return the references of the remote that travel, and take note of the marks."""
         prefixes = (*TRAVELLING, WAITING)
         found = transport.advertised(self._remote.address.text, self._way, prefixes=prefixes)
-        self._see({ref for ref in found if ref.startswith(WAITING)})
-        return {ref: tip for ref, tip in found.items() if not ref.startswith(WAITING)}
-
-    def _see(self, marks: set[str]) -> None:
+        marks = {ref for ref in found if ref.startswith(WAITING)}
         # One of our own is left by a sync that was killed.
         self._is_up = self._own in marks
         now = time.time()
         self.waiting = {ref: self.waiting.get(ref, now) for ref in sorted(marks - {self._own})}
+        return {ref: tip for ref, tip in found.items() if not ref.startswith(WAITING)}
 
     def give_way(self) -> bool:
         """Let those go first who wait, for a while; return whether anybody did wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -84,7 +84,9 @@ class Scan:
             self.files += 1
             for number, piece in enumerate(pieces):
                 self.bytes += len(piece)
-                self._file(path, piece, is_first=not number)
+                if not number:
+                    self._head(path, piece)
+                self._text(piece, f"an index line of {self._names.file(path)}")
         self._look()
 
     def findings(self) -> tuple[set[str], set[str]]:
@@ -135,11 +137,6 @@ class Scan:
             return
         self._text(data, _HISTORY)
 
-    def _file(self, path: str, data: bytes, *, is_first: bool) -> None:
-        if is_first:
-            self._head(path, data)
-        self._text(data, f"an index line of {self._names.file(path)}")
-
     def _head(self, path: str, data: bytes) -> None:
         """Look at a file as a whole: its name, whose version it is, what is compressed in it."""
         name = path.rpartition("/")[2].encode("utf-8", "surrogateescape")
@@ -152,20 +149,20 @@ class Scan:
         self._open(
             path,
             data[: compressed.HEAD],
-            lambda: reading.opened(self._at(path)),
+            lambda: reading.opened(self._beside.get(path) or self._repository.path / path),
             f"the file {self._names.file(path)}",
         )
 
-    def _at(self, path: str) -> Path:
-        return self._beside.get(path) or self._repository.path / path
-
-    def _open(self, path: str, head: bytes, file: object, place: str) -> None:
+    def _open(self, path: str, head: bytes, file: Callable[[], IO[bytes]], place: str) -> None:
         """Look into a compressed file at once; what is closed is named."""
         if not compressed.is_compressed(path, head):
             return
         try:
-            with file() as opened:  # type: ignore[operator]
-                self._inside(path, opened, place)
+            with file() as opened:
+                for kind, data in self._unpacker.inside(path, opened):
+                    self.bytes += len(data)
+                    if self._is_telling(kind, data):
+                        self._hits.add(f"inside {place}")
         except ClosedError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error}")
         except FileNotFoundError:
@@ -173,12 +170,6 @@ class Scan:
             return
         except OSError as error:
             self.unread.add(f"{place.removeprefix('the file ')}: {error.strerror}")
-
-    def _inside(self, path: str, file: IO[bytes], place: str) -> None:
-        for kind, data in self._unpacker.inside(path, file):
-            self.bytes += len(data)
-            if self._is_telling(kind, data):
-                self._hits.add(f"inside {place}")
 
     def _is_telling(self, kind: bytes, data: bytes) -> bool:
         """Whether bytes that nobody needs tell of the deleted in any way."""
@@ -192,16 +183,11 @@ class Scan:
         if not self._is_gone_file(path.rpartition(b"/")[2]):
             return False
         place = parse_path(path.decode("utf-8", "surrogateescape"))
-        return (
-            place is not None
-            and self._judge.concerns(place.text.encode())
-            and not self._is_alive(place.path)
-        )
-
-    def _is_alive(self, path: str) -> bool:
-        """Whether a later life of the memory at a path is checked out."""
-        file = self._repository.path / path
-        return file.is_file() and not self._judge.is_dead_file(file.read_bytes())
+        if place is None or not self._judge.concerns(place.text.encode()):
+            return False
+        # A later life of it may be checked out.
+        file = self._repository.path / place.path
+        return not file.is_file() or self._judge.is_dead_file(file.read_bytes())
 
     def _tree(self, data: bytes) -> None:
         stretch = self._fresh_trees.stretch(data) if len(data) > _SMALL else (0, len(data))

@@ -211,17 +211,16 @@ class Rewriter:
             raw = raws.get(name)
             if raw is None:
                 raw = raws[name] = raw_commit(self.read(name)[1])
-            waiting = [each for each in self._before(name, raw) if each not in steps]
+            # A stash's message speaks of the commit that it was made from.
+            origin = self._origins.get(name)
+            before = raw.parents if origin is None else (*raw.parents, origin)
+            waiting = [each for each in before if each not in steps]
             if waiting:
                 stack += waiting
                 continue
             stack.pop()
             steps[name] = self._step(name, raws.pop(name), role)
         return steps[tip]
-
-    def _before(self, name: bytes, raw: Raw) -> tuple[bytes, ...]:
-        origin = self._origins.get(name)
-        return raw.parents if origin is None else (*raw.parents, origin)
 
     def _step(self, name: bytes, raw: Raw, role: str) -> RewrittenCommit:
         tree, loss = self._root(raw.tree, role)

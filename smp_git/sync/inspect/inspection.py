@@ -174,7 +174,9 @@ class Inspection:
                 if not ref.startswith(ACCESS)
             }
             self._tips = set(tips.values())
-            self._new = self._beyond(self._tips)
+            # What is known is not asked for: most often that is everything.
+            unknown = self._tips.difference(self._known)
+            self._new = self._repository.beyond(unknown, self._known) if unknown else []
             if len(self._new) > self._bounds.commits:
                 raise UntrustedError(f"{len(self._new):,} commits are more than a session has")
             for ref in self._refs.keys() - tips.keys():
@@ -198,7 +200,11 @@ class Inspection:
             new = {name: self._commit(name) for name in self._new if name not in sound}
             below = {parent.hex() for commit in new.values() for parent in commit.parents}
             below = below.union(self._tips) - new.keys()
-            self._pass(new, below)
+            # What every commit holds that is not in the commits that the new ones are built on.
+            past = Structure(self._objects, self._bounds, history=True)
+            past.trust(self._root(bytes.fromhex(name)) for name in sorted(below))
+            for name, commit in new.items():
+                past.check(commit.tree, f"commit {name[:12]}")
         return Inspected(
             tips.uid,
             tips.session,
@@ -208,18 +214,6 @@ class Inspection:
             dict(tips.lying),
             frozenset(each.replica for each in new.values()),
         )
-
-    def _pass(self, new: Mapping[CommitId, StrictCommit], below: Iterable[str]) -> None:
-        """Check what every commit holds that is not in the commits that the new ones are built on."""
-        past = Structure(self._objects, self._bounds, history=True)
-        past.trust(self._root(bytes.fromhex(name)) for name in sorted(below))
-        for name, commit in new.items():
-            past.check(commit.tree, f"commit {name[:12]}")
-
-    def _beyond(self, tips: Iterable[CommitId]) -> list[CommitId]:
-        """Return the commits that `tips` reach and known ones do not."""
-        unknown = set(tips).difference(self._known)
-        return self._repository.beyond(unknown, self._known) if unknown else []
 
     def _commit(self, name: str) -> StrictCommit:
         where = f"commit {name[:12]}"

@@ -150,7 +150,10 @@ class Structure:
             raise UntrustedError(f"{where}: {error.message}", hint=error.hint) from None
 
     def _check(self, tree: bytes, path: str, depth: int) -> None:
-        folder, rows = self._folder(tree, path)
+        data = self._tree(tree, path)
+        folder = self._latest.get(path) or self._latest.setdefault(path, Folder(path))
+        # Those that the folder looked at before it did not have.
+        rows = folder.turned_into(data)
         if len(folder.names) > self._bounds.folder_entries:
             raise UntrustedError(f"{path}: {len(folder.names):,} entries in one folder")
         # Names that were known one by one may be new together.
@@ -158,7 +161,9 @@ class Structure:
             raise UntrustedError(f"{_in(path)}a repository in the repository")
         if not self._history and path.partition("/")[0] not in _KINDS:
             self._check_names(folder.names, path)
-        known = self._known(path)
+        known = self._seen.get(path)
+        if known is None:
+            known = self._seen[path] = set(self.trusted(path))
         fresh = [row for row in rows if row not in known]
         for row in fresh:
             if self._history and _HARMLESS.fullmatch(row[1]):
@@ -166,20 +171,6 @@ class Structure:
             else:
                 self._check_row(path, TreeRow(*row), depth)
         known.update(fresh)
-
-    def _folder(self, tree: bytes, path: str) -> tuple[Folder, list[tuple[bytes, bytes, bytes]]]:
-        """Return a folder, and those of its rows that the one looked at before it did not have."""
-        data = self._tree(tree, path)
-        folder = self._latest.get(path)
-        if folder is None:
-            folder = self._latest[path] = Folder(path)
-        return folder, folder.turned_into(data)
-
-    def _known(self, path: str) -> set[tuple[bytes, bytes, bytes]]:
-        known = self._seen.get(path)
-        if known is None:
-            known = self._seen[path] = set(self.trusted(path))
-        return known
 
     def _check_names(self, found: Collection[bytes], path: str) -> None:
         """Check names that may be anything against each other."""
@@ -279,7 +270,11 @@ class Folder:
 
     def _placed(self, first: int, count: int, before: list[tuple[bytes, bytes, bytes]]) -> None:
         """Check rows that are where others were `before`, with their neighbours."""
-        _check_order(self._rows[max(first - 1, 0) : first + count + 1], self._path)
+        around = self._rows[max(first - 1, 0) : first + count + 1]
+        # As Git sorts.
+        places = [name + b"/" if mode == FOLDER else name for mode, name, _ in around]
+        if not all(map(lt, places, places[1:])):
+            raise _unordered(self._path)
         self.names.difference_update([name for _, name, _ in before])
         self.names.update([name for _, name, _ in self._rows[first : first + count]])
         if len(self.names) != len(self._rows):
@@ -328,13 +323,6 @@ def _place(path: str, name: bytes) -> str:
 
 def _in(path: str) -> str:
     return f"{path}: " if path else ""
-
-
-def _check_order(rows: list[tuple[bytes, bytes, bytes]], path: str) -> None:
-    """Check that rows are sorted as Git sorts."""
-    places = [name + b"/" if mode == FOLDER else name for mode, name, _ in rows]
-    if not all(map(lt, places, places[1:])):
-        raise _unordered(path)
 
 
 def _unordered(path: str) -> UntrustedError:
