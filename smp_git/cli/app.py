@@ -265,7 +265,7 @@ def store_of(ctx: typer.Context) -> Store:
 def session_of(ctx: typer.Context) -> Session:
     """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
     store = store_of(ctx)
-    session = _opened(store.session(name_of(ctx, store)))
+    session = _open(ctx, store)
     given = setting(ctx, "branch", "SMP_BRANCH")
     branch = given or _chosen_branch(store, session.id)
     if not branch:
@@ -295,12 +295,12 @@ def reached(ctx: typer.Context) -> Iterator[Session]:
 
 def main_of(ctx: typer.Context) -> Session:
     """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
-    store = store_of(ctx)
-    return _opened(store.session(name_of(ctx, store)))
+    return _open(ctx, store_of(ctx))
 
 
-def _opened(session: Session) -> Session:
-    """Tell what plain Git took off a session, once."""
+def _open(ctx: typer.Context, store: Store) -> Session:
+    """Open the session that is meant, and tell what plain Git took off it, once."""
+    session = store.session(name_of(ctx, store))
     for each in session.news():
         note(each)
     return session

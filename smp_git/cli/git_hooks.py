@@ -12,7 +12,7 @@ from typing import Final
 
 from smp_git.cli.terminal import note, report
 from smp_git.format import config
-from smp_git.keep.hooks.install import Gate, opened
+from smp_git.keep.hooks.install import Gate, open_gate
 from smp_git.model.errors import InvalidError, SmpError
 from smp_git.model.memory import CommitId
 from smp_git.model.settings import CONFIG, Settings
@@ -41,7 +41,7 @@ def do(name: str, arguments: Sequence[str]) -> int:
 
 
 def _gate(place: Path) -> Gate:
-    return opened(place, _settings(place), lambda: datetime.now(UTC))
+    return open_gate(place, _settings(place), lambda: datetime.now(UTC))
 
 
 def _settings(session: Path) -> Settings:

@@ -96,7 +96,7 @@ def replace_file(path: Path | str, data: bytes, scratch: Path | str) -> None:
 
 def replace_durably(path: Path | str, data: bytes, scratch: Path | str) -> None:
     """Make `path` hold `data`, durable when this returns."""
-    fd = created(str(scratch), 0o600)
+    fd = create_file(str(scratch), 0o600)
     try:
         write_all(fd, data)
         flush(fd)
@@ -124,7 +124,7 @@ def overwrite_file(path: Path | str, data: bytes) -> None:
         os.close(fd)
 
 
-def created(path: str, mode: int = 0o400) -> int:
+def create_file(path: str, mode: int = 0o400) -> int:
     """Return a descriptor of a new, empty file, making its folder if it is missing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     try:

@@ -481,7 +481,7 @@ def _place(path: str, data: bytes, folder: str) -> int:
     left = _TRIES
     while True:
         left -= 1
-        fd = disk.created(scratch)
+        fd = disk.create_file(scratch)
         try:
             disk.write_all(fd, data)
             disk.rename_into(scratch, path)

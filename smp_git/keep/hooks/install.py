@@ -53,7 +53,7 @@ class Gate:
         self.reader.close()
 
 
-def opened(folder: Path, settings: Settings, clock: Callable[[], datetime]) -> Gate:
+def open_gate(folder: Path, settings: Settings, clock: Callable[[], datetime]) -> Gate:
     """Open the session in `folder`."""
     reader = Reader(folder, durable=settings.durable)
     said = told(reader.snapshot())
