@@ -331,6 +331,12 @@ def aware(moment: datetime) -> datetime:
         raise InvalidError(f"{moment} in UTC lies outside the years 1 to 9999") from None
 
 
+def contested_in(memory: Memory) -> list[dict[str, Value]]:
+    """Return the values that lost in earlier merges of a memory."""
+    found = memory.fields.get(CONTESTED)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
 def says_same(left: Memory, right: Memory) -> bool:
     """Whether two memories would be stored alike."""
     return left == right and is_same(dict(left.fields), dict(right.fields))

@@ -18,11 +18,10 @@ from smp_git.model.errors import (
     RefusedError,
     shown,
 )
-from smp_git.model.memory import CommitId, Memory, MemoryId, Value, check_value
+from smp_git.model.memory import CommitId, Memory, MemoryId, Value, check_value, contested_in
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
-from smp_git.write.merge.memories import entries
 from smp_git.write.stage import Stage
 
 _LONGEST: Final = 100
@@ -190,7 +189,7 @@ def settle(
     def work(stage: Stage) -> Memory:
         old = stage.get(memory_id)
         names, said = _settled(old, field, take, given)
-        left: list[Value] = [item for item in entries(old) if item["field"] not in names]
+        left: list[Value] = [item for item in contested_in(old) if item["field"] not in names]
         return stage.settle(old.id, said, left)
 
     memory, _ = handle.writer.run(handle.actor(agent), work)
@@ -228,7 +227,7 @@ def _contested(snapshot: Snapshot) -> tuple[Contested, ...]:
                 replica=str(item["replica"]),
                 in_history="value" not in item,
             )
-            for item in entries(memory)
+            for item in contested_in(memory)
         ]
     return tuple(found)
 
@@ -237,7 +236,7 @@ def _settled(
     memory: Memory, field: str | None, take: str | None, value: Value
 ) -> tuple[list[str], dict[str, Value]]:
     """Return the fields that are settled, and those of them that get another value."""
-    items = [item for item in entries(memory) if field in (None, item["field"])]
+    items = [item for item in contested_in(memory) if field in (None, item["field"])]
     names = list(dict.fromkeys(str(item["field"]) for item in items))
     if not names:
         what = f"{field} of {memory.id}" if field else memory.id

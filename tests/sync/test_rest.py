@@ -15,11 +15,10 @@ import pytest
 
 from smp_git import Session
 from smp_git.git.references import merge_bases
-from smp_git.model.memory import CommitId
+from smp_git.model.memory import CommitId, contested_in
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader
 from smp_git.write.merge.join import join
-from smp_git.write.merge.memories import entries
 from smp_git.write.writer import Writer
 from tests.conftest import Clock
 from tests.merging.histories import History, changed, memory
@@ -117,7 +116,7 @@ def test_two_replicas_that_merge_the_same_make_the_same_commit(history: History)
     assert commit.time == max(history.repository.commit(each).time for each in (left, right))
     assert (commit.author, commit.committer_email) == ("smp-git", "smp-git@smp")
     assert commit.message == "merge\n\nAgent: smp-git\n"
-    (lost,) = entries(history.get(made, "DEC-0001"))
+    (lost,) = contested_in(history.get(made, "DEC-0001"))
     assert lost["value"] == "low"
 
 

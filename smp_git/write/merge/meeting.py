@@ -14,7 +14,16 @@ from typing import Final, NamedTuple
 from smp_git.format import document
 from smp_git.model import ids
 from smp_git.model.ids import DELETED, PURGED, REDACTED, Edge, Lives, joined_life, parse_id
-from smp_git.model.memory import CONTESTED, MAX_FILE_BYTES, Link, Memory, Value, is_same, says_same
+from smp_git.model.memory import (
+    CONTESTED,
+    MAX_FILE_BYTES,
+    Link,
+    Memory,
+    Value,
+    contested_in,
+    is_same,
+    says_same,
+)
 from smp_git.read.history import stamp
 from smp_git.write.merge import memories
 from smp_git.write.merge.masking import MASK, Hidden, Words, remade
@@ -130,7 +139,7 @@ def carried(known: Lives, old: Memory, new: FileVersion, said: Said) -> Met:
     memory = _rebuilt(after, out, max(stamp(old), stamp(after)) + _TICK)
     memory = replace(memory, tags=side.tags(after, hidden), links=side.links(after))
     memory = memories.with_contested(
-        memory, [*memories.entries(memory), *memories.entries(hidden.memory(old)), *lost]
+        memory, [*contested_in(memory), *contested_in(hidden.memory(old)), *lost]
     )
     if says_same(replace(memory, updated_at=after.updated_at), after):
         return Met(new.file, after.life, known)

@@ -20,6 +20,7 @@ from smp_git.model.memory import (
     Memory,
     MemoryId,
     Value,
+    contested_in,
     is_same,
     says_same,
     title_of,
@@ -226,16 +227,10 @@ def _as_set(base: Sequence[_T], left: Sequence[_T], right: Sequence[_T]) -> tupl
 # Contested values
 
 
-def entries(memory: Memory) -> list[_Entry]:
-    """Return the values that lost in earlier merges of a memory."""
-    found = memory.fields.get(CONTESTED)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-
-
 def _contested(base: FileVersion | None, left: FileVersion, right: FileVersion) -> list[_Entry]:
     """Return what is contested on either side, without what one of them has settled."""
     before, ours, theirs = (
-        {_canonical(item): item for item in (entries(side.memory) if side else [])}
+        {_canonical(item): item for item in (contested_in(side.memory) if side else [])}
         for side in (base, left, right)
     )
     return [
