@@ -205,6 +205,22 @@ class Session:
         made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
         return edits.add(handle, made, skip_duplicates=skip_duplicates)
 
+    def add_many(
+        self,
+        items: Iterable[Mapping[str, object]],
+        *,
+        agent: str | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Change:
+        """Add many memories in one commit, all of them or none.
+
+        Each item is a mapping with `kind`, `text`, and what else `add` takes; links may
+        name other items by the `id` that those give themselves.
+        """
+        from smp_git.write.batch import add_many
+
+        return add_many(self._handle, items, agent, progress)
+
     def edit(
         self,
         memory_id: str,
@@ -815,6 +831,28 @@ class Session:
         if copy is None:
             self.close()
         return anonymize(home, (self.id,), switches, copy=copy, by=who)[0]
+
+    def export(
+        self,
+        as_format: str = "jsonl",
+        *,
+        to: str | PathLike[str] | None = None,
+        text: str | None = None,
+        **parts: Unpack[QueryParts],
+    ) -> Iterator[str]:
+        """Yield the session in another format, or write it to a new file or folder.
+
+        Formats are jsonl, json, yaml and markdown, and the folders 001, 003 and 004 and
+        the log 000 of other programs; a bundle holds the whole history. With a text, or
+        what else a query takes, only what matches is exported.
+        """
+        from smp_git.convert import export
+
+        chosen = None
+        if text is not None or parts:
+            asked: QueryParts = {**parts, "limit": parts.get("limit") or export.MOST}
+            chosen = [hit.memory.id for hit in self.query(text, **asked).hits]
+        return export.export(self._handle, as_format, to, chosen)
 
     # Remotes. A remote is named; without a name it is `origin`, or the only one.
 

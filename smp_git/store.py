@@ -20,6 +20,7 @@ from smp_git.write.handle import GLOBAL
 if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
     from smp_git.ask.request import QueryParts
+    from smp_git.convert.intake import Import
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
@@ -384,6 +385,37 @@ class Store:
 
         names = [self.find_session(name) for name in ids]
         return anonymize(self._home, names, switches, copy=copy, by=by)
+
+    # In from other programs
+
+    def import_(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        as_format: str | None = None,
+        session: str | None = None,
+        quota: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Import:
+        """Import memories of other programs; the format is told by the content unless given.
+
+        Each session of the source becomes a session here, or everything goes into
+        `session`. What an earlier import brought, or what was deleted here or there, is
+        not imported again. What cannot be read is in `problems`; everything else is
+        imported.
+        """
+        from smp_git.convert.intake import import_path
+
+        return import_path(
+            self._home,
+            stores.absolute(path),
+            as_format=as_format,
+            session=session,
+            quota=quota,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     # Sharing
 

@@ -29,6 +29,7 @@ LAYERS = (
     {"remove"},
     {"sync"},
     {"keep"},
+    {"convert"},
     {"agents"},
     {"errors"},
     {"session"},
@@ -225,7 +226,7 @@ _OF_GIT = {
 
 @pytest.mark.parametrize("name", sorted(name for name in FILES if not name.isalnum()))
 def test_a_local_file_of_a_replica_is_named_in_one_list(name: str) -> None:
-    outside = _say(rf"^(\.git/)?(smp/)?{re.escape(name)}") - {"smp_git.read.replica"}
+    outside = _say(rf"^(\.git/)?(smp/)?{re.escape(name)}(?![a-z])") - {"smp_git.read.replica"}
 
     assert outside == ({_OF_GIT[name]} if name in _OF_GIT else set())
 

@@ -22,6 +22,7 @@ FOLDERS = (
     "remove",
     "sync",
     "keep",
+    "convert",
     "agents",
     "cli",
 )

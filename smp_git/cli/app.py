@@ -94,7 +94,7 @@ _ORDER = (
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
     "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",
-    "conflicts", "resolve-conflict",
+    "conflicts", "resolve-conflict", "import", "export",
 )  # fmt: skip
 
 

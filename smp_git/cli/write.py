@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,11 +74,11 @@ def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
 def add(
     ctx: typer.Context,
     kind: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="KIND", help="turn, decision, finding, preference, learning or artifact"
+            metavar="[KIND]", help="turn, decision, finding, preference, learning or artifact"
         ),
-    ],
+    ] = None,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT|-", help="The memory; - reads standard input")
     ] = None,
@@ -93,8 +96,19 @@ def add(
             "--skip-duplicates", help="Write nothing if a recent memory says the same thing"
         ),
     ] = False,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            "--batch", metavar="FILE|-", help="Add a memory for each line of JSON, in one commit"
+        ),
+    ] = None,
 ) -> None:
     """Add a memory and print its id"""
+    if batch is not None:
+        _add_batch(ctx, batch, agent, [kind, text, *tag, *link, *field, file, at])
+        return
+    if kind is None:
+        raise InvalidError("no kind", hint="smp add KIND TEXT, or --batch FILE")
     content = text_from(text, file)
     with session_of(ctx) as session:
         memory = session.add(
@@ -108,6 +122,42 @@ def add(
             **_checked(fields_from(field)),
         )
         _wrote(ctx, session, memory)
+
+
+def _add_batch(ctx: typer.Context, batch: Path, agent: str | None, others: list[object]) -> None:
+    if any(others):
+        raise InvalidError(
+            "--batch takes no other memory", hint="each line says its own kind, text and fields"
+        )
+    with session_of(ctx) as session, _lines_of(batch) as lines:
+        done = session.add_many(_objects(lines), agent=asker(ctx, agent))
+        ids = [touch.id for touch in done.touches]
+        emit(ctx, done.as_json(), "\n".join(ids))
+        note_redacted(done.redacted)
+
+
+@contextmanager
+def _lines_of(batch: Path) -> Iterator[Iterable[bytes]]:
+    if str(batch) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with batch.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InvalidError(f"cannot read {batch}: {error.strerror}") from None
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(lines):
+        if line.strip():
+            try:
+                found = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError) as error:
+                raise InvalidError(f"line {number + 1} is not JSON: {error}") from None
+            if not isinstance(found, dict):
+                raise InvalidError(f"line {number + 1} is not a JSON object")
+            yield found
 
 
 _STRUCTURAL = ("agent", "tags", "links", "at", "skip_duplicates", "text", "kind", "id")

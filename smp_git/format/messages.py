@@ -29,12 +29,13 @@ MEND: Final = "mend indexes"
 MERGE: Final = "merge"
 RECORDS: Final = "bring back records"
 SETTINGS: Final = "settings"
+IMPORTS: Final = "imports"
 UPGRADE: Final = "upgrade to format 2"
 _REGISTER: Final = "register replica"  # of earlier versions
 # All of them: a rewrite lets a line be that is one of these.
 SUBJECTS: Final = frozenset(
     {BATCH, UNDO_BATCH, ROLLBACK_BATCH, RESTORE_BATCH, CARRY_BATCH, *LASTING_BATCHES.values()}
-    | {CREATE, EDITS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
+    | {CREATE, EDITS, IMPORTS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
 )
 # The whole message of a commit of read counts, which no branch has.
 ACCESSES: Final = "accesses\n"

@@ -38,7 +38,9 @@ def front_end(text: str | bytes) -> int | None:
     return end if end >= 0 else None
 
 
-def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
+def read(
+    text: str, what: str, first_line: int = 1, *, largest: int = MAX_FILE_BYTES
+) -> dict[str, Value]:
     """Return the mapping that `text` holds; `what` and `first_line` place it in errors.
 
     Refuses more than one document, directives, anchors, aliases, tags, merge keys,
@@ -47,13 +49,13 @@ def read(text: str, what: str, first_line: int = 1) -> dict[str, Value]:
     try:
         return dialect.read(text)
     except dialect.NotDialectError:
-        return _read_any(text, what, first_line)
+        return _read_any(text, _Place(what, first_line, largest))
 
 
-def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
-    if len(text) > MAX_FILE_BYTES:
-        raise InvalidFileError(f"{what}: the YAML is larger than {MAX_FILE_BYTES:,} bytes")
-    place = _Place(what, first_line)
+def _read_any(text: str, place: _Place) -> dict[str, Value]:
+    what, first_line, largest = place
+    if len(text) > largest:
+        raise InvalidFileError(f"{what}: the YAML is larger than {largest:,} bytes")
     root = _parse(text, place)
     value = None if root is None else _value(root, place)
     if value is None:
@@ -64,10 +66,16 @@ def _read_any(text: str, what: str, first_line: int) -> dict[str, Value]:
 
 
 class _Place(NamedTuple):
-    """The name of a file and the line that a text in it begins with, for errors."""
+    """The name of a file, the line that a text in it begins with, for errors, and its limit."""
 
     what: str
     first_line: int
+    largest: int = MAX_FILE_BYTES
+
+    @property
+    def most_events(self) -> int:
+        """How many values a document of the largest size may hold."""
+        return _MOST_EVENTS * self.largest // MAX_FILE_BYTES
 
     def refusal(self, line: int, why: str, hint: str | None = None) -> InvalidFileError:
         """Return the error for a line, counted from 0."""
@@ -108,9 +116,9 @@ def _parse(text: str, place: _Place) -> _Node | None:
     open_nodes: list[_Node] = []
     documents = 0
     for number, event in enumerate(_events(text, place)):
-        if number > _MOST_EVENTS:
+        if number > place.most_events:
             raise InvalidFileError(
-                f"{place.what}: the YAML holds more than {_MOST_EVENTS:,} values"
+                f"{place.what}: the YAML holds more than {place.most_events:,} values"
             )
         kind = type(event).__name__
         if kind == "DocumentStartEvent":

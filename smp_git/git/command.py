@@ -124,6 +124,17 @@ def messages(git: Path, tips: Iterable[str], beside: Iterable[str], start: str) 
     return _ask(git, asked.encode(), "log", "--stdin", f"--grep=^{start}", "--format=%B")
 
 
+def bundle(git: Path, refs: Iterable[str], place: Path) -> None:
+    """Write references, with everything that they reach, into a bundle."""
+    asked = "".join(f"{ref}\n" for ref in refs)
+    _ask(git, asked.encode(), "bundle", "create", "--quiet", str(place), "--stdin")
+
+
+def unbundle(git: Path, place: Path, refs: Iterable[str]) -> None:
+    """Fetch what a bundle holds below some references into a bare repository."""
+    _ask(git, b"", "fetch", "--quiet", "--no-tags", str(place), *(f"{ref}*:{ref}*" for ref in refs))
+
+
 def _name(text: str) -> str | None:
     return text if text.strip("0") else None
 

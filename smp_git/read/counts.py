@@ -54,6 +54,13 @@ class Accesses:
         if full:
             self.flush()
 
+    def take(self, counted: Mapping[str, tuple[int, datetime]]) -> None:
+        """Count what was read elsewhere: how often each memory, and when last."""
+        with self._lock:
+            rows = ((name, times, format_time(last)) for name, (times, last) in counted.items())
+            _add(self._pending, rows)
+        self.flush()
+
     def flush(self) -> None:
         """Put what was counted into the journal; a disk that refuses loses only counts."""
         with self._lock:

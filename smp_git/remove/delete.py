@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypedDict
@@ -51,7 +52,7 @@ from smp_git.remove.site import (
     tell,
 )
 from smp_git.remove.trash import new_deletion
-from smp_git.write import branches
+from smp_git.write import branches, edits
 from smp_git.write.handle import Handle
 
 
@@ -222,6 +223,7 @@ def delete(
         check_droppable(site, names)
     else:
         site.trash.check()
+    edits.never_import(handle, _imported(handle, names), who)
     order = RewriteOrder(
         by=who,
         now=now,
@@ -234,6 +236,15 @@ def delete(
         settle=settle,
     )
     return erase(site.writer, names, order)
+
+
+def _imported(handle: Handle, names: Iterable[MemoryId]) -> Iterator[str]:
+    """Yield what memories were called in the programs that they were imported from."""
+    snapshot = handle.reader.snapshot()
+    for name in names:
+        with suppress(MemoryNotFoundError, InvalidFileError):
+            if source := edits.source_of(snapshot.get(name)):
+                yield source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

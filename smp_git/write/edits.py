@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar, cast
 
-from smp_git.format import messages, metadata
+from smp_git.format import imports, messages, metadata
 from smp_git.format.document import life_of
 from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
@@ -311,6 +311,30 @@ def override(handle: Handle, settings: Mapping[str, object], agent: str | None) 
         stage.put_file(metadata.PATH, metadata.with_settings(old, clean), "")
 
     return handle.writer.run(agent_name(who), work, subject=messages.SETTINGS)[1]
+
+
+def never_import(handle: Handle, sources: Iterable[str], agent: str | None) -> None:
+    """Note, by digests, that no import brings these memories of other programs in again."""
+    uid = handle.metadata.uid
+    digests = {imports.digest(uid, source) for source in sources}
+
+    def work(stage: Stage) -> None:
+        blob = stage.base.repository.find(stage.base.tree, imports.PATH)
+        known = imports.read(stage.base.repository.blob(blob)) if blob else frozenset()
+        if not digests <= known:
+            stage.put_file(imports.PATH, imports.write(known | digests), "")
+
+    if digests:
+        handle.main_writer.run(handle.actor(agent), work, subject=messages.IMPORTS)
+
+
+def source_of(memory: Memory) -> str | None:
+    """Return what a memory was called in the program that it was imported from, if it was."""
+    for name in (f"source{imports.GIVEN}", "source"):
+        value = memory.fields.get(name)
+        if isinstance(value, str) and imports.is_source(value):
+            return value
+    return None
 
 
 def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:

@@ -11,11 +11,11 @@ from typing import Self
 from smp_git.format.messages import Touch
 from smp_git.model.errors import RefusedError
 from smp_git.model.ids import Id
-from smp_git.model.memory import Kind, Memory, agent_name, check_text
+from smp_git.model.memory import Kind, Memory, MemoryId, agent_name, check_text, kind_named
 from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.write import edits
 from smp_git.write.handle import Handle
-from smp_git.write.stage import Stage
+from smp_git.write.stage import Draft, Stage
 from smp_git.write.writer import Change
 
 
@@ -88,8 +88,22 @@ class Transaction:
     ) -> Memory:
         """Stage a new memory and return it; its id is final."""
         made = edits.new(self._handle, kind, text, agent or self.agent, tags, links, at, fields)
+        return self.put(made, skip_duplicates=skip_duplicates)
+
+    def put(self, made: Draft, *, skip_duplicates: bool = False) -> Memory:
+        """Stage a memory that was checked before."""
         self._redacted.append(made.redacted)
         return self._staged().add(made, skip_duplicates=skip_duplicates)
+
+    def reserve(self, counts: Mapping[str, int]) -> Mapping[str, Iterator[MemoryId]]:
+        """Return the ids that the next additions of each kind get, in their order."""
+        out: dict[str, Iterator[MemoryId]] = {}
+        for name, count in counts.items():
+            kind, suffix = kind_named(name), self._writer.identity().suffix
+            numbers = self._writer.reserve(kind, count)
+            self._numbers[kind.prefix] = iter(numbers)
+            out[name] = iter([Id(kind, number, suffix).text for number in numbers])
+        return out
 
     def edit(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.format import records
+from smp_git.format import imports, records
 from smp_git.format.document import life_of
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
@@ -170,6 +170,10 @@ class _Merge:
             self._memory(path, place)
         elif path == records.PATH:
             self._tombstones()
+        elif path == imports.PATH:
+            found = self._three(path)
+            said = imports.read(found.left or b"") | imports.read(found.right or b"")
+            self._take(path, imports.write(said) or None, from_left=found.left)
         else:
             self._other(path)
 

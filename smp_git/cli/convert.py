@@ -1,0 +1,158 @@
+"""Commands that take memories in from other programs, and out to them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smp_git.ask.request import QueryParts
+from smp_git.cli.app import command, emit, folder, session_of, setting, store_of
+from smp_git.cli.ask import Kinds, Since, TagsAll, Until
+from smp_git.cli.terminal import note
+from smp_git.cli.write import note_redacted
+from smp_git.convert.export import FORMATS as WRITTEN
+from smp_git.convert.formats import BUNDLE, FORMATS
+from smp_git.convert.intake import Import, Imported
+
+# So many problems are shown one by one; JSON has them all.
+_SHOWN = 20
+
+
+def counting(what: str) -> Callable[[int], None]:
+    """Return what shows a person how far something is; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+
+    def show(count: int) -> None:
+        sys.stderr.write(f"\r{what} {count:,}\x1b[K")
+        sys.stderr.flush()
+
+    return show
+
+
+def _done_counting() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+@command("import", example="smp import ~/.claude/projects")
+def import_(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file, a folder or a zip")],
+    as_format: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help=f"Read it as {', '.join((*FORMATS, BUNDLE))}; told by the content by default",
+        ),
+    ] = None,
+    quota: Annotated[
+        int | None,
+        typer.Option(metavar="MB", help="Size of a session; what is larger becomes several", min=1),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be imported, and change nothing")
+    ] = False,
+) -> None:
+    """Import memories of other programs
+
+    Each session of the source becomes a session here, or with -s everything goes into
+    one. A second import adds only what is new. What was deleted, here or there, stays
+    deleted. Secrets are taken out.
+    """
+    store = store_of(ctx)
+    done = store.import_(
+        folder(ctx) / path.expanduser(),
+        as_format=as_format,
+        session=setting(ctx, "session"),
+        quota=quota * 1024 * 1024 if quota else None,
+        dry_run=dry_run,
+        progress=counting("memories imported:"),
+    )
+    _done_counting()
+    emit(ctx, done.as_json(), lambda: "\n".join(_lines(done)))
+    _tell(done)
+
+
+def _lines(done: Import) -> list[str]:
+    verb = "would import" if done.dry_run else "imported"
+    lines = [_line(each, verb) for each in done.sessions if each.added]
+    known = sum(each.known for each in done.sessions)
+    gone = sum(each.deleted for each in done.sessions)
+    if known:
+        lines.append(f"{known:,} already here")
+    if gone:
+        lines.append(f"{gone:,} deleted, and not imported")
+    return lines or ["nothing to import"]
+
+
+def _line(each: Imported, verb: str) -> str:
+    return f"{each.session}: {verb} {_kinds(each.added)}"
+
+
+def _kinds(counts: Counter[str]) -> str:
+    return ", ".join(
+        f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items()
+    )
+
+
+def _tell(done: Import) -> None:
+    left = Counter[str]()
+    for each in done.sessions:
+        left.update(each.left_out)
+        note_redacted(each.redacted)
+    for what, count in left.most_common():
+        note(f"left out: {count:,} {what}")
+    for problem in done.problems[:_SHOWN]:
+        note(f"{problem.where}: {problem.reason}")
+    if len(done.problems) > _SHOWN:
+        note(f"{len(done.problems) - _SHOWN:,} more problems; --json lists them all")
+
+
+@command(example="smp export --format markdown -o shop.md")
+def export(
+    ctx: typer.Context,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="Only what matches this text")
+    ] = None,
+    as_format: Annotated[
+        str,
+        typer.Option("--format", metavar="FORMAT", help=f"One of {', '.join(WRITTEN)}"),
+    ] = "jsonl",
+    to: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="PATH", help="A new file or folder; else stdout"),
+    ] = None,
+    kind: Kinds = [],  # noqa: B006 - typer copies it
+    tag: TagsAll = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+) -> None:
+    """Export a session, or what matches, in another format
+
+    jsonl, json and yaml can be imported again; markdown is one document to read; 000,
+    001, 003 and 004 are formats of other programs; a bundle has the whole history.
+    """
+    parts: QueryParts = {}
+    if kind:
+        parts["kinds"] = kind
+    if tag:
+        parts["tags"] = tag
+    if since:
+        parts["since"] = since
+    if until:
+        parts["until"] = until
+    with session_of(ctx) as session:
+        place = folder(ctx) / to.expanduser() if to else None
+        for piece in session.export(as_format, to=place, text=text, **parts):
+            sys.stdout.write(piece)
+        if place is not None:
+            emit(ctx, {"path": str(place), "format": as_format}, str(place))
+            note("an export is a copy: what is deleted here later is still in it")

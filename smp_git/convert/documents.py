@@ -1,0 +1,332 @@
+"""Session folders of YAML and Markdown (003): metadata, conversation.md, decisions, findings, states."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from smp_git.convert.entries import (
+    ForeignDeletion,
+    ForeignMemory,
+    ForeignSession,
+    Item,
+    Trouble,
+    as_text,
+    as_time,
+    ids_of,
+    made,
+)
+from smp_git.convert.files import is_plain, text_of, yaml_object
+from smp_git.convert.unpacking import unpacked
+from smp_git.format.metadata import PATH as METADATA
+from smp_git.model.errors import InvalidFileError
+
+_LISTS: Final = {
+    "decisions.yaml": ("decision", "decisions"),
+    "findings.yaml": ("finding", "findings"),
+    "preferences.yaml": ("preference", "preferences"),
+    "learnings.yaml": ("learning", "learnings"),
+}
+_PARTS: Final = (METADATA, "conversation.md", *_LISTS, "agent-states", "artifacts")
+_TURN: Final = re.compile(r"^## Turn (\d+) - (.+?)\s*$", re.MULTILINE)
+_ABOUT: Final = re.compile(r"\*\*([A-Z][A-Za-z-]*):\*\*[ \t]*(.*)")
+_REFS: Final = re.compile(r"[A-Za-z]+-[A-Za-z0-9-]+")
+_END: Final = re.compile(r"\n+---\s*(?:\n<!--.*?-->\s*)?\Z", re.DOTALL)
+_LAST: Final = re.compile(r"\n<!-- Conversation continues.*?-->\s*\Z", re.DOTALL)
+
+
+def is_session(folder: Path) -> bool:
+    """Whether a folder is a session of YAML and Markdown that no Git repository holds."""
+    if (folder / ".git").exists():
+        return False
+    named = (folder / METADATA).is_file() or (folder / "conversation.md").is_file()
+    return named and any((folder / part).exists() for part in _PARTS)
+
+
+def read(path: Path) -> Iterator[ForeignSession]:
+    """Yield the sessions of a session folder, or of the folder around active and archived ones."""
+    if is_session(path):
+        yield _session(path, set())
+        return
+    for part in ("active", "archived"):
+        for folder in sorted(each for each in (path / part).glob("*") if each.is_dir()):
+            if is_session(folder):
+                yield _session(folder, _deleted(path / "deleted" / folder.name))
+            elif (folder / "summary.yaml").is_file() or (folder / "archive.tar.gz").is_file():
+                yield _archived(folder, _deleted(path / "deleted" / folder.name))
+    if (path / "global").is_dir() and not (path / "global" / ".git").exists():
+        yield ForeignSession(format="003", id="global", items=_global(path / "global"), shared=True)
+
+
+def _deleted(folder: Path) -> set[str]:
+    """Return the ids that the record of a deletion names."""
+    names = set()
+    for file in sorted(folder.glob("*deletion-record.yaml")) if folder.is_dir() else ():
+        try:
+            said = yaml_object(file, file.name).get("deletion")
+        except InvalidFileError:
+            continue
+        items = said.get("deleted_items") if isinstance(said, dict) else None
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, dict):
+                names.add(as_text(item.get("id")))
+    return names
+
+
+def _session(folder: Path, gone: set[str]) -> ForeignSession:
+    trouble: list[Item] = []
+    told = _mapping(folder / METADATA, folder.name, trouble)
+    session = told.get("session")
+    said = dict(session) if isinstance(session, dict) else {}
+    people = said.get("participants")
+    who = dict(people) if isinstance(people, dict) else {}
+    agents = who.get("agents")
+    about = said.get("context")
+    context = dict(about) if isinstance(about, dict) else {}
+    return ForeignSession(
+        format="003",
+        id=as_text(said.get("id") or folder.name),
+        items=_items(folder, trouble, gone),
+        created_at=as_time(said.get("created_at")),
+        user=as_text(who.get("user_id")) or None,
+        agents=tuple(
+            as_text(each.get("agent_id") if isinstance(each, dict) else each)
+            for each in (agents if isinstance(agents, list) else ())
+        ),
+        tags=tuple(ids_of(context.pop("tags", None))),
+        context=context,
+    )
+
+
+def _mapping(path: Path, folder: str, trouble: list[Item]) -> dict[str, object]:
+    if not path.exists():
+        return {}
+    where = f"{folder}/{path.name}"
+    try:
+        return yaml_object(path, where)
+    except InvalidFileError as error:
+        trouble.append(_trouble(where, error))
+        return {}
+
+
+def _trouble(where: str, error: InvalidFileError) -> Trouble:
+    place, _, reason = error.message.partition(": ")
+    named = reason and place.startswith(where)
+    return Trouble(where=place if named else where, reason=reason if named else error.message)
+
+
+def _items(folder: Path, trouble: list[Item], gone: set[str]) -> Iterator[Item]:
+    yield from trouble
+    # A turn is called by its number in one place, and turn-42 in another.
+    names = gone | {f"turn-{int(name)}" for name in gone if name.isdigit()}
+    yield from map(ForeignDeletion, sorted(gone))
+    for item in _whole(folder):
+        if not (isinstance(item, ForeignMemory) and item.id in names):
+            yield item
+
+
+def _whole(folder: Path) -> Iterator[Item]:
+    yield from _each_of(folder, "conversation.md", _turns)
+    for name in _LISTS:
+        yield from _each_of(folder, name, _listed)
+    for file in sorted((folder / "agent-states").glob("*.yaml")):
+        yield from _each_of(folder / "agent-states", file.name, _state)
+    for file in sorted((folder / "artifacts").glob("*.md")):
+        yield from _each_of(folder / "artifacts", file.name, _artifact)
+
+
+def _each_of(
+    folder: Path, name: str, read_one: Callable[[Path, str], Iterator[Item]]
+) -> Iterator[Item]:
+    path = folder / name
+    if not path.exists():
+        return
+    where = f"{folder.name}/{name}"
+    try:
+        yield from read_one(path, where)
+    except InvalidFileError as error:
+        yield _trouble(where, error)
+
+
+def _turns(path: Path, where: str) -> Iterator[Item]:
+    """Yield the turns of a conversation, each from its heading to the next."""
+    text = text_of(path, where)
+    heads = list(_TURN.finditer(text))
+    line, known = 1, 0
+    for number, head in enumerate(heads):
+        line += text.count("\n", known, head.start())
+        known = head.start()
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(text)
+        yield _turn(head, text[head.end() : end], f"{where}:{line}")
+    if not heads and text.strip():
+        yield Trouble(where=where, reason="no turn begins with '## Turn 1 - TIME'")
+
+
+def _turn(head: re.Match[str], body: str, where: str) -> ForeignMemory:
+    about, text = _about(body)
+    raw: dict[str, object] = {"type": about.pop("Type", "message")}
+    who = about.pop("Speaker", "")
+    raw["speaker"] = who
+    refs = _REFS.findall(about.pop("Memory-Refs", ""))
+    if refs:
+        raw["memory_refs"] = refs
+    raw |= {name.lower().replace("-", "_"): value for name, value in about.items()}
+    return made("turn", f"turn-{head[1]}", text, raw, where=where, agent=who, at=head[2])
+
+
+def _about(body: str) -> tuple[dict[str, str], str]:
+    """Return what the lines under a heading say of a turn, and the text after them."""
+    about: dict[str, str] = {}
+    lines = body.lstrip("\n").split("\n")
+    while lines and (found := _ABOUT.fullmatch(lines[0].rstrip())):
+        about[found[1]] = found[2]
+        del lines[0]
+    text = _END.sub("", _LAST.sub("", "\n".join(lines)))
+    return about, _END.sub("", text).strip("\n")
+
+
+def _listed(path: Path, where: str) -> Iterator[Item]:
+    kind, key = _LISTS[path.name]
+    items = yaml_object(path, where).get(key)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        yield Trouble(where=where, reason=f"{key} is not a list")
+        return
+    for number, item in enumerate(items):
+        place = f"{where}[{number + 1}]"
+        if isinstance(item, dict):
+            yield entry_003(kind, dict(item), place)
+        else:
+            yield Trouble(where=place, reason="not a mapping of keys to values")
+
+
+def entry_003(kind: str, raw: dict[str, object], where: str) -> ForeignMemory:
+    """Return the memory of an item of a list."""
+    decay = raw.pop("decay", None)
+    known = dict(decay) if isinstance(decay, dict) else {}
+    if "base_priority" in known:
+        raw["importance"] = known["base_priority"]
+    name, at = raw.pop("id", ""), raw.pop("timestamp", None)
+    tags, text = raw.pop("tags", ()), raw.pop(kind, None) or raw.pop("content", "")
+    who = raw.get("made_by") or raw.get("discovered_by") or raw.get("created_by") or ""
+    ref = raw.get("turn_ref")
+    if ref is not None:
+        raw["turn_ref"] = f"turn-{as_text(ref).removeprefix('turn-')}"
+    links = list(_related(raw))
+    return made(
+        kind,
+        name,
+        text,
+        raw,
+        where=where,
+        agent=who,
+        at=at,
+        tags=tags,
+        links=links,
+        reads=known.get("access_count", 0),
+        last_read=known.get("last_accessed"),
+    )
+
+
+def _related(raw: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """Take out the relations of a memory, which are kept as links."""
+    found = raw.pop("relationships", None)
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and "target" in each:
+            yield as_text(each.get("relationship") or "references"), as_text(each["target"])
+    for word in ("resolves", "led_to", "influenced", "contradicts"):
+        value = raw.get(word)
+        if isinstance(value, (str, list)) and ids_of(value):
+            del raw[word]
+            yield from ((word, each) for each in ids_of(value))
+
+
+def _state(path: Path, where: str) -> Iterator[Item]:
+    said = yaml_object(path, where)
+    inner = said.get("agent_state")
+    raw = dict(inner) if isinstance(inner, dict) else dict(said)
+    who = as_text(raw.pop("agent_id", "") or path.stem)
+    raw.pop("session_id", None)
+    at, decay = raw.pop("last_updated", None), raw.pop("decay", None)
+    last = decay.get("last_accessed") if isinstance(decay, dict) else None
+    yield made("state", f"state-{who}", "", raw, where=where, agent=who, at=at, last_read=last)
+
+
+def _artifact(path: Path, where: str) -> Iterator[Item]:
+    text = text_of(path, where)
+    raw: dict[str, object] = {"name": path.name, "media_type": "text/markdown"}
+    yield made("artifact", path.stem, text, raw, where=where)
+
+
+_SHARED: Final[Mapping[str, tuple[str, str]]] = {
+    "cross-session-preferences.yaml": ("preference", "preferences"),
+    "learned-patterns.yaml": ("learning", "patterns"),
+    "user-profile.yaml": ("preference", "profile"),
+}
+
+
+def _global(folder: Path) -> Iterator[Item]:
+    """Yield what holds across sessions; the format's description leaves the form to the writer."""
+    for name, (kind, key) in _SHARED.items():
+        trouble: list[Item] = []
+        said = _mapping(folder / name, folder.name, trouble)
+        yield from trouble
+        inner = said.get(key, next(iter(said.values()), None) if len(said) == 1 else said)
+        where = f"{folder.name}/{name}"
+        if isinstance(inner, list):
+            for number, item in enumerate(inner):
+                raw = dict(item) if isinstance(item, dict) else {kind: item}
+                raw.setdefault("id", f"{path_stem(name)}-{number + 1}")
+                yield entry_003(kind, raw, f"{where}[{number + 1}]")
+        elif isinstance(inner, dict):
+            for word, value in inner.items():
+                yield _told(kind, path_stem(name), as_text(word), value, where)
+
+
+def path_stem(name: str) -> str:
+    """Return the name of a file without its ending."""
+    return name.rpartition(".")[0]
+
+
+def _told(kind: str, topic: str, word: str, value: object, where: str) -> ForeignMemory:
+    raw: dict[str, object] = {"topic": topic, "value": value}
+    if kind == "preference":
+        raw["key"] = word
+    text = f"{word}: {as_text(value)}"
+    return made(kind, f"{topic}/{word}", text, raw, where=f"{where}:{word}")
+
+
+def _archived(folder: Path, gone: set[str]) -> ForeignSession:
+    return ForeignSession(
+        format="003", id=folder.name, items=_of_archive(folder, gone), tags=("archived",)
+    )
+
+
+def _of_archive(folder: Path, gone: set[str]) -> Iterator[Item]:
+    """Yield what the tar of an archived session holds; its links and odd paths are passed over."""
+    archive = folder / "archive.tar.gz"
+    where = f"{folder.name}/{archive.name}"
+    if is_plain(archive):
+        try:
+            with unpacked(archive) as inner:
+                found = [each for each in (inner, *sorted(inner.glob("*"))) if is_session(each)]
+                if not found:
+                    yield Trouble(where=where, reason="the archive holds no session")
+                for each in found[:1]:
+                    yield from _items(each, [], gone)
+        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+            yield Trouble(where=where, reason=f"the archive cannot be read: {error}")
+        return
+    trouble: list[Item] = []
+    summary = _mapping(folder / "summary.yaml", folder.name, trouble)
+    yield from trouble
+    if summary:
+        text = as_text(summary.get("summary") or "") or f"Archived session {folder.name}"
+        yield made(
+            "artifact", "summary", text, {"name": "summary.yaml", "type": "summary", **summary},
+            where=f"{folder.name}/summary.yaml",
+        )  # fmt: skip

@@ -1,0 +1,184 @@
+"""Memories written in other formats: JSON lines, JSON, YAML, one Markdown document, other programs' own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from smp_git.convert import bundle, elsewhere
+from smp_git.convert.own import MARK
+from smp_git.format import yamlfile
+from smp_git.git import disk
+from smp_git.model.errors import AlreadyExistsError, InvalidError
+from smp_git.model.memory import KINDS, Memory, MemoryId, Value
+from smp_git.model.times import format_time
+from smp_git.read.counts import with_access
+from smp_git.write.handle import Handle
+
+MOST: Final = 1_000_000
+# The version of what is written here; it is in every export.
+VERSION: Final = 1
+
+
+class _What(NamedTuple):
+    """What is exported: what the session says of itself, and its memories in order."""
+
+    session: dict[str, Value]
+    memories: Sequence[Memory]
+
+
+def export(
+    handle: Handle, as_format: str, to: str | PathLike[str] | None, ids: Sequence[MemoryId] | None
+) -> Iterator[str]:
+    """Yield the text of an export, or write it to a path that is not there yet."""
+    if as_format not in FORMATS:
+        raise InvalidError(f"no format {as_format!r}", hint=f"formats are {', '.join(FORMATS)}")
+    place = Path(to).absolute() if to is not None else None
+    if place is not None and place.exists():
+        raise AlreadyExistsError(f"{place} exists", hint="name a file or folder that does not")
+    if as_format == "bundle":
+        if ids is not None:
+            raise InvalidError(
+                "a bundle holds the whole session with its history", hint="use jsonl for a part"
+            )
+        bundle.write(handle, _needed(place, as_format))
+        return iter(())
+    what = _what(handle, ids)
+    if as_format in elsewhere.FOLDERS:
+        elsewhere.write_folder(
+            elsewhere.FOLDERS[as_format](what.session, what.memories), _needed(place, as_format)
+        )
+        return iter(())
+    text = _TEXTS[as_format](what)
+    if place is None:
+        return text
+    _write(place, text)
+    return iter(())
+
+
+def _needed(place: Path | None, as_format: str) -> Path:
+    if place is None:
+        raise InvalidError(f"{as_format} is not one text", hint="name where it goes with -o PATH")
+    return place
+
+
+def _write(place: Path, text: Iterator[str]) -> None:
+    """Write a file whole or not at all."""
+    scratch = place.with_name(f".{place.name}.tmp")
+    with disk.reporting(f"the export to {place}"):
+        with scratch.open("w", encoding="utf-8", newline="\n") as file:
+            scratch.chmod(0o600)
+            file.writelines(text)
+        scratch.rename(place)
+
+
+def _what(handle: Handle, ids: Sequence[MemoryId] | None) -> _What:
+    snapshot = handle.reader.snapshot()
+    uses = handle.accesses.totals()
+    chosen = snapshot.memories() if ids is None else [snapshot.get(name) for name in ids]
+    return _What(_session(handle), [with_access(each, uses.get(each.id)) for each in chosen])
+
+
+def _session(handle: Handle) -> dict[str, Value]:
+    said = handle.metadata
+    told: dict[str, Value] = {
+        "id": handle.name,
+        "created_at": format_time(said.created_at),
+        "user": said.user,
+        "agents": list(said.agents),
+        "tags": list(said.tags),
+        "context": dict(said.context),
+        "overrides": dict(said.overrides),
+        "commit": handle.reader.snapshot().id,
+    }
+    return {name: value for name, value in told.items() if value not in (None, [], {})}
+
+
+# What is no property of the memory, but of where it was read.
+_NOT_KEPT: Final = ("path", "size_bytes", "life")
+
+
+def memory_as_json(memory: Memory) -> dict[str, object]:
+    """Return a memory as an export has it: with all that an import needs."""
+    said = memory.as_json()
+    return {
+        name: value for name, value in said.items() if name not in _NOT_KEPT and value is not None
+    }
+
+
+def _lines(what: _What) -> Iterator[str]:
+    yield _json({MARK: VERSION, "session": what.session}) + "\n"
+    for memory in what.memories:
+        yield _json(memory_as_json(memory)) + "\n"
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _object(what: _What) -> Iterator[str]:
+    yield f'{{"{MARK}": {VERSION}, "session": {_json(what.session)}, "memories": ['
+    for number, memory in enumerate(what.memories):
+        yield (",\n" if number else "\n") + _json(memory_as_json(memory))
+    yield "\n]}\n"
+
+
+def _yaml(what: _What) -> Iterator[str]:
+    yield yamlfile.written({MARK: VERSION, "session": what.session}) + "\n"
+    yield "memories:\n" if what.memories else "memories: []\n"
+    for memory in what.memories:
+        said = json.loads(_json(memory_as_json(memory)))
+        yield "- " + "\n  ".join(yamlfile.written(said).split("\n")) + "\n"
+
+
+_HEADINGS: Final = {
+    "turn": "Conversation", "decision": "Decisions", "finding": "Findings",
+    "preference": "Preferences", "learning": "Learnings", "state": "Agents",
+    "artifact": "Artifacts",
+}  # fmt: skip
+
+
+def _markdown(what: _What) -> Iterator[str]:
+    """Yield one document that a person reads from top to bottom."""
+    yield f"# Session {what.session['id']}\n\n"
+    for name in ("created_at", "user", "agents", "tags"):
+        value = what.session.get(name)
+        if value:
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            yield f"- **{name.replace('_at', '').capitalize()}:** {shown}\n"
+    for kind in KINDS:
+        found = [memory for memory in what.memories if memory.kind == kind]
+        if found:
+            yield f"\n## {_HEADINGS[kind]}\n"
+        for memory in found:
+            yield from _section(memory)
+
+
+def _section(memory: Memory) -> Iterator[str]:
+    yield f"\n### {memory.id}: {memory.title}\n\n"
+    said = [f"{memory.agent}, {format_time(memory.created_at)}", *map(str, memory.tags)]
+    yield f"*{' · '.join(said)}*\n"
+    if memory.content.strip() and memory.content.strip() != memory.title:
+        yield f"\n{memory.content.rstrip()}\n"
+    rows = [f"- **{name}:** {elsewhere.in_words(value)}" for name, value in memory.fields.items()]
+    rows += [f"- **{link.relation}:** {link.target}" for link in memory.links]
+    if rows:
+        yield "\n" + "\n".join(rows) + "\n"
+
+
+def _log(what: _What) -> Iterator[str]:
+    for entry in elsewhere.as_000(what.memories):
+        yield _json(entry) + "\n"
+
+
+_TEXTS: Final[Mapping[str, Callable[[_What], Iterator[str]]]] = {
+    "jsonl": _lines,
+    "json": _object,
+    "yaml": _yaml,
+    "markdown": _markdown,
+    "000": _log,
+}
+FORMATS: Final = (*_TEXTS, *elsewhere.FOLDERS, "bundle")

@@ -1,0 +1,333 @@
+"""Memories in JSON lines and JSON: the minimal log (000), session folders (001), memory folders (004)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from smp_git.convert.entries import (
+    ForeignDeletion,
+    ForeignMemory,
+    ForeignSession,
+    Item,
+    Trouble,
+    as_text,
+    as_time,
+    ids_of,
+    made,
+    storable,
+)
+from smp_git.convert.files import JsonRow, is_plain, json_lines, json_object
+from smp_git.format.imports import GIVEN
+from smp_git.model.errors import InvalidFileError
+
+KINDS: Final = {
+    "conversation": "turn", "conversation_turn": "turn", "message": "turn", "turn": "turn",
+    "decision": "decision", "finding": "finding", "preference": "preference",
+    "learning": "learning", "artifact": "artifact",
+}  # fmt: skip
+# The text of a memory under the names that these formats give it.
+_TEXTS: Final = {
+    "turn": ("content", "message", "text"),
+    "decision": ("decision", "content", "text"),
+    "finding": ("finding", "issue", "description", "content", "text"),
+    "preference": ("preference", "content", "text"),
+    "learning": ("learning", "content", "text"),
+    "artifact": ("content", "text"),
+}
+_PEOPLE: Final = {"decision": "made_by", "finding": "discovered_by"}
+
+
+def text_in(kind: str, raw: dict[str, object]) -> str:
+    """Take the main text out of what a source says, under whatever name it has there."""
+    for name in _TEXTS[kind]:
+        value = raw.get(name)
+        if isinstance(value, str) and value.strip():
+            del raw[name]
+            return value
+    if kind == "preference" and "key" in raw:
+        return f"{as_text(raw['key'])}: {as_text(raw.get('value'))}"
+    return ""
+
+
+def writer_in(kind: str, raw: Mapping[str, object]) -> object:
+    """Return who wrote it, as far as a source says."""
+    named = _PEOPLE.get(kind, "")
+    role = raw.get("role")
+    return raw.get(named) or raw.get("by") or raw.get("agent_id") or raw.get("speaker") or role
+
+
+# 000: one line a memory
+
+
+def read_minimal(path: Path) -> Iterator[ForeignSession]:
+    """Yield the session of a file `{session}.jsonl`, or those of a folder of such files."""
+    files = [path] if path.is_file() else sorted(path.glob("*.jsonl"))
+    for file in files:
+        if is_plain(file):
+            yield ForeignSession(format="000", id=file.stem, items=_minimal(file))
+
+
+def is_minimal(row: Mapping[str, object]) -> bool:
+    """Whether a line is of the minimal log."""
+    return "id" in row and "ts" in row and ("data" in row or row.get("deleted") is True)
+
+
+def _minimal(file: Path) -> Iterator[Item]:
+    gone = {
+        as_text(row.value.get("id"))
+        for row in json_lines(file, file.name)
+        if isinstance(row, JsonRow) and row.value.get("deleted") is True
+    }
+    yield from map(ForeignDeletion, sorted(gone))
+    for row in json_lines(file, file.name):
+        if isinstance(row, Trouble):
+            yield row
+        elif as_text(row.value.get("id")) not in gone:
+            yield _minimal_entry(row)
+
+
+def _minimal_entry(row: JsonRow) -> Item:
+    raw = dict(row.value)
+    data, kind = raw.pop("data", None), KINDS.get(as_text(raw.pop("type", "")))
+    if kind is None or not isinstance(data, dict):
+        return Trouble(where=row.where, reason="not a memory: it needs a known type and data")
+    fields = {**{k: v for k, v in data.items() if k not in ("id", "ts", "access")}, **raw}
+    who = writer_in(kind, data)
+    name, at, reads = fields.pop("id", ""), fields.pop("ts", None), fields.pop("access", 0)
+    text = text_in(kind, fields)
+    return made(
+        kind, name, text, fields, where=row.where, agent=who, at=at, reads=reads, last_read=at
+    )
+
+
+# 001: a folder a session, a file a kind
+
+_FILES_001: Final = {
+    "conversation.jsonl": "turn",
+    "decisions.jsonl": "decision",
+    "findings.jsonl": "finding",
+    "preferences.jsonl": "preference",
+}
+# What is computed anew, and so not kept.
+_COMPUTED: Final = ("decay_factor", "current_relevance", "checksum", "schema_version", "session_id")
+
+
+def read_folders(path: Path) -> Iterator[ForeignSession]:
+    """Yield the sessions of a session folder with a manifest, or of the folder around several."""
+    if (path / "manifest.json").is_file():
+        yield _folder_001(path)
+        return
+    for manifest in sorted((path / "sessions").glob("*/manifest.json")):
+        yield _folder_001(manifest.parent)
+    if (path / "shared").is_dir():
+        yield ForeignSession(format="001", id="shared", items=_shared(path / "shared"), shared=True)
+
+
+def _folder_001(folder: Path) -> ForeignSession:
+    said, trouble = _told(folder / "manifest.json")
+    about = said.pop("metadata", None)
+    context = dict(about) if isinstance(about, dict) else {}
+    return ForeignSession(
+        format="001",
+        id=as_text(said.get("session_id") or folder.name),
+        items=_items_001(folder, trouble),
+        created_at=as_time(said.get("created_at")),
+        user=as_text(said.get("user_id")) or None,
+        agents=tuple(ids_of(said.get("agent_ids"))),
+        context=context,
+        tags=tuple(ids_of(context.pop("tags", None))),
+    )
+
+
+def _told(path: Path) -> tuple[dict[str, object], list[Item]]:
+    try:
+        return json_object(path, f"{path.parent.name}/{path.name}"), []
+    except InvalidFileError as error:
+        return {}, [Trouble(where=f"{path.parent.name}/{path.name}", reason=error.message)]
+
+
+def _items_001(folder: Path, trouble: list[Item]) -> Iterator[Item]:
+    yield from trouble
+    for name, kind in _FILES_001.items():
+        file = folder / name
+        for row in json_lines(file, f"{folder.name}/{name}") if is_plain(file) else ():
+            if isinstance(row, Trouble):
+                yield row
+            elif row.value.get("deleted") is True:
+                yield ForeignDeletion(as_text(row.value.get("id")))
+            else:
+                yield entry_001(kind, row)
+
+
+def entry_001(kind: str, row: JsonRow) -> ForeignMemory:
+    """Return the memory of a line of a session folder."""
+    raw = {name: value for name, value in row.value.items() if name not in _COMPUTED}
+    links: list[tuple[str, str]] = []
+    if kind == "turn":
+        for part in ("context", "metadata"):
+            inner = raw.get(part)
+            if isinstance(inner, dict):
+                raw = {**{k: v for k, v in raw.items() if k != part}, **inner}
+        if "references" in raw:
+            raw["memory_refs"] = ids_of(raw.pop("references"))
+    else:
+        links = [("references", each) for each in ids_of(raw.pop("references", None))]
+    if kind == "finding" and "finding" not in raw and "description" in raw:
+        raw["finding"] = raw.pop("description")
+    name, at = raw.pop("id", ""), raw.pop("timestamp", None)
+    who, tags = writer_in(kind, raw), raw.pop("tags", ())
+    raw.pop("agent_id", None)
+    last, reads = raw.pop("last_accessed", None), raw.pop("access_count", 0)
+    return made(
+        kind,
+        name,
+        text_in(kind, raw),
+        raw,
+        where=row.where,
+        agent=who,
+        at=at,
+        tags=tags,
+        links=links,
+        reads=reads,
+        last_read=last,
+    )
+
+
+def _shared(folder: Path) -> Iterator[Item]:
+    """Yield what holds across sessions: the user's preferences, what agents learned."""
+    for name, kind in (("user-preferences", "preference"), ("agent-knowledge", "learning")):
+        file = folder / f"{name}.json"
+        if not is_plain(file):
+            continue
+        said, trouble = _told(file)
+        yield from trouble
+        for number, (key, value) in enumerate(_listed(said)):
+            where = f"shared/{file.name}:{number + 1}"
+            raw = dict(value) if isinstance(value, dict) else {"key": key, "value": value}
+            yield _shared_entry(kind, f"{name}/{key}", raw, where)
+
+
+def _listed(said: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for key, value in said.items():
+        if isinstance(value, list):
+            for number, item in enumerate(value):
+                yield f"{key}-{number + 1}", item
+        else:
+            yield key, value
+
+
+def _shared_entry(kind: str, name: str, raw: dict[str, object], where: str) -> ForeignMemory:
+    word = name.rpartition("/")[2]
+    text = text_in(kind, raw) or f"{word}: {as_text(storable(raw.get('value', raw)))}"
+    at, tags = raw.pop("timestamp", None), raw.pop("tags", ())
+    return made(
+        kind, raw.pop("id", name), text, raw, where=where, at=at, tags=tags, agent=raw.get("agent")
+    )
+
+
+# 004: a folder a session, one file of all memories
+
+
+def read_memory_folders(path: Path) -> Iterator[ForeignSession]:
+    """Yield the sessions of a folder with `memory.jsonl`, or of the folder around several."""
+    if (path / "memory.jsonl").is_file():
+        yield _folder_004(path)
+        return
+    for file in sorted((path / "sessions").glob("*/memory.jsonl")):
+        yield _folder_004(file.parent)
+
+
+def _folder_004(folder: Path) -> ForeignSession:
+    said, trouble = (
+        _told(folder / "metadata.json") if is_plain(folder / "metadata.json") else ({}, [])
+    )
+    preferences = said.get("preferences")
+    return ForeignSession(
+        format="004",
+        id=as_text(said.get("session_id") or folder.name),
+        items=_items_004(folder, trouble),
+        created_at=as_time(said.get("created_at")),
+        user=as_text(said.get("user_id")) or None,
+        context={"preferences": preferences} if isinstance(preferences, dict) else {},
+    )
+
+
+def _items_004(folder: Path, trouble: list[Item]) -> Iterator[Item]:
+    yield from trouble
+    gone = set[str]()
+    dead = folder / "tombstones.jsonl"
+    for row in json_lines(dead, f"{folder.name}/{dead.name}") if is_plain(dead) else ():
+        if isinstance(row, Trouble):
+            yield row
+        else:
+            gone.add(as_text(row.value.get("id")))
+    yield from map(ForeignDeletion, sorted(gone))
+    file = folder / "memory.jsonl"
+    for row in json_lines(file, f"{folder.name}/{file.name}"):
+        if isinstance(row, Trouble):
+            yield row
+        elif as_text(row.value.get("id")) not in gone:
+            yield entry_004(row)
+
+
+def entry_004(row: JsonRow) -> Item:
+    """Return the memory of a line of `memory.jsonl`, unless its checksum tells it was changed."""
+    raw = dict(row.value)
+    checksum = raw.pop("checksum", None)
+    if isinstance(checksum, str) and checksum not in checksums(raw):
+        return Trouble(where=row.where, reason="the checksum does not fit: the line was changed")
+    kind = KINDS.get(as_text(raw.pop("type", "")))
+    if kind is None:
+        return Trouble(where=row.where, reason="not a memory: it has no known type")
+    content = raw.pop("content", None)
+    fields = {k: v for k, v in raw.items() if k not in _COMPUTED}
+    name, at = fields.pop("id", ""), fields.pop("timestamp", None)
+    tags, refs = fields.pop("tags", ()), ids_of(fields.pop("references", None))
+    reads, last = fields.pop("access_count", 0), fields.pop("last_accessed", None)
+    inner = dict(content) if isinstance(content, dict) else {"content": as_text(content)}
+    extra = inner.pop("metadata", None)
+    if isinstance(extra, dict):
+        inner |= {k if k not in inner else k + GIVEN: v for k, v in extra.items()}
+    text = text_in(kind, inner)
+    return made(
+        kind,
+        name,
+        text,
+        {**inner, **fields},
+        where=row.where,
+        agent=writer_in(kind, inner),
+        at=at,
+        tags=tags,
+        links=[("references", each) for each in refs],
+        reads=reads,
+        last_read=last,
+    )
+
+
+def checksums(entry: Mapping[str, object]) -> set[str]:
+    """Return the checksums that the format's description allows for an entry.
+
+    Its `JSON.stringify` with a list of the outer keys drops every inner key that is not
+    in the list too; those who wrote the whole content are taken as well.
+    """
+    keys = sorted(entry)
+    whole = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    listed = json.dumps(
+        _only(entry, frozenset(keys)), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return {
+        f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+        for text in (whole, listed)
+    }
+
+
+def _only(value: object, keys: frozenset[str]) -> object:
+    if isinstance(value, Mapping):
+        return {name: _only(item, keys) for name, item in value.items() if name in keys}
+    if isinstance(value, list):
+        return [_only(item, keys) for item in value]
+    return value
