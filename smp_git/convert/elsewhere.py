@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from smp_git.convert.entries import REFERENCES
 from smp_git.format import yamlfile
 from smp_git.format.imports import GIVEN
 from smp_git.format.metadata import PATH as METADATA
@@ -77,9 +78,6 @@ class _Names:
         return value
 
 
-_REFERENCES: Final = ("turn_ref", "memory_refs", "parent", "supersedes")
-
-
 def _fields(memory: Memory, names: _Names, renamed: Mapping[str, str]) -> Made:
     """Return the fields as a source would have them: its names, and its own values where kept."""
     out: Made = {}
@@ -91,7 +89,7 @@ def _fields(memory: Memory, names: _Names, renamed: Mapping[str, str]) -> Made:
         plain = name.removesuffix(GIVEN)
         if not given and plain + GIVEN in fields:
             continue
-        kept = names.in_value(value) if plain in _REFERENCES else value
+        kept = names.in_value(value) if plain in REFERENCES else value
         out[renamed.get(plain, plain)] = kept
     own = fields.get("source")
     if isinstance(own, str) and source_of(memory) != own:
@@ -120,7 +118,7 @@ def as_000(memories: Sequence[Memory]) -> Iterator[Made]:
             continue
         data = _fields(memory, names, {"made_by": "by"})
         priority = data.pop("importance", 1.0)
-        data = _without(data, f"tags{GIVEN}", "tags")
+        data = _without(data, "tags", "links")
         if not _is_key_and_value(memory):
             data = {text: memory.content, **data}
         yield {
@@ -210,18 +208,33 @@ def _row_001(memory: Memory, names: _Names) -> Made:
         row["description"] = memory.content
     elif not _is_key_and_value(memory):
         row[memory.kind] = memory.content
-    links = [names.of(link.target) for link in memory.links]
-    if links:
-        row["references"] = _by_kind(memory, links)
+    fields.pop("links", None)
+    targets = _targets(memory, names)
+    if targets:
+        row["references"] = _by_kind(targets)
     return {**row, **fields, "tags": _tags(memory), "decay_factor": 1.0}
 
 
-def _by_kind(memory: Memory, targets: Sequence[str]) -> Made:
+def _targets(memory: Memory, names: _Names) -> list[str]:
+    """Return what a memory is linked to, what was never taken in too."""
+    lost = memory.fields.get(f"links{GIVEN}")
+    others = lost if isinstance(lost, list) else []
+    return [names.of(link.target) for link in memory.links] + [
+        each.partition(":")[2] for each in others if isinstance(each, str)
+    ]
+
+
+_WORDS_001: Final = {
+    "msg": "conversations", "turn": "conversations", "dec": "decisions", "find": "findings",
+    "finding": "findings", "pref": "preferences",
+}  # fmt: skip
+
+
+def _by_kind(targets: Sequence[str]) -> Made:
     """Return the targets of links under the names that the format has for their kinds."""
-    words = {"turn": "conversations", "DEC": "decisions", "FIND": "findings", "PREF": "preferences"}
     out: Made = defaultdict(list)
-    for link, target in zip(memory.links, targets, strict=True):
-        out[words.get(link.target.partition("-")[0], "others")].append(target)
+    for target in targets:
+        out[_WORDS_001.get(target.partition("-")[0].lower(), "others")].append(target)
     return dict(out)
 
 
@@ -336,9 +349,13 @@ def _item_003(memory: Memory, names: _Names) -> dict[str, Value]:
     fields = _fields(memory, names, _RENAMED_DECISION_003 if decision else _RENAMED_003)
     base = fields.pop("importance", None)
     turn = fields.pop("turn_ref", None)
-    links = [
+    lost = fields.pop("links", [])
+    links: list[Value] = [
         {"relationship": link.relation, "target": names.of(link.target)} for link in memory.links
     ]
+    for each in lost if isinstance(lost, list) else ():
+        word, _, target = str(each).partition(":")
+        links.append({"relationship": word, "target": target})
     made: Made = {"id": names.of(memory.id), "timestamp": format_time(memory.created_at)}
     if isinstance(turn, str):
         made["turn_ref"] = names.number(turn) or turn
@@ -435,7 +452,7 @@ def as_004(session: Mapping[str, Value], memories: Sequence[Memory]) -> Files:
 def _row_004(session: Mapping[str, Value], memory: Memory, names: _Names) -> Made:
     fields = _fields(memory, names, {})
     importance = fields.pop("importance", 0.5)
-    content = _without(fields, "tags", f"links{GIVEN}")
+    content = _without(fields, "tags", "links")
     if not _is_key_and_value(memory):
         content = {"message" if memory.kind == "turn" else memory.kind: memory.content, **content}
     row = {
@@ -447,7 +464,7 @@ def _row_004(session: Mapping[str, Value], memory: Memory, names: _Names) -> Mad
         "importance": importance,
         "decay_factor": 1.0,
         "tags": _tags(memory),
-        "references": [names.of(link.target) for link in memory.links],
+        "references": _targets(memory, names),
     }
     whole = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return {**row, "checksum": f"sha256:{hashlib.sha256(whole.encode()).hexdigest()}"}

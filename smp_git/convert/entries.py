@@ -26,6 +26,8 @@ from smp_git.model.memory import (
     check_tags,
 )
 
+# Fields that name other memories, as the source calls them until their ids here are known.
+REFERENCES: Final = ("turn_ref", "memory_refs", "parent", "supersedes")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _NOT_IN_TAGS: Final = re.compile(r"[^a-z0-9_.-]+")
 # Seconds since 1970 beyond this are milliseconds.
@@ -200,6 +202,9 @@ def _fields(kind: Kind, raw: Mapping[str, object]) -> Iterator[tuple[str, Value]
         if value is None:
             continue
         name, kept = _field_name(given), storable(value)
+        if name in REFERENCES:
+            yield name, kept
+            continue
         word = _word_of_ours(name, kept)
         if word is not None:
             yield name, word

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from smp_git.convert import bundle
 from smp_git.convert.entries import (
+    REFERENCES,
     ForeignDeletion,
     ForeignMemory,
     ForeignSession,
@@ -32,6 +33,7 @@ from smp_git.model.errors import InvalidError, SessionNotFoundError, SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, Link, MemoryId, Value, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, merged
+from smp_git.model.times import format_time
 from smp_git.write import edits
 from smp_git.write.handle import GLOBAL, Handle, Home
 from smp_git.write.stage import Draft
@@ -42,8 +44,6 @@ QUOTA: Final = 10 * 1024 * 1024
 _FILLED: Final = 0.8
 # What a memory takes beside its text: its keys, its index line, its page.
 _OVERHEAD: Final = 600
-# Fields whose values are ids.
-_REFERENCES: Final = ("turn_ref", "memory_refs", "parent", "supersedes")
 _LONGEST_ID: Final = 60
 # Formats whose sessions have names that are kept.
 _OF_SESSIONS: Final = ("000", "001", "003", "004", "smp")
@@ -390,7 +390,7 @@ def _draft(handle: Handle, entry: ForeignMemory, source: ForeignSession) -> Draf
     own = entry.fields.get("source")
     key = "source" if own is None else f"source{GIVEN}"
     fields: dict[str, object] = {
-        **{name: value for name, value in entry.fields.items() if name not in _REFERENCES},
+        **{name: value for name, value in entry.fields.items() if name not in REFERENCES},
         key: source_of(source, entry),
     }
     text = entry.text if entry.text.strip() or entry.kind == "artifact" else _instead(entry)
@@ -429,7 +429,7 @@ def _linked(draft: Draft, entry: ForeignMemory, ids: Mapping[str, MemoryId]) -> 
 def _references(entry: ForeignMemory, ids: Mapping[str, MemoryId]) -> dict[str, Value]:
     """Return the fields that name memories, under their ids here; what names others is kept beside."""
     out: dict[str, Value] = {}
-    for name in _REFERENCES:
+    for name in REFERENCES:
         if name not in entry.fields:
             continue
         given = entry.fields[name]
@@ -471,11 +471,13 @@ def _set_state(
     ids: Mapping[str, MemoryId],
     report: Imported,
 ) -> None:
-    fields: dict[str, object] = dict(entry.fields)
+    fields: dict[str, object] = {
+        name: value for name, value in entry.fields.items() if name not in REFERENCES
+    }
     fields["source"] = source_of(source, entry)
     fields |= _references(entry, ids)
     if entry.at is not None:
-        fields["last_updated"] = entry.at.isoformat()
+        fields["last_updated"] = format_time(entry.at)
     try:
         tx.set_state(entry.agent or "agent", fields)
     except InvalidError as error:
