@@ -82,6 +82,14 @@ def _why(error: Exception) -> str:
 def json_list(file: IO[bytes], shown: str) -> JsonRows:
     """Yield the objects of a JSON file that is one list, an element at a time."""
     text = io.TextIOWrapper(file, "utf-8-sig", errors="replace")
+    try:
+        yield from _elements(text, shown)
+    finally:
+        # Who opened the file closes it.
+        text.detach()
+
+
+def _elements(text: IO[str], shown: str) -> JsonRows:
     buffer = text.read(_CHUNK).lstrip()
     if not buffer.startswith("["):
         yield Trouble(where=shown, reason="not a JSON list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -134,8 +135,9 @@ def _links(text: str, shown: str, known: Mapping[str, str]) -> Iterator[tuple[st
             yield typed.get(name.strip().casefold(), "references"), target
     here = shown.rpartition("/")[0]
     for name in _LINK.findall(text):
-        plain = unquote(name).removeprefix("./")
-        target = known.get(f"{here}/{plain}".lstrip("/").casefold()) or known.get(plain.casefold())
+        plain = unquote(name)
+        beside = posixpath.normpath(posixpath.join(here, plain))
+        target = known.get(beside.casefold()) or known.get(plain.casefold())
         if target and target != shown:
             yield "references", target
 
