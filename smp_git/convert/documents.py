@@ -46,6 +46,11 @@ def is_session(folder: Path) -> bool:
     return named and any((folder / part).exists() for part in _PARTS)
 
 
+def is_archived(folder: Path) -> bool:
+    """Whether a folder is what is left of a session that was archived."""
+    return (folder / "summary.yaml").is_file() or (folder / "archive.tar.gz").is_file()
+
+
 def read(path: Path) -> Iterator[ForeignSession]:
     """Yield the sessions of a session folder, or of the folder around active and archived ones."""
     if is_session(path):
@@ -55,7 +60,7 @@ def read(path: Path) -> Iterator[ForeignSession]:
         for folder in sorted(each for each in (path / part).glob("*") if each.is_dir()):
             if is_session(folder):
                 yield _session(folder, _deleted(path / "deleted" / folder.name))
-            elif (folder / "summary.yaml").is_file() or (folder / "archive.tar.gz").is_file():
+            elif is_archived(folder):
                 yield _archived(folder, _deleted(path / "deleted" / folder.name))
     if (path / "global").is_dir() and not (path / "global" / ".git").exists():
         yield ForeignSession(format="003", id="global", items=_global(path / "global"), shared=True)

@@ -52,6 +52,8 @@ def format_of(path: Path, as_format: str | None) -> str:
     """Return the format of a path; raise an error that says the way out."""
     if not path.exists():
         raise NotFoundError(f"{path} does not exist", hint="name a file or a folder")
+    if not path.is_dir() and not path.is_file():
+        raise InvalidError(f"{path} is neither a file nor a folder", hint="name a file or a folder")
     if as_format is not None and as_format not in (*FORMATS, BUNDLE):
         raise InvalidError(f"no format {as_format!r}", hint=f"formats are {', '.join(FORMATS)}")
     name = as_format or recognised(path)
@@ -94,7 +96,7 @@ def _of_files_in(path: Path) -> str | None:
 
 def _has_sessions(path: Path) -> bool:
     folders = (*path.glob("active/*"), *path.glob("archived/*"))
-    return any(documents.is_session(each) or (each / "summary.yaml").is_file() for each in folders)
+    return any(documents.is_session(each) or documents.is_archived(each) for each in folders)
 
 
 def _of_file(path: Path) -> str | None:

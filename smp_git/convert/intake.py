@@ -181,6 +181,7 @@ class _Intake:
         self._name = name
         self._part = 1
         self._ids: dict[str, MemoryId] = {}
+        self._before: dict[str, str] = {}
         self._taken = 0
         self._gone: list[str] = []
 
@@ -217,6 +218,8 @@ class _Intake:
         return self._name if self._part == 1 else f"{self._name[: _LONGEST_ID - 4]}-p{self._part}"
 
     def _next_part(self) -> Imported:
+        # A link may lead into another session; other references are kept beside.
+        self._before |= {key: f"{self._session}:{name}" for key, name in self._ids.items()}
         self._part += 1
         self._ids = {}
         return self._report()
@@ -270,7 +273,7 @@ class _Intake:
                 if draft is None:
                     _set_state(tx, entry, self._source, self._ids, report)
                 else:
-                    tx.put(_linked(draft, entry, self._ids))
+                    tx.put(_linked(draft, entry, self._ids, self._before))
                 report.added[entry.kind] += 1
                 self._taken += 1
                 if self._taken % _PROGRESS_EVERY == 0:
@@ -410,14 +413,20 @@ def _instead(entry: ForeignMemory) -> str:
     return "\n".join(said)
 
 
-def _linked(draft: Draft, entry: ForeignMemory, ids: Mapping[str, MemoryId]) -> Draft:
+def _linked(
+    draft: Draft,
+    entry: ForeignMemory,
+    ids: Mapping[str, MemoryId],
+    elsewhere: Mapping[str, str],
+) -> Draft:
     """Return a draft with its links and references under the ids that they have here."""
     fields = dict(draft.fields)
     links = list(draft.links)
     lost: list[Value] = []
     for word, target in entry.links:
-        if target in ids:
-            links.append(Link(word, ids[target]))
+        here = ids.get(target) or elsewhere.get(target)
+        if here is not None:
+            links.append(Link(word, MemoryId(here)))
         else:
             lost.append(f"{word}:{target}")
     if lost:

@@ -49,11 +49,13 @@ def read(
     try:
         return dialect.read(text)
     except dialect.NotDialectError:
-        return _read_any(text, _Place(what, first_line, largest))
+        return _read_any(text, what, first_line, largest)
 
 
-def _read_any(text: str, place: _Place) -> dict[str, Value]:
-    what, first_line, largest = place
+def _read_any(
+    text: str, what: str, first_line: int, largest: int = MAX_FILE_BYTES
+) -> dict[str, Value]:
+    place = _Place(what, first_line, largest)
     if len(text) > largest:
         raise InvalidFileError(f"{what}: the YAML is larger than {largest:,} bytes")
     root = _parse(text, place)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -193,7 +194,7 @@ def test_source_larger_than_the_quota_becomes_several_sessions(
     for each in done.sessions:
         with store.session(each.session) as session:
             days.append({memory.created_at.date() for memory in session.memories()})
-    assert all(left.isdisjoint(right) for left, right in zip(days, days[1:], strict=False))
+    assert all(left.isdisjoint(right) for left, right in pairwise(days))
     assert store.import_(log, quota=400_000).added == 0
 
 
