@@ -1,4 +1,4 @@
-"""What is written down of each deletion, without content: its record, its receipt, the audit log."""
+"""Records, receipts and the audit log: what is written down of each deletion, without content."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def note(store: Path, action: str, session: str, **act: Unpack[Act]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which lines of the log are asked for; all that is given must hold."""
+    """Criteria for lines of the log; all that are given must hold."""
 
     session: str | None = None
     action: str | None = None

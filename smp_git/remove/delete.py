@@ -58,7 +58,7 @@ from smp_git.write.handle import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What memories to take; a tag means those below it too, a text is looked for without case."""
+    """Selection of memories; a tag means those below it too, a text is looked for without case."""
 
     ids: tuple[MemoryId, ...] = ()
     tags: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Selection:
 
 
 class Criteria(TypedDict, total=False):
-    """What a deletion is about; all that is given must hold."""
+    """Criteria of a deletion; all that are given must hold."""
 
     tags: Iterable[str]
     since: datetime | str | None
@@ -164,7 +164,7 @@ def _texts(value: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Result):
-    """What a deletion would do."""
+    """Plan of a deletion, for a dry run."""
 
     dry_run: bool = True
     ids: tuple[MemoryId, ...]

@@ -1,4 +1,4 @@
-"""What each branch gets where lives of a memory died or met, brought by a commit of its own."""
+"""Files for branches on which lives of a memory died or met, brought by a commit of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Head(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """What a meeting comes to: records of lives that were joined, and the files of branches.
+    """Outcome of a meeting: records of lives that were joined, and the files of branches.
 
     `notes` name the memories and fields of which words were taken out, `removed` the files
     that are for the history only: ordinary commits removed these memories.
@@ -127,7 +127,7 @@ class _Look:
 
     @cached_property
     def history(self) -> MemoryHistory:
-        """What the histories of both sides said of the memories."""
+        """The memories in the histories of both sides."""
         tips = sorted({CommitId(tip) for tip in self.tips.values()})
         return MemoryHistory(self._repository, tips, [parse_id(name).path for name in self._names])
 

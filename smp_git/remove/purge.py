@@ -35,7 +35,7 @@ _DUE: Final = "deadline passed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged(Result):
-    """What a purge destroyed: memories, how many copies of them, and whole sessions.
+    """Result of a purge: memories, how many copies of them, and whole sessions.
 
     `proof` is of memories that were named; their copies told the texts once more.
     `kept_keys` are the stores that have the keys of copies that were destroyed here: a

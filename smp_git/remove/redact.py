@@ -27,7 +27,7 @@ from smp_git.write.handle import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """What a redaction did, or would do: memories reworded, memories only in the history gone.
+    """Result or plan of a redaction: memories reworded, memories only in the history gone.
 
     `left` says with counts in what kinds of places the text is left, `ways_out` what
     can be done about them; `receipt` is None for a dry run and where no memory held it.

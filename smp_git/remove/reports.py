@@ -1,4 +1,4 @@
-"""What a session and a store tell of removals: the trash, receipts, the audit log, the proof."""
+"""Reports of removals: the trash, receipts, the audit log, the proof."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from smp_git.write.handle import Handle, Home
 
 
 class AuditParts(TypedDict, total=False):
-    """Which lines of the audit log are asked for; all that is given must hold."""
+    """Criteria for lines of the audit log; all that are given must hold."""
 
     action: str | None
     id: str | None

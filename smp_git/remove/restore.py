@@ -39,7 +39,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored(Result):
-    """What a restoration brought back: the memories, and how many earlier versions.
+    """Result of a restoration: the memories, and how many earlier versions.
 
     `merged` are those that lived, into which the versions of a dropped branch were merged.
     """

@@ -1,4 +1,4 @@
-"""What a redaction puts in the place of what it takes out: files, records, sealed copies."""
+"""Replacement of redacted memories: files, records, sealed copies."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def unpacked(data: bytes) -> list[DeadVersion]:
 
 
 class Bound(NamedTuple):
-    """What a copy is bound to: it opens only as the copy of this deletion, until this deadline."""
+    """Binding of a copy: it opens only as the copy of this deletion, until this deadline."""
 
     deletion: str
     uid: str

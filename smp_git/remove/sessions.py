@@ -46,7 +46,7 @@ _URL = re.compile(r"\s*url\s*=\s*(.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReceipt(Result):
-    """What the deletion of a whole session did, and where copies of it may be left."""
+    """Receipt of the deletion of a whole session, with the places where copies may be left."""
 
     deletion: str
     session: str

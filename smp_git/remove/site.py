@@ -115,7 +115,7 @@ class Site:
 
 
 class Unsealed(NamedTuple):
-    """What sealed copies tell of the deleted, and in words what nobody tells."""
+    """Versions of the deleted that sealed copies hold, and sentences about those that none holds."""
 
     versions: tuple[DeadVersion, ...]
     unknown: tuple[str, ...]

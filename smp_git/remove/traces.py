@@ -1,4 +1,4 @@
-"""Where a text is: every object, every file and every name, counted by kind of place."""
+"""Search for a text in every object, file and name, counted by kind of place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _NOT_TEXT: Final = frozenset(("id", "kind", "life", "created_at", "updated_at", 
 
 
 class FoundTraces(NamedTuple):
-    """Where a text is, by kind of place, and what could not be looked into."""
+    """Counts of a text by kind of place, and what could not be looked into."""
 
     counts: Mapping[str, int]
     unread: tuple[str, ...]

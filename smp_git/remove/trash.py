@@ -115,7 +115,7 @@ def new_deletion(now: datetime) -> str:
 
 
 class Trash:
-    """What was deleted from one session and can still be brought back.
+    """The deleted memories of one session that can still be brought back.
 
     A record is only there together with its copy; both are durable when `keep` returns,
     and count from `confirm` on, after the memories have gone.

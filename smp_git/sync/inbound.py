@@ -1,4 +1,4 @@
-"""What comes in: held in quarantine, checked, cleaned of what was deleted, then taken over."""
+"""The way in for what a remote has: fetch, inspect, rewrite, adopt, merge."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MOST_TRIES: Final = 5
 
 
 class Received(NamedTuple):
-    """What was taken in: the remote's references as it names them, and what became of them.
+    """Result of a fetch: the remote's references as it names them, and what became of them.
 
     `left` are its branches that have no counterpart here, if nothing was to be merged,
     `moved` the memories that took another id, because two had one.
@@ -67,7 +67,7 @@ class Received(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked of one fetch: of whom and how, for which session, what becomes of it.
+    """Request for one fetch: of whom and how, for which session, what becomes of it.
 
     Without `merge` the branches here stay where they are; with `accept` a remote that went
     back to an earlier state is taken as it is.
@@ -156,7 +156,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
 
 
 class Intake:
-    """What a remote sent on its way into the session; the steps of `receive`."""
+    """Incoming history on its way into the session; the steps of `receive`."""
 
     def __init__(self, asked: Asked, held: Quarantine) -> None:
         self._asked = asked

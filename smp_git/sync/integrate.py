@@ -101,7 +101,7 @@ def _refused(reader: Reader, remote: str, ref: str, what: str, hint: str) -> Ref
 
 
 class Integrated(NamedTuple):
-    """What came of a remote's branches; `left` are those that were not to be made here."""
+    """Result for a remote's branches; `left` are those that were not to be made here."""
 
     merged: tuple[str, ...]
     contested: tuple[Conflict, ...]

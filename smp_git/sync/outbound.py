@@ -1,4 +1,4 @@
-"""What a remote lacks, and how far this replica is from it."""
+"""The way out: what is pushed to a remote, and how far this replica is from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_MOVES: Final = 20
 
 
 class Parcel(NamedTuple):
-    """What is to be pushed; `unmerged` if the remote has what is not merged here."""
+    """Updates to push; `unmerged` if the remote has what is not merged here."""
 
     updates: tuple[Update, ...]
     commits: int
@@ -192,7 +192,7 @@ def track(reader: Reader, remote: str, updates: tuple[Update, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteState(Result):
-    """How far this replica is from one remote, as far as it knows without asking it.
+    """Distance of this replica from one remote, as far as it knows without asking it.
 
     `ahead` and `behind` count commits of the main branch; None if the remote was never
     seen. `withheld` says why it still holds what was deleted here, if it does.

@@ -31,7 +31,7 @@ _SUFFIXES: Final = (".pack", ".rev", ".idx")
 
 
 class Quarantine:
-    """What a remote sent, out of reach of the session until it is adopted.
+    """Incoming objects and references, out of reach of the session until they are adopted.
 
     Only inside a `with`; at its end nothing of it is left.
     """
@@ -62,7 +62,7 @@ class Quarantine:
 
     @cached_property
     def repository(self) -> Repository:
-        """What came in together with what the session has, for reading."""
+        """The incoming objects together with those of the session, for reading."""
         return Repository(self.path)
 
     def fetch(

@@ -39,7 +39,7 @@ from smp_git.sync.quarantine import Quarantine
 
 
 class Parting(NamedTuple):
-    """Which memories of either side take another id."""
+    """Memories of either side that take another id."""
 
     ours: tuple[Move, ...] = ()
     theirs: tuple[Move, ...] = ()
@@ -159,7 +159,7 @@ class _FileVersion(NamedTuple):
 
 
 class MemoryPast(NamedTuple):
-    """What a history tells of a memory: the commits that wrote it, its versions, when the first came."""
+    """History of a memory: the commits that wrote it, its versions, when the first came."""
 
     commits: set[str]
     versions: set[_FileVersion]
@@ -167,7 +167,7 @@ class MemoryPast(NamedTuple):
 
     @property
     def digests(self) -> set[str]:
-        """What its versions are, whatever became of the ids that they name."""
+        """The digests of its versions, whatever became of the ids that they name."""
         return {each.digest for each in self.versions}
 
     def is_apart(self, other: MemoryPast) -> bool:
@@ -351,7 +351,7 @@ _REASON: Final = "another memory had the same id"
 
 
 class Apart(NamedTuple):
-    """What came in as it is now, which memories took another id, and sentences that say so.
+    """Incoming references as they are now, the memories that took another id, and sentences that say so.
 
     `records` are what was told, and end memories too that had taken another id when they
     were deleted under the old one; `heads` are the branches here that were looked at.

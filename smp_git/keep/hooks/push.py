@@ -211,7 +211,7 @@ class _Push:
 
     @cached_property
     def _apart(self) -> Mapping[str, str]:
-        """What is here, with new ids for what has the id of another memory in what is pushed."""
+        """The references here, with new ids for memories that have the id of another one in what is pushed."""
         kept = {ref: tip for ref, tip in self._there.items() if ref.startswith((HEADS, TAGS))}
         pushed = {each.ref: each.new for each in self._coming}
         return apart_there(self._repository, kept, pushed, self._before)

@@ -62,7 +62,7 @@ _BROKEN: Final = (
 
 
 class ClosedError(Exception):
-    """What is in a file is not looked into, or not all of it; says why."""
+    """The content of a file is not looked into, or not all of it; says why."""
 
 
 class Inner(NamedTuple):

@@ -103,7 +103,7 @@ def rewrite(writer: Writer, order: RewriteOrder, plan: RewritePlan | None = None
 
 
 class _Clock:
-    """How long each part took."""
+    """Stopwatch of the parts of a deletion."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}

@@ -30,7 +30,7 @@ Settle = Callable[["Receipt"], "Receipt"]
 
 
 class Replacement(Protocol):
-    """What takes the place of the deleted: a redaction's texts, of a life that begins.
+    """Files in the place of the deleted: a redaction's texts, of a life that begins.
 
     What is `removed` is brought and taken out again by an ordinary commit: it was removed
     so before, and is in the history only.
@@ -46,7 +46,7 @@ class Replacement(Protocol):
 
 
 class Incoming(NamedTuple):
-    """What was fetched and nothing names yet: its objects, and the tips that reach what lives."""
+    """Fetched objects that nothing names yet, and the tips that reach what lives."""
 
     tips: Collection[bytes] = ()
     objects: Collection[bytes] = frozenset()
@@ -60,7 +60,7 @@ _NONE: Final = Tombstones()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteOrder:
-    """What is to be deleted, by whom and why.
+    """Order of a deletion: its memories, by whom and why.
 
     `seal` gets every version that is about to go, those that were deleted before and
     that plain Git brought back included, and must return only when its copy is durable;
@@ -231,7 +231,7 @@ def reached(step: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts(Result):
-    """How much a deletion changed."""
+    """Counts of what a deletion changed."""
 
     versions: int
     commits_rewritten: int
@@ -242,7 +242,7 @@ class Counts(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(Result):
-    """What a deletion removed and proved, and what it could not reach.
+    """Receipt of a deletion: what it removed and proved, and what it could not reach.
 
     `also` are memories that were deleted before, and that plain Git had brought back.
     """

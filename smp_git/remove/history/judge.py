@@ -1,4 +1,4 @@
-"""What goes from files, index pages and commit messages, and the judge of which lives are dead.
+"""Judge of dead lives, and the parts of files, index pages and messages that go with them.
 
 Everything that removes, proves or looks about asks here, so that there is one reader of
 a memory's id and one answer.

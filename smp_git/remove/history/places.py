@@ -66,7 +66,7 @@ class PlaceNames:
 
 
 class Care(Enum):
-    """What becomes of the deleted in a place, and how that is proved."""
+    """Treatment of the deleted in a place, and its proof."""
 
     REWRITTEN = "taken out by the rewrite; searched by the proof"
     DROPPED = "removed by a deletion; searched by the proof"

@@ -358,7 +358,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof(Result):
-    """What a scan found: counts and places, never text or object names.
+    """Findings of a scan: counts and places, never text or object names.
 
     `not_searched` says what was not looked for, `not_looked_into` where nothing was.
     """

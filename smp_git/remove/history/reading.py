@@ -67,7 +67,7 @@ def read_entry(piece: bytes) -> TreeEntry:
 
 
 class PagePlace(NamedTuple):
-    """Where an entry is in a raw tree: its start, its id's start, its end."""
+    """Offsets of an entry in a raw tree: its start, its id's start, its end."""
 
     start: int
     id: int

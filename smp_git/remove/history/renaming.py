@@ -52,7 +52,7 @@ _SIZE: Final = re.compile(rb'"size":([0-9]+)')
 
 
 class Renames:
-    """What becomes of the files of generations: new bytes by object id, lives by memory."""
+    """Files of generations as they become: new bytes by object id, lives by memory."""
 
     def __init__(self) -> None:
         self.files: dict[bytes, bytes] = {}
@@ -208,7 +208,7 @@ class File(NamedTuple):
 
 
 class Moves:
-    """What becomes of the files, index lines and messages that name some memories."""
+    """Files, index lines and messages that name some memories, as they become."""
 
     def __init__(self, moves: Iterable[Move] = ()) -> None:
         self.moves = tuple(moves)

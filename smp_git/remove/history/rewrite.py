@@ -39,7 +39,7 @@ _ID_SIZE: Final = 20
 
 
 class History(NamedTuple):
-    """What reaches commits: references by name, and the older entries of the stash."""
+    """References by name, and the older entries of the stash."""
 
     refs: Mapping[str, bytes]
     stashed: tuple[bytes, ...] = ()

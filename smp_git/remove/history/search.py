@@ -48,7 +48,7 @@ _BROKEN: Final = re.compile(rb"\\[nrt]")
 
 
 class Phrases(NamedTuple):
-    """What of a text can be looked for, and what is too short."""
+    """Phrases of a text to search for, and rows of words that are too short."""
 
     phrases: set[Phrase]
     short: set[Phrase]
@@ -181,7 +181,7 @@ class DeadVersion(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the file was."""
+        """The path of the file."""
         return parse_id(self.id).path
 
 

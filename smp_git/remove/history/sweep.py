@@ -46,7 +46,7 @@ _LOOSE: Final = re.compile(r"[0-9a-f]{40}")
 
 
 class Removed(NamedTuple):
-    """How much was taken off the disk."""
+    """Number and size of the objects that were removed."""
 
     objects: int = 0
     bytes: int = 0

@@ -1,1 +1,1 @@
-"""What a remote sent, inspected before anything of it is used."""
+"""Inspection of what a remote sent, before anything of it is used."""

@@ -1,4 +1,4 @@
-"""Inspection of what a remote sent, before anything of it is used."""
+"""Inspection of incoming commits, tags and references."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENCODING = re.compile(rb"^encoding (?!utf-?8$)", re.MULTILINE | re.IGNORECASE)
 
 
 class StrictCommit(NamedTuple):
-    """What a commit leads to, and the tag of the replica that made it, if one did."""
+    """Tree and parents of a commit, and the tag of the replica that made it, if one did."""
 
     tree: bytes
     parents: tuple[bytes, ...]
@@ -56,7 +56,7 @@ class StrictCommit(NamedTuple):
 
 
 class StrictTag(NamedTuple):
-    """What a tag names."""
+    """Target of a tag."""
 
     target: bytes
     type: bytes
@@ -104,7 +104,7 @@ _ID = re.compile(r"[0-9a-f]{40}")
 
 
 class Inspected(NamedTuple):
-    """What is known of a remote's content that is sound.
+    """Result of an inspection that found everything sound.
 
     `commits` is how many were looked through, `sound` those on which these are built that were
     known to be so, `replicas` are the tags of those that made them; `lying` are the pages, by branch, whose index does not say what their files say.
@@ -336,7 +336,7 @@ _MOST_LOOKS: Final = 3
 
 
 class Fetched(NamedTuple):
-    """What came in, and the references that were left out with what they name."""
+    """Incoming references, and those that were left out with what they name."""
 
     held: Quarantine
     left_out: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What the trees of a session may hold, and how much."""
+"""Rules for the trees of a session: names, modes and sizes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _KNOWN_ATTRIBUTES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much may come in at once, far above what sessions hold."""
+    """Bounds of what may come in at once, far above what sessions hold."""
 
     commits: int = 500_000
     trees: int = 2_000_000

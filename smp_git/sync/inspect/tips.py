@@ -1,4 +1,4 @@
-"""What branches of a remote hold now: memories, indexes, tombstones, whose session it is."""
+"""Inspection of a remote's branches as they are now: memories, indexes, tombstones, metadata."""
 
 from __future__ import annotations
 
