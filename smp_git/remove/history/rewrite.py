@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import hexlify, unhexlify
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
@@ -19,7 +19,15 @@ from smp_git.model.ids import PAGE_SIZE, parse_path
 from smp_git.model.memory import KINDS
 from smp_git.remove.history import judge, reading
 from smp_git.remove.history.judge import PageOrigin
-from smp_git.remove.history.reading import FOLDER, INDEX_NAME, TAG, Ahead, Read, TreeEntry
+from smp_git.remove.history.reading import (
+    FOLDER,
+    INDEX_NAME,
+    TAG,
+    Ahead,
+    PagePlace,
+    Read,
+    TreeEntry,
+)
 from smp_git.remove.history.renaming import File, Moves, Renames, index_with
 
 NOTES: Final = "refs/notes/"
@@ -283,53 +291,40 @@ class Rewriter:
     # Trees
 
     def _root(self, tree: bytes, role: str) -> tuple[bytes, Loss]:
+        found = self._once(role, tree, self._edit_root)
+        return found.id or self._make(TREE, b"", None), found.loss
+
+    def _once(self, role: str, tree: bytes, edit: Callable[[str, bytes], Edited]) -> Edited:
+        """Return a tree in a role edited, or as it was edited before."""
         found = self._trees.get((role, tree))
         if found is None:
-            found = self._trees[role, tree] = self._edit_root(tree, role)
-        if found.id is None:
-            return self._make(TREE, b"", None), found.loss
-        return found.id, found.loss
+            found = self._trees[role, tree] = edit(role, tree)
+        return found
 
-    def _edit_root(self, tree: bytes, role: str) -> Edited:
+    def _edit_root(self, role: str, tree: bytes) -> Edited:
         if role == NOTES:
             return Edited(self._notes(tree), NOTHING)
         if role == ACCESS:
             return Edited(self._access(tree), NOTHING)
-        data = self.read(tree)[1]
-        edits: list[tuple[int, int, bytes | None]] = []
-        losses: list[Loss] = []
+        data, found = self.read(tree)[1], []
         for name, wanted in self._wanted.items():
             place = reading.folder_at(data, name)
-            if place is None:
-                continue
-            edited = self._folder(name.decode(), data[place.id : place.end], wanted)
-            if edited.loss:
-                losses.append(edited.loss)
-            if edited.id != data[place.id : place.end]:
-                edits.append((place.id if edited.id else place.start, place.end, edited.id))
-        return Edited(self._spliced("", tree, data, edits), _join(losses))
-
-    def _folder(self, folder: str, tree: bytes, wanted: frozenset[bytes]) -> Edited:
-        """Return the folder of a kind rewritten."""
-        found = self._trees.get((folder, tree))
-        if found is None:
-            edit = self._edit_page if b"" in wanted else partial(self._edit_folder, wanted)
-            found = self._trees[folder, tree] = edit(folder, tree)
-        return found
+            if place is not None:
+                # Some kinds have no pages.
+                edit = self._edit_page if b"" in wanted else partial(self._edit_folder, wanted)
+                below = self._once(name.decode(), data[place.id : place.end], edit)
+                found.append((place, below))
+        return self._spliced("", tree, data, found)
 
     def _edit_folder(self, wanted: frozenset[bytes], folder: str, tree: bytes) -> Edited:
         data = self.read(tree)[1]
         if len(wanted) > reading.MANY:
             return self._edit_pages(wanted, folder, tree, data)
-        edits: list[tuple[int, int, bytes | None]] = []
-        losses: list[Loss] = []
+        found = []
         for name, place in reading.folders_at(data, wanted):
-            edited = self._page(f"{folder}/{name.decode()}", data[place.id : place.end])
-            if edited.loss:
-                losses.append(edited.loss)
-            if edited.id != data[place.id : place.end]:
-                edits.append((place.id if edited.id else place.start, place.end, edited.id))
-        return Edited(self._spliced(folder, tree, data, edits), _join(losses))
+            page = f"{folder}/{name.decode()}"
+            found.append((place, self._once(page, data[place.id : place.end], self._edit_page)))
+        return self._spliced(folder, tree, data, found)
 
     def _edit_pages(
         self, wanted: frozenset[bytes], folder: str, tree: bytes, data: bytes
@@ -345,7 +340,8 @@ class Rewriter:
                 entry = reading.read_entry(piece)
                 swapped[piece] = piece
                 if entry.mode == FOLDER and entry.name in wanted:
-                    edited = self._page(f"{folder}/{entry.name.decode()}", entry.id)
+                    page = f"{folder}/{entry.name.decode()}"
+                    edited = self._once(page, entry.id, self._edit_page)
                     swapped[piece] = b"" if edited.id is None else piece[:-_ID_SIZE] + edited.id
                     if edited.loss:
                         lost[piece] = edited.loss
@@ -357,28 +353,20 @@ class Rewriter:
         return Edited(self._make(TREE, whole, folder) if whole else None, loss)
 
     def _spliced(
-        self, role: str, tree: bytes, data: bytes, edits: list[tuple[int, int, bytes | None]]
-    ) -> bytes | None:
-        """Return the id of a tree with some stretches replaced, None if nothing is left."""
-        if not edits:
-            return tree
-        self.replaced.add(tree)
-        if len(edits) == 1:
-            start, end, new = edits[0]
-            whole = data[:start] + (new or b"") + data[end:]
-            return self._make(TREE, whole, role) if whole else None
+        self, role: str, tree: bytes, data: bytes, below: list[tuple[PagePlace, Edited]]
+    ) -> Edited:
+        """Return a tree with some of its folders edited; none if nothing is left of it."""
+        loss = _join([edited.loss for _, edited in below if edited.loss])
         parts, at = [], 0
-        for start, end, new in sorted(edits, key=lambda edit: edit[0]):
-            parts += [data[at:start], new or b""]
-            at = end
+        for place, (new, _) in sorted(below):
+            if new != data[place.id : place.end]:
+                parts += [data[at : place.id if new else place.start], new or b""]
+                at = place.end
+        if not at:
+            return Edited(tree, loss)
+        self.replaced.add(tree)
         whole = b"".join((*parts, data[at:]))
-        return self._make(TREE, whole, role) if whole else None
-
-    def _page(self, page: str, tree: bytes) -> Edited:
-        found = self._trees.get((page, tree))
-        if found is None:
-            found = self._trees[page, tree] = self._edit_page(page, tree)
-        return found
+        return Edited(self._make(TREE, whole, role) if whole else None, loss)
 
     def _edit_page(self, page: str, tree: bytes) -> Edited:
         seen = self._gone_entries.setdefault(page, {})
@@ -510,10 +498,9 @@ class Rewriter:
 
     def _tag(self, name: bytes) -> tuple[bytes, bool]:
         """Return an annotated tag rewritten, and whether it was of a commit that touches."""
-        found = self.tags.get(name)
-        if found is None:
-            found = self.tags[name] = self._edit_tag(name)
-        return found
+        if name not in self.tags:
+            self.tags[name] = self._edit_tag(name)
+        return self.tags[name]
 
     def _edit_tag(self, name: bytes) -> tuple[bytes, bool]:
         data = self.read(name)[1]
