@@ -54,6 +54,7 @@ LOOKS_AROUND = {
 LATE = {
     "smp_git.agents.writing",
     "smp_git.ask.questions",
+    "smp_git.ask.vectors",
     "smp_git.format.yamlfile",
     "smp_git.git.disk",
     "smp_git.git.locks",

@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -94,6 +93,8 @@ def _index(
     if meanings is None:
         memories = sum(1 for _ in shown_entries(snapshot))
         return Indexed(memories=memories, made=0, missing=0, semantic=False)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a question makes no vectors
+
     until = None if seconds is None else time.monotonic() + seconds
     lacking, memories, made = *_lacking(meanings, snapshot), 0
     try:

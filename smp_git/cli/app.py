@@ -26,6 +26,20 @@ from smp_git.model.errors import (
 from smp_git.session import Session
 from smp_git.store import Store
 
+# Of commands in several rooms.
+Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, e.g. DEC-0042 or DEC-42")]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="REV|TIME",
+        help="As of this revision or time: HEAD~3, a commit, '2 days ago'",
+    ),
+]
+Agent = Annotated[
+    str | None, typer.Option("-a", "--agent", help="Agent making the write [env: SMP_AGENT]")
+]
+
 
 def text_from(given: str | None, file: Path | None) -> str:
     """Return the text: an argument, a file, or standard input for `-`."""

@@ -7,21 +7,12 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smp_git.ask.answer import Answer, Hit
-from smp_git.ask.bisect import Condition, Culprit, View
-from smp_git.ask.vectors import Indexed
-from smp_git.cli.app import (
-    command,
-    common_in,
-    emit,
-    program,
-    session_of,
-    store_of,
-)
+from smp_git.cli.app import At, Id, command, common_in, emit, program, session_of, store_of
 from smp_git.cli.filters import (
     Agents,
     Kinds,
@@ -40,11 +31,13 @@ from smp_git.cli.filters import (
     parts_of,
     specification,
 )
-from smp_git.cli.history import At
 from smp_git.cli.terminal import MARKS, note, say
-from smp_git.cli.write import Id
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.times import format_time
+
+if TYPE_CHECKING:
+    from smp_git.ask.bisect import Condition, Culprit, View
+    from smp_git.ask.vectors import Indexed
 
 
 @command(example='smp query "session timeout" --kind finding --where severity=critical --explain')

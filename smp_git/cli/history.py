@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smp_git.cli.app import (
+    Agent,
+    At,
+    Id,
     asker,
     command,
     emit,
@@ -19,7 +22,6 @@ from smp_git.cli.app import (
     store_of,
 )
 from smp_git.cli.terminal import note, to_minute
-from smp_git.cli.write import Agent, Id
 from smp_git.format import document
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import COMMENTS, Memory
@@ -30,15 +32,6 @@ from smp_git.write.branches import Branch, Contested
 if TYPE_CHECKING:
     from smp_git.remove.delete import Dropped
     from smp_git.write.merge.join import MergeResult
-
-At = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="REV|TIME",
-        help="As of this revision or time: HEAD~3, a commit, '2 days ago'",
-    ),
-]
 
 
 @command(example="smp show DEC-42 --at '2 days ago'")

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from smp_git.cli.app import (
+    Agent,
+    Id,
     asker,
     command,
     emit,
@@ -30,10 +32,6 @@ from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 from smp_git.write.writer import Change
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Memory, e.g. DEC-0042 or DEC-42")]
-Agent = Annotated[
-    str | None, typer.Option("-a", "--agent", help="Agent making the write [env: SMP_AGENT]")
-]
 Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, e.g. security.login")]
 Links = Annotated[
     list[str],
