@@ -16,7 +16,12 @@ from smp_git.git.references import HEADS
 from smp_git.keep import opening
 from smp_git.keep.check import news
 from smp_git.keep.opening import SessionInfo
-from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.errors import (
+    InvalidError,
+    MemoryNotFoundError,
+    naming,
+    naming_its_session,
+)
 from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.model.settings import Settings
@@ -62,6 +67,7 @@ if TYPE_CHECKING:
 When = str | datetime | None
 
 
+@naming_its_session
 class Session:
     """One session: add and edit memories, read them, see what happened and undo it.
 
@@ -79,9 +85,10 @@ class Session:
         shared: Path | None = None,
         home: Home | None = None,
     ) -> None:
-        self._handle = opening.open_session(
-            path, clock, settings or Settings(), shared=shared, home=home
-        )
+        with naming(path.name):
+            self._handle = opening.open_session(
+                path, clock, settings or Settings(), shared=shared, home=home
+            )
         self._known_desk: Desk | None = None
         self._known_shared: Session | None = None
         self._agents: list[Agent] = []

@@ -97,7 +97,7 @@ def test_every_error_is_listed_with_its_status() -> None:
             one.code,
             str(one.exit_status),
             "yes" if one.recoverable else "no",
-            one.seed_code or "",
+            ", ".join(f"`{code}`" if one.seed_codes[1:] else code for code in one.seed_codes),
             one.__name__,
         )
         for one in _error_classes()

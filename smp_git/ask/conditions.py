@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
-from smp_git.model.errors import InvalidError, InvalidQueryError, shown
+from smp_git.model.errors import InvalidError, InvalidQueryError, QueryTimeoutError, shown
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
 from smp_git.model.regexes import ASKING, LONGEST, Bounded
 from smp_git.model.times import parse_time
@@ -290,7 +290,7 @@ def _found(name: str, pattern: Bounded, text: str) -> bool:
     try:
         return pattern.search(text)
     except TimeoutError:
-        raise InvalidQueryError(
+        raise QueryTimeoutError(
             f"the pattern {pattern.source!r} on {name} takes too long",
             hint="write it without nested repetitions",
         ) from None

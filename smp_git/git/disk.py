@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from smp_git.model.errors import SmpError, StorageError
+from smp_git.model.errors import SmpError, StorageError, StorageFullError
 
 # File systems whose journal keeps the order of names: once the data of new files is out,
 # syncing the one renamed last commits what made them and their names as well.
@@ -28,6 +28,7 @@ _START_WRITING: Final = 2
 _TRIES: Final = 100
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _REASONS: Final = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was lost"),
     errno.EDQUOT: ("the disk quota is used up", "free some space; nothing was lost"),
@@ -55,7 +56,8 @@ def storage_error(what: str, error: OSError) -> StorageError:
     """Return the error that says what the disk refused."""
     reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), None))
     place = f" ({error.filename})" if error.filename else ""
-    return StorageError(f"cannot write {what}: {reason}{place}", hint=hint)
+    kind = StorageFullError if error.errno in _FULL else StorageError
+    return kind(f"cannot write {what}: {reason}{place}", hint=hint)
 
 
 def write_all(fd: int, data: bytes) -> None:

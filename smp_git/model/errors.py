@@ -5,6 +5,7 @@ SmpError
 │   ├── InvalidFileError    a file of the session does not parse
 │   ├── InvalidRevisionError
 │   └── InvalidQueryError
+│       └── QueryTimeoutError    a pattern of the query takes too long
 ├── NotFoundError
 │   ├── MemoryNotFoundError
 │   └── SessionNotFoundError
@@ -15,9 +16,12 @@ SmpError
 ├── LockedError             the session stayed locked
 ├── RefusedError            needs a safer state
 │   ├── AccessError         a rule keeps it from this agent
-│   └── SessionArchivedError
+│   ├── SessionArchivedError
+│   ├── QuotaExceededError  the session has no room for it; nothing was written
+│   └── CompactionFailedError
 ├── DamagedError            the session is not sound
 ├── StorageError            the disk said no
+│   └── StorageFullError
 ├── GitMissingError         the git command is not installed
 └── SyncError               a remote
     ├── RemoteUnreachableError
@@ -30,7 +34,13 @@ SmpError
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FunctionType
+from typing import Any, ClassVar, Final, TypeVar
+
+_Door = TypeVar("_Door")
 
 # A value of a megabyte would bury the sentence that it is in.
 _SHOWN_LENGTH: Final = 80
@@ -49,30 +59,69 @@ class SmpError(Exception):
     """An expected failure: one sentence, the thing concerned, and a way out."""
 
     code: ClassVar[str] = "error"
-    seed_code: ClassVar[str | None] = None
+    # What the specifications of session memory call it.
+    seed_codes: ClassVar[tuple[str, ...]] = ()
     exit_status: ClassVar[int] = 1
-    recoverable: ClassVar[bool] = False
+    # Whether the same call can succeed later; an error that knows better says so itself.
+    recoverable: bool = False
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, recoverable: bool | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.session_id: str | None = None
+        if recoverable is not None:
+            self.recoverable = recoverable
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints for this error."""
         return {
             "code": self.code,
-            "seed_code": self.seed_code,
+            "seed_codes": list(self.seed_codes),
+            "session": self.session_id,
             "message": self.message,
             "hint": self.hint,
             "recoverable": self.recoverable,
         }
 
 
+@contextmanager
+def naming(session_id: str) -> Iterator[None]:
+    """Let an error that leaves the block name the session."""
+    try:
+        yield
+    except SmpError as error:
+        error.session_id = error.session_id or session_id
+        raise
+
+
+def naming_its_session(door: type[_Door]) -> type[_Door]:
+    """Let the errors of a session's public methods name the session."""
+    for name, method in list(vars(door).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(door, name, _naming_its_session(method))
+    return door
+
+
+def _naming_its_session(method: Callable[..., object]) -> Callable[..., object]:
+    @wraps(method)
+    def run(self: Any, *given: object, **named: object) -> object:  # noqa: ANN401 - of any door
+        try:
+            return method(self, *given, **named)
+        except SmpError as error:
+            error.session_id = error.session_id or self.id
+            raise
+
+    return run
+
+
 class InvalidError(SmpError):
     """A value that was given is not acceptable."""
 
     code = "invalid"
+    seed_codes: ClassVar[tuple[str, ...]] = ("E_SCHEMA_INVALID",)
     exit_status = 4
     recoverable = True
 
@@ -81,20 +130,28 @@ class InvalidFileError(InvalidError):
     """A file of the session does not parse or does not fit its place."""
 
     code = "invalid_file"
-    seed_code = "MEM_E003"
+    seed_codes = ("MEM_E003", "E_INVALID_FORMAT")
 
 
 class InvalidRevisionError(InvalidError):
     """A text names no revision of this session."""
 
     code = "invalid_revision"
+    seed_codes = ()
 
 
 class InvalidQueryError(InvalidError):
     """A part of a query is not acceptable."""
 
     code = "invalid_query"
-    seed_code = "MEM_E004"
+    seed_codes: ClassVar[tuple[str, ...]] = ("MEM_E004", "E_INVALID_QUERY")
+
+
+class QueryTimeoutError(InvalidQueryError, TimeoutError):
+    """A part of a query takes longer than it may."""
+
+    code = "query_timeout"
+    seed_codes = ("E_QUERY_TIMEOUT",)
 
 
 class NotFoundError(SmpError, LookupError):
@@ -114,7 +171,7 @@ class SessionNotFoundError(NotFoundError):
     """No session has this id."""
 
     code = "session_not_found"
-    seed_code = "MEM_E005"
+    seed_codes = ("MEM_E005", "E_SESSION_NOT_FOUND")
 
 
 class AlreadyExistsError(SmpError):
@@ -142,6 +199,7 @@ class ConflictError(SmpError):
     """Somebody else changed the same thing; nothing was written."""
 
     code = "conflict"
+    seed_codes = ("E_CONCURRENT_MOD",)
     exit_status = 5
     recoverable = True
 
@@ -150,7 +208,7 @@ class LockedError(SmpError, TimeoutError):
     """The session stayed locked for longer than the limit."""
 
     code = "locked"
-    seed_code = "MEM_E002"
+    seed_codes = ("MEM_E002", "E_LOCK_TIMEOUT")
     exit_status = 6
     recoverable = True
 
@@ -172,16 +230,35 @@ class SessionArchivedError(RefusedError):
     """The session is in the archive."""
 
     code = "session_archived"
+    seed_codes = ("E_SESSION_ARCHIVED",)
     recoverable = True
     # Which session it is.
     session = ""
+
+
+class QuotaExceededError(RefusedError):
+    """The session would grow beyond its quota; nothing was written."""
+
+    code = "quota_exceeded"
+    seed_codes = ("MEM_E001", "E_SIZE_LIMIT")
+    exit_status = 13
+    recoverable = True
+
+
+class CompactionFailedError(RefusedError):
+    """A compaction could not be done; nothing was changed by it."""
+
+    code = "compaction_failed"
+    seed_codes = ("MEM_E006",)
+    exit_status = 13
+    recoverable = True
 
 
 class DamagedError(SmpError):
     """The session is not sound."""
 
     code = "damaged"
-    seed_code = "MEM_E003"
+    seed_codes = ("MEM_E003", "E_STORAGE_CORRUPT", "E_SESSION_CORRUPT")
     exit_status = 9
 
 
@@ -189,14 +266,24 @@ class StorageError(SmpError, OSError):
     """The disk refused: full, read-only, or not permitted."""
 
     code = "storage"
+    seed_codes = ("E_STORAGE_IO",)
     exit_status = 11
     recoverable = True
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        SmpError.__init__(self, message, hint=hint)
+    def __init__(
+        self, message: str, *, hint: str | None = None, recoverable: bool | None = None
+    ) -> None:
+        SmpError.__init__(self, message, hint=hint, recoverable=recoverable)
 
     def __str__(self) -> str:
         return self.message
+
+
+class StorageFullError(StorageError):
+    """The disk, or what of it may be used, is full."""
+
+    code = "storage_full"
+    seed_codes = ("E_STORAGE_FULL",)
 
 
 class GitMissingError(SmpError):
@@ -219,8 +306,10 @@ class RemoteUnreachableError(SyncError, ConnectionError):
     code = "remote_unreachable"
     recoverable = True
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        SmpError.__init__(self, message, hint=hint)
+    def __init__(
+        self, message: str, *, hint: str | None = None, recoverable: bool | None = None
+    ) -> None:
+        SmpError.__init__(self, message, hint=hint, recoverable=recoverable)
 
     def __str__(self) -> str:
         return self.message
