@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized as Anonymized
     from smp_git.keep.anonymize import Switches as Switches
     from smp_git.keep.check import Problem as Problem
+    from smp_git.keep.compact import Compaction as Compaction
+    from smp_git.keep.compacted import Compacted as Compacted
+    from smp_git.keep.configure import Configured as Configured
     from smp_git.keep.every import Synced
     from smp_git.keep.opening import SessionInfo as SessionInfo
+    from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -59,6 +63,10 @@ _HOMES = {
     "MemoryDiff": "read.history",
     "MergeResult": "write.merge.join",
     "Problem": "keep.check",
+    "Compaction": "keep.compact",
+    "Compacted": "keep.compacted",
+    "Configured": "keep.configure",
+    "SizeReport": "keep.quota",
     "Purged": "remove.purge",
     "Receipt": "remove.history.journal",
     "Redaction": "remove.redact",
@@ -84,6 +92,9 @@ __all__ = [
     "BlamedField",
     "Branch",
     "Change",
+    "Compacted",
+    "Compaction",
+    "Configured",
     "Conflict",
     "Contested",
     "Culprit",
@@ -103,6 +114,7 @@ __all__ = [
     "Session",
     "SessionInfo",
     "SessionReceipt",
+    "SizeReport",
     "SmpError",
     "Store",
     "Switches",

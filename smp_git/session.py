@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
 from smp_git.format.metadata import Metadata
 from smp_git.git.references import HEADS
-from smp_git.keep import opening
+from smp_git.keep import opening, quota
 from smp_git.keep.check import news
 from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import (
@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from smp_git.ask.vectors import Indexed
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
+    from smp_git.keep.compact import Compaction
+    from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
+    from smp_git.keep.quota import SizeReport
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -188,6 +191,40 @@ class Session:
         self._handle.keeper.flush()
         return check(self._handle.reader)
 
+    # Size
+
+    def size(self) -> SizeReport:
+        """Return what the session has of its quota, and what takes it."""
+        return quota.report(self._handle)
+
+    def compact(
+        self,
+        target: int | float | str | None = None,
+        *,
+        preset: str | None = None,
+        dry_run: bool = False,
+        agent: str | None = None,
+    ) -> Compaction:
+        """Make the session smaller by bytes, `"2MB"`, `"20%"` or a part; by default by a tenth.
+
+        What the rules of compaction keep is kept; what is taken out stays in the history.
+        """
+        from smp_git.keep.compact import compact
+
+        return compact(self._handle, target, preset=preset, dry_run=dry_run, agent=agent)
+
+    def compacted(self) -> tuple[Compacted, ...]:
+        """Return what compactions took out and is still absent, the latest first."""
+        from smp_git.keep import compacted
+
+        return self._handle.read(None, compacted.compacted)
+
+    def bring_back(self, ids: str | Iterable[str], *, agent: str | None = None) -> Change:
+        """Bring back what compactions took out."""
+        from smp_git.keep import compacted
+
+        return compacted.bring_back(self._handle, ids, agent)
+
     # Writing
 
     def add(
@@ -210,7 +247,9 @@ class Session:
         """
         handle = self._handle
         made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
-        return edits.add(handle, made, skip_duplicates=skip_duplicates)
+        return quota.with_room(
+            handle, lambda: edits.add(handle, made, skip_duplicates=skip_duplicates)
+        )
 
     def add_many(
         self,
@@ -239,7 +278,10 @@ class Session:
         **fields: object,
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
-        return edits.edit(self._handle, memory_id, agent, text, tags, links, fields)
+        handle = self._handle
+        return quota.with_room(
+            handle, lambda: edits.edit(handle, memory_id, agent, text, tags, links, fields)
+        )
 
     def resolve(
         self,
@@ -263,7 +305,10 @@ class Session:
         **fields: object,
     ) -> Memory:
         """Add a memory that replaces another of the same kind, and mark the other as superseded."""
-        return edits.supersede(self._handle, memory_id, text, agent, tags, links, fields)
+        handle = self._handle
+        return quota.with_room(
+            handle, lambda: edits.supersede(handle, memory_id, text, agent, tags, links, fields)
+        )
 
     def pin(self, memory_id: str, *, agent: str | None = None) -> Memory:
         """Protect a memory from decay and compaction."""
@@ -277,7 +322,10 @@ class Session:
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
     ) -> Memory:
         """Link a memory to another."""
-        return edits.link(self._handle, memory_id, relation, target, agent)
+        handle = self._handle
+        return quota.with_room(
+            handle, lambda: edits.link(handle, memory_id, relation, target, agent)
+        )
 
     def unlink(
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
@@ -287,10 +335,12 @@ class Session:
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Replace the state of an agent."""
-        return edits.set_state(self._handle, agent, fields)
+        handle = self._handle
+        return quota.with_room(handle, lambda: edits.set_state(handle, agent, fields))
 
     def transaction(self, agent: str | None = None, *, reason: str | None = None) -> Transaction:
         """Return a context in which many edits become one commit, all or nothing."""
+        quota.make_room(self._handle)
         return Transaction(self._handle, agent, reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
@@ -911,7 +961,9 @@ class Session:
         with_it = exchange_with(
             self._handle, remote, agent, accept=accept, ask=ask, progress=progress
         )
-        return with_it.sync()
+        done = with_it.sync()
+        quota.make_room(self._handle)
+        return done
 
     def fetch(
         self,

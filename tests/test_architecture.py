@@ -59,6 +59,7 @@ LATE = {
     "smp_git.git.disk",
     "smp_git.git.locks",
     "smp_git.keep.opening",
+    "smp_git.keep.quota",
     "smp_git.keep.stores",
     "smp_git.model.checks",
     "smp_git.model.regexes",

@@ -29,6 +29,7 @@ from smp_git.format import yamlfile
 from smp_git.git.layout import OWN
 from smp_git.keep.opening import SessionInfo
 from smp_git.keep.stores import PLACE
+from smp_git.model.checks import as_text
 from smp_git.model.errors import InvalidError, NotStoreError
 from smp_git.model.settings import row_of
 from smp_git.model.times import format_time
@@ -267,10 +268,17 @@ def _glance(found: SessionInfo) -> str:
             ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",
         ),
         ("agents", ", ".join(f"{p.agent} ({p.memories})" for p in found.participants) or "none"),
-        ("size", f"{found.size_bytes:,} bytes"),
+        (
+            "size",
+            f"{found.size_bytes:,} bytes, "
+            f"{100 * found.size_bytes / found.quota_bytes:.0f} % of {found.quota_bytes:,}",
+        ),
+        *(("setting", f"{name}: {as_text(value)}") for name, value in found.overrides.items()),
         *(("remote", str(remote)) for remote in found.remotes),
         *(("problem", problem) for problem in found.problems),
     ]
+    if found.last_compaction:
+        rows.append(("compacted", format_time(found.last_compaction)))
     if found.user:
         rows.insert(2, ("user", found.user))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)

@@ -31,11 +31,20 @@ RECORDS: Final = "bring back records"
 SETTINGS: Final = "settings"
 IMPORTS: Final = "imports"
 UPGRADE: Final = "upgrade to format 2"
+# What a step of a compaction does; no memory is named, for all that it takes is in the history.
+COMPACTED: Final = {
+    "decayed": "compact decayed memories",
+    "conversation": "compact conversation",
+    "findings": "archive resolved findings",
+    "states": "compact agent states",
+    "relevance": "compact the least relevant memories",
+}
 _REGISTER: Final = "register replica"  # of earlier versions
 # All of them: a rewrite lets a line be that is one of these.
 SUBJECTS: Final = frozenset(
     {BATCH, UNDO_BATCH, ROLLBACK_BATCH, RESTORE_BATCH, CARRY_BATCH, *LASTING_BATCHES.values()}
     | {CREATE, EDITS, IMPORTS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
+    | {*COMPACTED.values()}
 )
 # The whole message of a commit of read counts, which no branch has.
 ACCESSES: Final = "accesses\n"

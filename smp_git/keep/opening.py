@@ -15,11 +15,13 @@ from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.keep import check, growth
+from smp_git.keep.compacted import last_compaction
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
+from smp_git.read import sizes
 from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import recovery
@@ -47,7 +49,8 @@ def open_session(
     recovery.before_reading(path)
     reader = Reader(path, durable=settings.durable)
     said = reader.snapshot().metadata
-    writer = Writer(reader, clock, timeout_seconds=settings.lock_timeout_seconds)
+    limit = settings.lock_timeout_seconds
+    writer = Writer(reader, clock, timeout_seconds=limit, defaults=settings)
     if min(said.format, said.rule) < FORMAT:
         writer.before_writing = partial(_upgrade, writer, clock)
     handle = Handle(
@@ -106,6 +109,8 @@ def close(handle: Handle) -> None:
     if handle.reader.local.folder.is_dir():
         handle.keeper.stop()
         fold_counts(handle.accesses, handle.writer)
+        with suppress(OSError):
+            sizes.keep(handle.reader)
         growth.at_close(handle)
     while handle.mains:
         handle.mains.pop().reader.close()
@@ -139,6 +144,9 @@ class SessionInfo:
     counts: Mapping[str, int]
     participants: tuple[Participant, ...]
     size_bytes: int
+    quota_bytes: int
+    overrides: Mapping[str, Value]
+    last_compaction: datetime | None
     problems: tuple[str, ...]
     remotes: tuple[RemoteState, ...] = ()
 
@@ -162,6 +170,9 @@ class SessionInfo:
                 for p in self.participants
             ],
             "size_bytes": self.size_bytes,
+            "quota_bytes": self.quota_bytes,
+            "overrides": deepcopy(dict(self.overrides)),
+            "last_compaction": format_time(self.last_compaction) if self.last_compaction else None,
             "problems": list(self.problems),
             "remotes": [each.as_json() for each in self.remotes],
         }
@@ -199,7 +210,10 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
             Participant(agent=name, memories=count, last_active=last)
             for name, (count, last) in sorted(agents.items())
         ),
-        size_bytes=_size(snapshot),
+        size_bytes=sizes.tracked_bytes(handle.reader, snapshot),
+        quota_bytes=handle.settings.quota_bytes,
+        overrides=said.settings,
+        last_compaction=last_compaction(snapshot),
         problems=(
             *snapshot.problems(),
             *check.problems(handle.reader),
@@ -208,13 +222,6 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
         ),
         remotes=_remotes(handle),
     )
-
-
-def _size(snapshot: Snapshot) -> int:
-    known = {entry.blob: entry.size for entry in snapshot.entries()}
-    repository = snapshot.repository
-    files = repository.files(snapshot.tree)
-    return sum(known.get(blob) or repository.size(blob) for _, blob in files)
 
 
 def _remotes(handle: Handle) -> tuple[RemoteState, ...]:

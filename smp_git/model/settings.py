@@ -137,6 +137,39 @@ class Settings:
     sync_limit_bytes: int = _row(
         536_870_912, whole(1, 1 << 40), STORE, "how much a remote may send at once"
     )
+    quota_bytes: int = _row(
+        10_485_760,
+        whole(10_000, 1 << 40),
+        BOTH,
+        "how many bytes the tracked files of a session may have; a write that would exceed it is refused",
+    )
+    quota_warn_percent: int = _row(
+        80, whole(1, 100), BOTH, "from here on a session warns, and is compacted by a tenth"
+    )
+    quota_critical_percent: int = _row(
+        95, whole(1, 100), BOTH, "from here on a session is compacted by a fifth"
+    )
+    auto_compact: bool = _row(
+        True,  # noqa: FBT003 - a default
+        switch(),
+        BOTH,
+        "whether a session that reaches those percentages is compacted by itself",
+    )
+    compaction_preset: str = _row(
+        "default",
+        word("default", "relevance", "threshold"),
+        BOTH,
+        "what is compacted: `default`: what decayed, then old conversation, resolved findings and old working memory; `relevance`: the least relevant fifth; `threshold`: all of a relevance below 0.05",
+    )
+    summarizer: str | None = _row(
+        None,
+        text("a command"),
+        STORE,
+        "a program of yours that reads old conversation on its standard input and prints a summary; by default, a summary is made of sentences of the conversation",
+    )
+    summarizer_timeout_seconds: float = _row(
+        60.0, number(3600), STORE, "how long that program may take"
+    )
     redaction: bool = _row(
         True,  # noqa: FBT003 - a default
         switch(),

@@ -1,4 +1,4 @@
 """All memories at one commit, and what a replica keeps for itself.
 
-Entered by: archives, counts, history, pages, replica, snapshot.
+Entered by: archives, counts, derived, history, pages, replica, sizes, snapshot.
 """

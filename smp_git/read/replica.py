@@ -48,6 +48,7 @@ VECTORS: Final = "vectors"
 _COUNTERS: Final = "counters.json"
 _IDENTITY: Final = "replica.json"
 _REPORTED: Final = "told.json"
+_SIZE: Final = "size.json"
 _TOMBSTONES: Final = "tombstones.json"
 _VETTED: Final = "vetted.json"
 # Every file of `.git/smp`, by name. What is not here is removed with the next deletion.
@@ -72,6 +73,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         LEFT: Use.TRIMMED,  # checked-out files that a person had changed
         PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
         VECTORS: Use.TRIMMED,  # what memories mean, in numbers
+        _SIZE: Use.CACHE,  # the bytes of a tree, and when it was tried to make it smaller
         _REPORTED: Use.CACHE,  # commits that Git took off main and a person was told of
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
         REDO: Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
@@ -284,6 +286,27 @@ class Local:
     def note_reported(self, commits: Iterable[str]) -> None:
         """Remember the commits that a person was told of."""
         os.close(self._overwrite(_REPORTED, {"commits": list(commits)}))
+
+    # How many bytes a tree has, and at how many a compaction found nothing more to do
+
+    def size(self) -> tuple[str, int] | None:
+        """Return the tree whose bytes were counted last, and how many they are."""
+        kept = _json(self.folder / _SIZE)
+        tree, size = kept.get("tree"), kept.get("bytes")
+        return (tree, size) if isinstance(tree, str) and isinstance(size, int) else None
+
+    def keep_size(self, tree: str, size: int) -> None:
+        """Remember the bytes of a tree."""
+        self._keep(_SIZE, {**_json(self.folder / _SIZE), "tree": tree, "bytes": size})
+
+    def tried(self) -> int:
+        """Return the bytes at which a compaction was last tried; 0 if none was."""
+        size = _json(self.folder / _SIZE).get("tried")
+        return size if isinstance(size, int) else 0
+
+    def note_tried(self, size: int) -> None:
+        """Remember the bytes at which a compaction was tried."""
+        self._keep(_SIZE, {**_json(self.folder / _SIZE), "tried": size})
 
     # Checked-out files left alone because a person had changed them
 

@@ -402,6 +402,8 @@ class Reader:
         self.local = Local(path / ".git")
         self._durable = durable
         self._opening = threading.Lock()
+        # The tree whose bytes were counted last, and how many they are.
+        self.size: tuple[ObjectId, int] | None = None
         # Who is told when the session is found to have moved, as long as he is there.
         self.watched: Callable[[], Callable[[], None] | None] = lambda: None
         self._open()

@@ -263,7 +263,9 @@ class Handle:
         if not self.mains:
             reader = Reader(self.reader.path, durable=self.defaults.durable)
             limit = self.defaults.lock_timeout_seconds
-            self.mains.append(Writer(reader, self.clock, timeout_seconds=limit))
+            self.mains.append(
+                Writer(reader, self.clock, timeout_seconds=limit, defaults=self.defaults)
+            )
         return self.mains[0]
 
     def guarded(self, work: Callable[[Stage], _T]) -> Callable[[Stage], _T]:

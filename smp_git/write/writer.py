@@ -15,17 +15,27 @@ from typing import Final, NamedTuple, TypeVar
 from smp_git.format import dialect, messages, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import Touch
+from smp_git.format.metadata import Metadata
 from smp_git.git.disk import reporting
 from smp_git.git.locks import ThreadLock, locked
 from smp_git.git.objects import Object
 from smp_git.git.references import HEADS
 from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Written
-from smp_git.model.errors import ConflictError, InvalidError, LockedError, RefusedError, SmpError
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidError,
+    LockedError,
+    QuotaExceededError,
+    RefusedError,
+    SmpError,
+)
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Kind, agent_name
 from smp_git.model.secrets.rules import Report
+from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
+from smp_git.read import sizes
 from smp_git.read.replica import Identity, new_tag
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write.commit import Assembly, assemble, check_out, signed
@@ -38,6 +48,9 @@ _MOST_MOVES: Final = 20
 
 # Means a write that changes no checked-out file: whoever comes next is to repair.
 _UNSHOWN: Final = {"refs": None}
+
+# What is done even beyond the quota: it takes next to nothing, or makes room.
+_ALWAYS: Final = ("resolve", "remove", "pin", "unpin", "unlink", *messages.LASTING)
 
 _T = TypeVar("_T")
 
@@ -71,6 +84,8 @@ class Work(NamedTuple):
     agent: str
     do: Callable[[Stage], None]
     subject: str | None = None
+    # Whether its message names the memories that it touches.
+    named: bool = True
 
 
 class Writer:
@@ -81,11 +96,19 @@ class Writer:
     """
 
     def __init__(
-        self, reader: Reader, clock: Callable[[], datetime], *, timeout_seconds: float = 5.0
+        self,
+        reader: Reader,
+        clock: Callable[[], datetime],
+        *,
+        timeout_seconds: float = 5.0,
+        defaults: Settings | None = None,
     ) -> None:
         self.reader = reader
         self.clock = clock
         self.timeout_seconds = timeout_seconds
+        # The settings of the store, which bound a session; without them nothing does.
+        self.defaults = defaults
+        self._quota: tuple[Metadata, int] | None = None
         self.longest_wait_seconds = 0.0
         self.left: dict[str, None] = {}
         # Who is told of each write, as long as he is there.
@@ -172,8 +195,14 @@ class Writer:
             head = messages.BATCH if len(touches) > 1 else None
             last = work is works[-1]
             text = messages.write(
-                touches, stage.agent, stage.turn(), reason if last else None, work.subject or head
+                touches if work.named else (),
+                stage.agent,
+                stage.turn(),
+                reason if last else None,
+                work.subject or head,
             )
+            if work.named:
+                self._refuse_beyond_quota(stage, made)
             commit = self._made(stage, made, text)
             new = [*made.objects, commit]
             # For the next one to read; all are made durable when they are published.
@@ -223,6 +252,7 @@ class Writer:
         if made.tree == base.tree:
             return Change(commit=base.id)
         made = self._with_registration(stage, made)
+        self._refuse_beyond_quota(stage, made)
         touches = tuple(stage.touches.values())
         told = tuple(touch for touch in touches if not _is_buried(stage, touch))
         head = subject if told == touches else subject or messages.BATCH
@@ -234,6 +264,30 @@ class Writer:
         shown = made._replace(changes=taken)
         left = self.publish(self.reader.ref, base.id, new, shown, [*made.objects, commit])
         return Change(commit=new, touches=touches, left=tuple(left))
+
+    def _refuse_beyond_quota(self, stage: Stage, made: Assembly) -> None:
+        """Raise QuotaExceededError if the session would grow beyond its quota."""
+        touches = stage.touches.values()
+        if self.defaults is None or all(touch.verb in _ALWAYS for touch in touches):
+            return
+        base, sizes_of = stage.base, made.data()
+        sized = [(each.old, len(sizes_of[each.new]) if each.new else 0) for each in made.changes]
+        before, more = sizes.tracked_bytes(self.reader, base), sizes.growth(base.repository, sized)
+        quota = self._quota_of(base)
+        if more > 0 and before + more > quota:
+            raise QuotaExceededError(
+                f"session {self.reader.path.name} has {before:,} of {quota:,} bytes, "
+                f"and this write needs {more:,} more; nothing was written",
+                hint="smp compact makes room, smp size shows what takes it, smp config set quota_bytes raises it",
+            )
+
+    def _quota_of(self, base: Snapshot) -> int:
+        said = base.metadata
+        if self._quota is None or self._quota[0] is not said:
+            assert self.defaults is not None  # noqa: S101 - asked before
+            found = self.defaults.as_far_as_possible(said.settings, said.id)
+            self._quota = said, found.settings.quota_bytes
+        return self._quota[1]
 
     def _with_registration(self, stage: Stage, made: Assembly) -> Assembly:
         """Register this replica in its first commit."""

@@ -1,0 +1,179 @@
+"""Quota of a session: what it has, what takes it, and room made by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from smp_git.model.errors import CompactionFailedError, LockedError, QuotaExceededError
+from smp_git.read import sizes
+from smp_git.read.snapshot import Snapshot
+from smp_git.write.handle import Handle
+
+if TYPE_CHECKING:
+    from smp_git.keep.compact import Compaction
+
+# What is found to be in vain is not tried again before the session has grown by this part.
+_AGAIN: Final = 0.01
+_LARGEST: Final = 10
+_PACE: Final = timedelta(days=7)
+# From here on, answers are noticeably slower.
+_MANY_BYTES: Final = 5_000_000
+_MANY_TURNS: Final = 500
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargeFile:
+    """A tracked file, its bytes, and its share of the session."""
+
+    path: str
+    size: int
+    percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeReport:
+    """What a session has of its quota, and what takes it."""
+
+    bytes: int
+    quota_bytes: int
+    components: dict[str, int]
+    largest: tuple[LargeFile, ...]
+    days_until_quota: float | None
+    compaction_gain: int
+    git_bytes: int
+    advice: tuple[str, ...]
+
+    @property
+    def percent(self) -> float:
+        """How much of the quota is used."""
+        return round(100 * self.bytes / self.quota_bytes, 1)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "bytes": self.bytes,
+            "quota_bytes": self.quota_bytes,
+            "percent": self.percent,
+            "components": dict(self.components),
+            "largest": [
+                {"path": each.path, "bytes": each.size, "percent": each.percent}
+                for each in self.largest
+            ],
+            "days_until_quota": self.days_until_quota,
+            "compaction_gain": self.compaction_gain,
+            "git_bytes": self.git_bytes,
+            "advice": list(self.advice),
+        }
+
+
+def report(handle: Handle) -> SizeReport:
+    """Return what a session has of its quota, what takes it, and what could be done."""
+    return handle.read(None, lambda snapshot: _report(handle, snapshot))
+
+
+def _report(handle: Handle, snapshot: Snapshot) -> SizeReport:
+    from smp_git.keep.compact import compact  # noqa: PLC0415 - few programs compact
+
+    files = sorted(sizes.files(snapshot), key=lambda file: (-file.size, file.path))
+    total, quota = sum(file.size for file in files), handle.settings.quota_bytes
+    components: dict[str, int] = {}
+    for file in files:
+        components[file.component] = components.get(file.component, 0) + file.size
+    return SizeReport(
+        bytes=total,
+        quota_bytes=quota,
+        components=dict(sorted(components.items(), key=lambda item: -item[1])),
+        largest=tuple(
+            LargeFile(path=file.path, size=file.size, percent=round(100 * file.size / total, 1))
+            for file in files[:_LARGEST]
+        ),
+        days_until_quota=_days(snapshot, handle.clock(), quota - total),
+        compaction_gain=compact(handle, total, dry_run=True).freed_bytes,
+        git_bytes=_folder_bytes(handle.reader.repository.git),
+        advice=tuple(advice(handle)),
+    )
+
+
+def _days(snapshot: Snapshot, now: datetime, room: int) -> float | None:
+    """Return in how many days the quota is reached at the pace of the last week."""
+    entries = snapshot.entries()
+    moments = [(datetime.fromisoformat(entry.at), entry.size) for entry in entries]
+    recent = sum(size for at, size in moments if now - at < _PACE)
+    if not recent:
+        return None
+    age = min(_PACE, max(timedelta(hours=1), now - min(at for at, _ in moments)))
+    return round(max(0, room) / (recent / (age / timedelta(days=1))), 1)
+
+
+def _folder_bytes(folder: Path) -> int:
+    total = 0
+    for each in folder.rglob("*"):
+        with suppress(OSError):
+            total += each.lstat().st_size if each.is_file() else 0
+    return total
+
+
+def advice(handle: Handle) -> Iterator[str]:
+    """Yield what a person should know of the size of a session."""
+    snapshot, settings = handle.reader.snapshot(), handle.settings
+    size, quota = sizes.tracked_bytes(handle.reader, snapshot), settings.quota_bytes
+    percent = 100 * size / quota
+    if percent > 100:  # noqa: PLR2004 - all of it
+        yield (
+            f"session {handle.name} has {size:,} of {quota:,} bytes: nothing can be added until "
+            "smp compact, smp delete or a higher quota_bytes makes room"
+        )
+    elif percent >= settings.quota_warn_percent:
+        yield f"session {handle.name} has {size:,} of {quota:,} bytes, {percent:.0f} % of its quota"
+    elif size > _MANY_BYTES:
+        yield f"session {handle.name} has {size:,} bytes: smp compact makes answers faster"
+    turns = sum(len(page.entries) for page in snapshot.pages("turn"))
+    if turns > _MANY_TURNS:
+        yield f"session {handle.name} has {turns} turns: smp compact summarises the old ones"
+
+
+def with_room(handle: Handle, write: Callable[[], _T]) -> _T:
+    """Do a write; if the session has no room for it, make some and do it once more.
+
+    What follows a write is done too: a session that comes near its quota is compacted.
+    """
+    try:
+        done = write()
+    except QuotaExceededError:
+        if not handle.settings.auto_compact or not _compacted(handle, is_urgent=True):
+            raise
+        done = write()
+    make_room(handle)
+    return done
+
+
+def make_room(handle: Handle) -> Compaction | None:
+    """Compact a session that comes near its quota, unless that was tried in vain lately."""
+    settings, reader = handle.settings, handle.reader
+    size, quota = sizes.tracked_bytes(reader, reader.snapshot()), settings.quota_bytes
+    if not settings.auto_compact or 100 * size < settings.quota_warn_percent * quota:
+        return None
+    if size < reader.local.tried() + _AGAIN * quota:
+        return None
+    return _compacted(handle, is_urgent=100 * size >= settings.quota_critical_percent * quota)
+
+
+def _compacted(handle: Handle, *, is_urgent: bool) -> Compaction | None:
+    """Compact a session; return what was done, None if nothing could be."""
+    from smp_git.keep.compact import AGGRESSIVE, GENTLE, compact  # noqa: PLC0415 - few writes compact
+
+    done = None
+    # Whoever wrote has what he wanted; room is made by the next one otherwise.
+    with suppress(LockedError, CompactionFailedError):
+        done = compact(handle, AGGRESSIVE if is_urgent else GENTLE)
+    reader = handle.reader
+    size = sizes.tracked_bytes(reader, reader.snapshot())
+    with suppress(OSError):
+        reader.local.note_tried(size)
+    return done if done is not None and done.freed_bytes > 0 else None

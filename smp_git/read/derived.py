@@ -1,0 +1,70 @@
+"""Memories made from others by the program: the summaries of old conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+from smp_git.format.lines import Entry
+from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
+from smp_git.model.ids import parse_id
+from smp_git.model.memory import MemoryId, Value
+from smp_git.read.snapshot import Snapshot
+
+# The field that names what a memory was made from, and the type of a summary.
+SOURCES: Final = "derived_from"
+SUMMARY: Final = "summary"
+_RANGE: Final = re.compile(r"(turn)-(\d{4,18})(?:\.\.(\d{4,18}))?(-[a-z][a-z0-9]{3})?")
+_MOST: Final = 10_000
+
+
+def summaries(snapshot: Snapshot) -> list[Entry]:
+    """Return the summaries of conversation, sorted like ids."""
+    return [entry for entry in snapshot.entries("artifact") if entry.type == SUMMARY]
+
+
+def made_from(snapshot: Snapshot, names: Collection[str]) -> dict[MemoryId, frozenset[MemoryId]]:
+    """Return the summaries that were made from any of these memories, each with all of its sources."""
+    wanted = frozenset(names)
+    found: dict[MemoryId, frozenset[MemoryId]] = {}
+    for entry in summaries(snapshot) if wanted else ():
+        try:
+            sources = sources_of(snapshot.get(entry.id).fields.get(SOURCES))
+        except (InvalidFileError, MemoryNotFoundError):
+            continue
+        if sources & wanted:
+            found[entry.id] = sources
+    return found
+
+
+def sources_of(value: Value) -> frozenset[MemoryId]:
+    """Return the memories that ranges of ids name."""
+    return (
+        frozenset(name for text in value if isinstance(text, str) for name in _names(text))
+        if (isinstance(value, list))
+        else frozenset()
+    )
+
+
+def _names(text: str) -> Iterator[MemoryId]:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        return
+    first, last = int(match[2]), int(match[3] or match[2])
+    for number in range(first, min(last, first + _MOST) + 1):
+        yield MemoryId(f"{match[1]}-{number:04d}{match[4] or ''}")
+
+
+def ranges(names: Iterable[MemoryId]) -> list[Value]:
+    """Return the ids of turns as ranges: `turn-0001..0050`."""
+    places = sorted((parse_id(name) for name in names), key=lambda each: (each.tag, each.number))
+    out: list[Value] = []
+    for (tag, _), run in groupby(
+        enumerate(places), lambda each: (each[1].tag, each[1].number - each[0])
+    ):
+        numbers = [place.number for _, place in run]
+        last = f"..{numbers[-1]:04d}" if numbers[1:] else ""
+        out.append(f"turn-{numbers[0]:04d}{last}{f'-{tag}' if tag else ''}")
+    return out
