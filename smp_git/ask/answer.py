@@ -10,6 +10,7 @@ from typing import NamedTuple, overload
 from smp_git.ask.request import Query
 from smp_git.ask.text import Reason
 from smp_git.model.memory import Memory, MemoryId
+from smp_git.model.results import Result
 
 
 class Found(NamedTuple):
@@ -82,22 +83,13 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivedHit:
+class ArchivedHit(Result):
     """An archived session whose summary answers: what of it matches, the best first."""
 
     session: str
     archived_at: str
     lines: tuple[str, ...]
     total: int
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "session": self.session,
-            "archived_at": self.archived_at,
-            "lines": list(self.lines),
-            "total": self.total,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

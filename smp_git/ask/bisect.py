@@ -15,7 +15,7 @@ from smp_git.git.references import is_ancestor
 from smp_git.model.errors import DamagedError, InvalidRevisionError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, Memory, MemoryId
-from smp_git.model.times import format_time
+from smp_git.model.results import Result
 from smp_git.read.history import version_of
 from smp_git.read.snapshot import Snapshot
 
@@ -76,7 +76,7 @@ Condition = Callable[[View], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
+class Culprit(Result):
     """The first write after which a condition no longer holds."""
 
     commit: CommitId
@@ -85,17 +85,6 @@ class Culprit:
     subject: str
     touched: tuple[MemoryId, ...]
     steps: int
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "commit": self.commit,
-            "at": format_time(self.at),
-            "agent": self.agent,
-            "subject": self.subject,
-            "touched": list(self.touched),
-            "steps": self.steps,
-        }
 
 
 def culprit(

@@ -16,6 +16,7 @@ from smp_git.ask.finder import Finder, shown_entries, text_of_meaning
 from smp_git.ask.text import Encoder, EncoderUnfitError, Meanings, find_encoder
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidError, SmpError
+from smp_git.model.results import Result
 from smp_git.model.settings import Settings
 from smp_git.read.replica import SEARCH, VECTORS
 from smp_git.read.snapshot import Snapshot
@@ -35,22 +36,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
+class Indexed(Result):
     """The result of an indexing: the memories, the vectors it made, those that are still missing."""
 
     memories: int
     made: int
     missing: int
     semantic: bool
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "memories": self.memories,
-            "made": self.made,
-            "missing": self.missing,
-            "semantic": self.semantic,
-        }
 
 
 def meanings_of(handle: Handle) -> Meanings | None:

@@ -20,6 +20,7 @@ from smp_git.keep.stores import create_session, open_by_id
 from smp_git.model.errors import AlreadyExistsError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
+from smp_git.model.results import Result
 from smp_git.model.secrets.redaction import redact
 from smp_git.read import archives
 from smp_git.remove import audit, sessions
@@ -205,7 +206,7 @@ class Nameless:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anonymized:
+class Anonymized(Result):
     """The anonymized session; `receipt` is that of the old one's deletion, in place."""
 
     session: str
@@ -213,16 +214,6 @@ class Anonymized:
     memories: int
     placeholders: int
     receipt: SessionReceipt | None = None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "session": self.session,
-            "path": self.path,
-            "memories": self.memories,
-            "placeholders": self.placeholders,
-            "receipt": self.receipt.as_json() if self.receipt else None,
-        }
 
 
 def mask_of(sessions: Iterable[tuple[SessionOrigin, Sequence[Memory]]], switches: Switches) -> Mask:

@@ -17,6 +17,7 @@ from smp_git.git.repository import MAIN
 from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
 from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.results import Result
 from smp_git.read import pages as index
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
@@ -24,16 +25,12 @@ from smp_git.write.hand_edits import find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Result):
     """One thing that is not as it must be, and the file it concerns."""
 
     code: str
     path: str
     message: str
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {"code": self.code, "path": self.path, "message": self.message}
 
 
 def check(reader: Reader) -> tuple[Problem, ...]:

@@ -11,6 +11,7 @@ from smp_git.git import disk
 from smp_git.model.checks import BOTH, SESSION, STORE, as_text
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import Value, check_value
+from smp_git.model.results import Result
 from smp_git.model.settings import CONFIG, Settings, row_of, table
 from smp_git.remove.sessions import holding
 from smp_git.write.handle import Handle, Home
@@ -19,7 +20,7 @@ _DEFAULT: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(Result):
     """A setting: its value, and where that is set."""
 
     name: str
@@ -32,18 +33,6 @@ class Configured:
 
     def __str__(self) -> str:
         return as_text(self.value)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "source": self.source,
-            "default": self.default,
-            "values": self.values,
-            "where": self.where,
-            "meaning": self.meaning,
-        }
 
 
 def of_store(home: Home) -> tuple[Configured, ...]:

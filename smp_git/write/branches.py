@@ -19,6 +19,7 @@ from smp_git.model.errors import (
     shown,
 )
 from smp_git.model.memory import CommitId, Memory, MemoryId, Value, check_value, contested_in
+from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
@@ -48,19 +49,15 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(Result):
     """A name for one commit, which stays."""
 
     name: str
     commit: CommitId
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {"name": self.name, "commit": self.commit}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contested:
+class Contested(Result):
     """A value that lost in a merge, and the one that was kept; None is an absent field.
 
     `replica` and `at` say who gave the value and when; `in_history` that it was too
@@ -75,19 +72,6 @@ class Contested:
     at: str
     replica: str
     in_history: bool
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "field": self.field,
-            "kept": self.kept,
-            "value": self.value,
-            "at": self.at,
-            "replica": self.replica,
-            "in_history": self.in_history,
-        }
 
 
 def create(handle: Handle, name: str) -> None:
