@@ -52,9 +52,13 @@ def _found(folder: Path, holds: Callable[[bytes], bool]) -> list[str]:
 def everything(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield every file, every object and everything compressed, with its bytes."""
     for path in _below(folder):
-        if not stat.S_ISREG(path.lstat().st_mode):
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                continue
+            data = path.read_bytes()
+        except FileNotFoundError:
+            # An open session takes its locks and half-made files away meanwhile.
             continue
-        data = path.read_bytes()
         yield str(path), data
         yield from inflated(str(path), data)
     for git in sorted(folder.rglob(".git")):

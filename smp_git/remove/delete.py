@@ -41,6 +41,7 @@ from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.prove import verify
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.interrupted import site_of
+from smp_git.remove.meeting import put_back
 from smp_git.remove.site import (
     ELSEWHERE,
     Site,
@@ -196,9 +197,10 @@ def delete(
     The sealed copy is durable before anything is erased. If this is interrupted, the
     next open of the session finishes it or leaves everything as it was.
     """
-    site, now = site_of(handle), handle.clock()
-    names, who = _selected(handle, ids, criteria), handle.actor(by)
+    site, who = site_of(handle), handle.actor(by)
     site.sweep()
+    put_right(site, who)
+    names, now = _selected(handle, ids, criteria), handle.clock()
     why, each = site.reason(reason), site.reasons(reasons, names)
     deletion = new_deletion(now)
     # Of what was deleted before only its copy tells the text.
@@ -398,6 +400,17 @@ def follow(
     if receipt is None:
         drop_ended(site)
     return receipt
+
+
+def put_right(site: Site, by: str) -> None:
+    """Give branches the living memories of which plain Git put an old version back.
+
+    Else the next rewrite would take them for removed: an old version may not stay.
+    """
+    site.reader.snapshot()
+    brought = put_back(site.reader)
+    if brought is not None:
+        follow(site, brought.known, site.writer.clock(), by=by, again=True, replacement=brought)
 
 
 def _check_committed(versions: Iterable[DeadVersion], known: Tombstones) -> None:

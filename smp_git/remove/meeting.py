@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ from smp_git.model.errors import ConflictError
 from smp_git.model.ids import Lives, parse_id
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.plan import RewritePlan
+from smp_git.remove.history.plan import RewritePlan, effective
 from smp_git.write.merge import memories
 from smp_git.write.merge.meeting import Met, is_ended, met
 from smp_git.write.merge.memories import FileVersion
@@ -77,8 +77,7 @@ def meet(
         if not there and _is_left_apart(each.lives):
             if one.settle_in_history():
                 removed.add(each.first.path)
-        elif len(there) > 1 or any(_is_overtaken(each.lives, life) for life in there):
-            # One of these lives has to give way.
+        elif len(there) > 1 or any(_gives_way(each.lives, life) for life in there):
             one.settle()
         else:
             continue
@@ -103,6 +102,11 @@ def _is_overtaken(known: Lives, life: str) -> bool:
     return known.is_dead(life) and not is_ended(known, life)
 
 
+def _gives_way(known: Lives, life: str) -> bool:
+    """Whether another life may be in the place of this one."""
+    return _is_overtaken(known, life) or (known.is_dead(life) and not known.is_gone)
+
+
 class _Look:
     """Reads heads and histories of both sides."""
 
@@ -113,6 +117,7 @@ class _Look:
         self._names = names
         self.tips = tips
         self._trees = {tip: repository.commit(CommitId(tip)).tree for tip in set(tips.values())}
+        self._histories: dict[str, MemoryHistory] = {}
 
     def lives(self, path: str) -> set[str]:
         """Return the lives that branches have a memory in, as far as they can be told."""
@@ -125,10 +130,19 @@ class _Look:
         blob = self._repository.find(self._trees[self.tips[head]], path)
         return memories.version(self._repository.blob(blob), path) if blob else None
 
+    def before(self, head: Head, path: str, known: Lives) -> FileVersion | None:
+        """Return the last version of a memory in the history of a branch that is alive, if any."""
+        tip = self.tips[head]
+        if tip not in self._histories:
+            self._histories[tip] = self._history_of([CommitId(tip)])
+        return self._histories[tip].living(path, known)
+
     @cached_property
     def history(self) -> MemoryHistory:
         """The memories in the histories of both sides."""
-        tips = sorted({CommitId(tip) for tip in self.tips.values()})
+        return self._history_of(sorted({CommitId(tip) for tip in self.tips.values()}))
+
+    def _history_of(self, tips: Iterable[CommitId]) -> MemoryHistory:
         return MemoryHistory(self._repository, tips, [parse_id(name).path for name in self._names])
 
 
@@ -146,6 +160,7 @@ class _One:
         }
         self._after: dict[Head, FileVersion] = dict(self._before)
         self._masked: set[str] = set()
+        self._was_put_back = False
         self.lives = known
 
     def settle(self) -> None:
@@ -157,12 +172,21 @@ class _One:
             if left and right and left.memory.life != right.memory.life:
                 self._meet(left, right, Head(OURS, ref), Head(THEIRS, ref))
         for head in sorted(self._after, key=lambda head: (head.ref != MAIN, head)):
-            if _is_overtaken(self.lives, self._after[head].memory.life):
-                target = self._in_its_place(head)
-                if target is not None:
-                    self._meet(self._after[head], target, head)
-                else:
-                    self._join_with_history(head)
+            if self.lives.is_dead(self._after[head].memory.life):
+                self._replace_dead(head)
+
+    def _replace_dead(self, head: Head) -> None:
+        """Give a branch what is in the place of a version that may not stay."""
+        before = self._look.before(head, self._path, self.lives)
+        self._was_put_back |= before is not None
+        if not _is_overtaken(self.lives, self._after[head].memory.life):
+            self._after[head] = before or self._after[head]
+            return
+        target = self._in_its_place(head)
+        if target is not None:
+            self._meet(self._after[head], target, head)
+        else:
+            self._join_with_history(head)
 
     def settle_in_history(self) -> bool:
         """Join what redactions left of a memory that no branch has any more.
@@ -226,7 +250,9 @@ class _One:
                 yield head, version.file
 
     def notes(self) -> Iterator[str]:
-        """Say of which fields words were taken out."""
+        """Say of which fields words were taken out, and that an old version is gone."""
+        if self._was_put_back:
+            yield f"{self._name}: plain Git had put an old version back; the present one is in its place again"
         if self._masked:
             fields = ", ".join(sorted(self._masked))
             yield f"{self._name}: a redaction met other changes; look at {fields}, where words or a value may have gone"
@@ -260,6 +286,16 @@ class Bringing:
         self._meeting = meeting
         self.removed = set(meeting.removed)
 
+    @property
+    def known(self) -> Tombstones:
+        """Everything that is known of lives, those that were joined included."""
+        return self._known | self._meeting.records
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Name the memories and fields of which words were taken out."""
+        return self._meeting.notes
+
     def records(self, plan: RewritePlan) -> Tombstones:
         """Return what is known of lives that were joined; raise MovedHeadsError if that changed."""
         before = self._meeting
@@ -281,3 +317,13 @@ class Bringing:
             self._ours = ours
             self._meeting = meet(self._repository, ours, self._there, self._known)
             self.removed = set(self._meeting.removed)
+
+
+def put_back(reader: Reader) -> Bringing | None:
+    """Return what each branch gets that has an old version of a living memory; None if none has.
+
+    Plain Git may have put it there: a file of an old clone, an old commit picked.
+    """
+    known, ours = effective(reader), heads_of(reader)
+    meeting = meet(reader.repository, ours, {}, known)
+    return Bringing(reader.repository, {}, known, ours, meeting) if meeting.ours else None

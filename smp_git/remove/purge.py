@@ -13,6 +13,7 @@ from smp_git.model.memory import MemoryId, aware
 from smp_git.model.results import Result
 from smp_git.model.times import parse_duration, parse_time
 from smp_git.remove.audit import DROPPED, Record
+from smp_git.remove.delete import put_right
 from smp_git.remove.history import prove
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
@@ -221,6 +222,7 @@ def _publish(
     known = site.tombstones()
     left = [name for name in ids if known.names(name) and not known.is_purged(name)]
     if left:
+        put_right(site, order.by)
         erase(site.writer, left, replace(order, settle=settle))
     else:
         finish()

@@ -13,6 +13,7 @@ from smp_git.model.errors import DamagedError, InvalidError, InvalidRevisionErro
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.remove import traces
+from smp_git.remove.delete import put_right
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
 from smp_git.remove.history.plan import make_plan
@@ -89,6 +90,7 @@ def redact(
             "the replacement contains the text to be removed", hint="choose another replacement"
         )
     site.sweep()
+    put_right(site, who)
     plan = _hits(site, wanted)
     ids = (*plan.ids, *plan.gone)
     if not ids:

@@ -169,8 +169,12 @@ class Exchange:
             )
 
     def _clean_own(self) -> None:
-        gone = inbound.come_clean(self._site, self._by)
-        self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
+        before, found = self._result, inbound.come_clean(self._site, self._by)
+        self._result = replace(
+            before,
+            rewritten=(*before.rewritten, *found.ids),
+            notes=tuple(dict.fromkeys((*before.notes, *found.notes))),
+        )
 
     def _fetch_if_changed(self, *, merge: bool) -> Mapping[str, str]:
         """Take in what the remote has more; return what it names."""

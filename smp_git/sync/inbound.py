@@ -20,7 +20,14 @@ from smp_git.remove.history.journal import Incoming
 from smp_git.remove.history.plan import RewritePlan, effective, is_proof, make_plan
 from smp_git.remove.history.renaming import Move
 from smp_git.remove.history.rewrite import Rewriter
-from smp_git.remove.meeting import Bringing, Meeting, MovedHeadsError, heads_of, meet
+from smp_git.remove.meeting import (
+    Bringing,
+    Meeting,
+    MovedHeadsError,
+    heads_of,
+    meet,
+    put_back,
+)
 from smp_git.remove.site import Site
 from smp_git.sync.heads import (
     Arrived,
@@ -130,7 +137,14 @@ def _is_done(site: Site, known: Tombstones) -> bool:
     return site.reader.local.tombstones().covers(known)
 
 
-def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
+class CameClean(NamedTuple):
+    """What plain Git had brought back and is gone, and of what words were taken out."""
+
+    ids: tuple[MemoryId, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def come_clean(site: Site, by: str) -> CameClean:
     """Take out of this session what was deleted and plain Git brought back; return what it was.
 
     What was last seen of a remote was made clean; what plain Git notes of it may not be.
@@ -139,7 +153,7 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
     reader.snapshot()
     known = effective(reader)
     if not known:
-        return ()
+        return CameClean()
     repository = reader.repository
     # In this order: what is done was published before.
     is_done = _is_done(site, known)
@@ -150,9 +164,17 @@ def come_clean(site: Site, by: str) -> tuple[MemoryId, ...]:
         seen = commits_of(repository, (tip for ref, tip in refs.items() if ref.startswith(SEEN)))
         trusted = boundary(repository, own.values(), seen)
     if not cleaned(repository, own, known, trusted).is_rewritten:
-        return ()
-    receipt = delete.follow(site, known, site.writer.clock(), by=by, again=True)
-    return receipt.ids if receipt else ()
+        return CameClean()
+    brought = put_back(reader)
+    receipt = delete.follow(
+        site,
+        brought.known if brought else known,
+        site.writer.clock(),
+        by=by,
+        again=True,
+        replacement=brought,
+    )
+    return CameClean(receipt.ids if receipt else (), brought.notes if brought else ())
 
 
 class Intake:

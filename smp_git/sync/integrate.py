@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,10 +29,12 @@ from smp_git.model.memory import COMMENTS, CommitId
 from smp_git.read.pages import rebuilt
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.read.snapshot import Reader
+from smp_git.remove.meeting import meet
 from smp_git.sync import remotes
-from smp_git.sync.heads import Arrived, cleaned, needed
+from smp_git.sync.heads import Arrived, cleaned, needed, topped
 from smp_git.sync.inspect import inspection
 from smp_git.sync.inspect.inspection import Inspected, inspect
+from smp_git.sync.quarantine import Quarantine
 from smp_git.sync.remotes import ORIGIN, Remote, Seen, branch_of, rescue, shown_ref, tracking
 from smp_git.write import commit
 from smp_git.write.commit import assemble
@@ -308,23 +311,31 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
                 hint="push one to it first: smp remote add, then smp sync",
             )
         inspected = inspect(held.repository, there, ())
-        told = inspected.tombstones
-        arrived = cleaned(held.repository, there, told, frozenset())
+        arrived = _settled(aside, held, there, inspected.tombstones)
         repository = Repository(aside)
         if arrived.is_rewritten:
             held.adopt_objects(needed(arrived, repository))
         else:
             held.adopt()
     repository.close()
-    _placed(aside, remote.name, arrived, told, inspected.lying)
+    _placed(aside, remote.name, arrived, inspected.lying)
     return {**there, **left_out}, inspected.session
+
+
+def _settled(aside: Path, held: Quarantine, there: Mapping[str, str], told: Tombstones) -> Arrived:
+    """Return what came without what was deleted, each branch with the memories that live on it."""
+    meeting = meet(held.repository, {}, there, told)
+    arrived = cleaned(held.repository, there, told | meeting.records, frozenset())
+    if not meeting.theirs:
+        return arrived
+    with closing(Reader(aside)) as reader:
+        return topped(reader, held, arrived, meeting)
 
 
 def _placed(
     aside: Path,
     remote: str,
     arrived: Arrived,
-    told: Tombstones,
     lying: Mapping[str, Collection[str]],
 ) -> None:
     """Point the references at what came, its indexes mended, and write the files of main."""
@@ -337,7 +348,7 @@ def _placed(
         moves |= dict.fromkeys(names, CommitId(tip))
         moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()))
     repository.point(moves)
-    Local(repository.git).keep_tombstones(told)
+    Local(repository.git).keep_tombstones(arrived.known)
     tree = repository.commit(moves[MAIN]).tree
     made: set[Path] = set()
     for path, blob in repository.files(tree):
