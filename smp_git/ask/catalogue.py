@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from itertools import count as counting
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Final, NamedTuple, Self, cast
 
 from smp_git.format.lines import Entry, read_lines
 from smp_git.git.disk import replace_file
@@ -119,7 +119,8 @@ class Catalogue:
         self.sets = _Sets()
         self.by_id: dict[MemoryId, int] = {}
         self.incoming: dict[str, set[tuple[MemoryId, str]]] = {}
-        self.groups: dict[Group, list[Place]] = {}
+        self._groups: dict[Group, list[Place]] | None = {}
+        self._stored_groups = ""
         self.replaced: dict[str, int] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._names: dict[int, MemoryId] | None = None
@@ -134,35 +135,47 @@ class Catalogue:
         # Another number after every change, never one that another catalogue had.
         self.version = next(_VERSIONS)
 
-    def as_json(self) -> dict[str, object]:
-        """Return all of it as values of JSON; `from_json` makes a catalogue of them."""
-        return {
+    @property
+    def groups(self) -> dict[Group, list[Place]]:
+        """The places of each group, in order; a question with a text needs none of them."""
+        if self._groups is None:
+            self._groups = {
+                cast("Group", tuple(group)): [(age, (*key,), slot) for age, key, slot in places]
+                for group, places in json.loads(self._stored_groups)
+            }
+        return self._groups
+
+    def as_text(self) -> str:
+        """Return all of it as lines; `from_text` makes a catalogue of them.
+
+        The lines of the index stand as they are: to read them as JSON takes four times as long.
+        """
+        head = {
             "pages": self._pages,
             "free": self._free,
-            "lines": self._lines,
             "sets": [(*key, hex(bits)) for key, bits in self.sets.all().items()],
             "by_id": self.by_id,
             "incoming": {target: list(sources) for target, sources in self.incoming.items()},
-            "groups": list(self.groups.items()),
             "replaced": self.replaced,
             "problems": self._problems,
         }
+        values = (head, list(self.groups.items()))
+        written = (json.dumps(value, ensure_ascii=False) for value in values)
+        return "\n".join((*written, *((line or "").removesuffix("\n") for line in self._lines)))
 
     @classmethod
-    def from_json(cls, state: Any) -> Self:  # noqa: ANN401 - values of JSON
-        """Return the catalogue that `as_json` gave."""
-        made = cls()
+    def from_text(cls, text: str) -> Self:
+        """Return the catalogue that `as_text` gave."""
+        head, groups, *lines = text.split("\n")
+        made, state = cls(), json.loads(head)
         made._pages = {path: (tree, slots) for path, (tree, slots) in state["pages"].items()}
-        made._free, made._lines = state["free"], state["lines"]
+        made._free, made._lines = state["free"], [line or None for line in lines]
+        made._groups, made._stored_groups = None, groups
         made.sets = _Sets({(name, value): int(bits, 16) for name, value, bits in state["sets"]})
         made.by_id, made.replaced = state["by_id"], state["replaced"]
         made.incoming = {
             target: {(name, relation) for name, relation in sources}
             for target, sources in state["incoming"].items()
-        }
-        made.groups = {
-            cast("Group", tuple(group)): [(age, (*key,), slot) for age, key, slot in places]
-            for group, places in state["groups"]
         }
         made._problems = {path: tuple(said) for path, said in state["problems"].items()}
         return made
@@ -415,13 +428,13 @@ def roots_of(tags: tuple[str, ...]) -> frozenset[str]:
 INDEXED = frozenset(_INDEXED)
 
 
-# Raised when what `as_json` returns changes.
-_FORM: Final = 3
+# Raised when what `as_text` returns changes.
+_FORM: Final = 4
 
 
 def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
     """Write a catalogue to its cache; a disk that refuses is no matter."""
-    body = json.dumps(catalogue.as_json(), ensure_ascii=False).encode()
+    body = catalogue.as_text().encode("utf-8", "surrogatepass")
     with suppress(OSError):
         replace_file(path, _sum(body) + body, scratch)
 
@@ -441,7 +454,7 @@ def load(path: Path) -> Catalogue | None:
     size = hashlib.sha256().digest_size
     if data[:size] != _sum(data[size:]):
         return None
-    return Catalogue.from_json(json.loads(data[size:]))
+    return Catalogue.from_text(data[size:].decode("utf-8", "surrogatepass"))
 
 
 def _sum(body: bytes) -> bytes:

