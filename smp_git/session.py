@@ -501,10 +501,10 @@ class Session:
 
         return questions.topics(self._desk, limit, at)
 
-    def index(self, *, progress: Callable[[int, int], None] | None = None) -> Indexed:
+    def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Indexed:
         """Bring the text search up to date, with the vectors of the extra `semantic`.
 
-        `progress` is called with how many vectors were made, and how many were missing.
+        `progress` is called with `pages` or `vectors`, how many are done, and how many there are.
         """
         from smp_git.ask import vectors
 

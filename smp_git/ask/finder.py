@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -85,10 +86,13 @@ class Finder:
             hits = self._cache.similar(text, limit=limit, exclude=exclude, likeness=likeness)
         return [(Found(*hit), reason) for hit, reason in hits]
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Make a snapshot what is searched."""
+    def follow(
+        self, snapshot: Snapshot, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Make a snapshot what is searched; `progress` is called with pages read, and all."""
         if snapshot.id != self._followed:
-            self._cache.follow(snapshot.shown_pages(), lambda path: _documents(snapshot, path))
+            load = partial(_documents, snapshot)
+            self._cache.follow(snapshot.shown_pages(), load, progress)
             self._followed = snapshot.id
             self._known_places.clear()
             if self._meanings is not None:

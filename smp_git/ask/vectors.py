@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from smp_git.ask.finder import Finder, shown_entries, text_of_meaning
@@ -32,7 +33,7 @@ _SLICE_SECONDS: Final = 0.5
 # Nobody waits longer than this for what can be made again.
 _PATIENCE_SECONDS: Final = 0.2
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,8 @@ def _index(
     seconds: float | None,
     progress: Progress | None,
 ) -> Indexed:
-    Finder(handle.reader.local.folder / SEARCH).follow(snapshot)
+    told = None if progress is None else partial(progress, "pages")
+    Finder(handle.reader.local.folder / SEARCH).follow(snapshot, told)
     if meanings is None:
         memories = sum(1 for _ in shown_entries(snapshot))
         return Indexed(memories=memories, made=0, missing=0, semantic=False)
@@ -100,7 +102,7 @@ def _index(
                 _keep(handle, meanings, dict(zip(texts, vectors, strict=True)))
                 made += len(some)
                 if progress is not None:
-                    progress(made, len(lacking))
+                    progress("vectors", made, len(lacking))
     except EncoderUnfitError as error:
         raise InvalidError(
             str(error), hint="pip install --force-reinstall 'smp-git[semantic]'"

@@ -364,8 +364,8 @@ def index(ctx: typer.Context) -> None:
     """
     is_watched = sys.stderr.isatty()
 
-    def show(made: int, missing: int) -> None:
-        sys.stderr.write(f"\r\x1b[K{made} of {missing} vectors")
+    def show(what: str, done: int, total: int) -> None:
+        sys.stderr.write(f"\r\x1b[K{done} of {total} {what}")
         sys.stderr.flush()
 
     with session_of(ctx) as session:

@@ -49,6 +49,17 @@ def test_index_says_what_it_did(folder: Path) -> None:
     }
 
 
+def test_progress_tells_of_pages_that_are_read(folder: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with Store.open(folder / "store").session("s") as session:
+        session.add("turn", "a dog ran")
+        session.index(progress=lambda *said: told.append(said))
+        assert told[:2] == [("pages", 1, 2), ("pages", 2, 2)]
+        del told[:]
+        session.index(progress=lambda *said: told.append(said))
+        assert "pages" not in [what for what, *_ in told]
+
+
 def test_on_without_the_packages_says_the_way_out(folder: Path) -> None:
     if find_encoder() is not None:
         pytest.skip("the extra `semantic` is installed")

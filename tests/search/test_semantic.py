@@ -187,10 +187,11 @@ def test_an_interrupted_index_goes_on_where_it_stopped(
     monkeypatch.setattr(vectors, "_TOGETHER", 2)
     seen: list[tuple[int, int]] = []
 
-    def interrupt(made: int, missing: int) -> None:
-        seen.append((made, missing))
-        if made == 4:
-            raise KeyboardInterrupt
+    def interrupt(what: str, made: int, missing: int) -> None:
+        if what == "vectors":
+            seen.append((made, missing))
+            if made == 4:
+                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         session.index(progress=interrupt)

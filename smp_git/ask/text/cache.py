@@ -225,6 +225,7 @@ def _code(error: sqlite3.DatabaseError) -> int | None:
 
 
 Load = Callable[[str], Iterable[Document]]
+Progress = Callable[[int, int], None]
 T = TypeVar("T")
 # Slots of a batch are numbers of 19 bits, and a page has up to a hundred documents.
 _PAGES_TOGETHER: Final = 4_096
@@ -243,26 +244,33 @@ class SearchCache:
         self._load: Load = dict[str, tuple[Document, ...]]().__getitem__
         self._batches: dict[int, Batch] = {}
         self._built: Index | None = None
+        self._progress: Progress | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Problems with the file so far, one sentence each."""
         return tuple(self._file.problems)
 
-    def follow(self, pages: Mapping[str, str], load: Load) -> None:
+    def follow(
+        self, pages: Mapping[str, str], load: Load, progress: Progress | None = None
+    ) -> None:
         """Make `pages` (key to content id) what is searched.
 
-        `load` is called with the key of each page that is not known by its content id.
+        `load` is called with the key of each page that is not known by its content id;
+        `progress` with how many of these are read, and how many there are.
         An id stands for the same documents for ever, and a document is on one page.
         """
         before = self._pages, self._load, self._built
         if pages != self._pages:
             self._pages, self._load, self._built = dict(pages), load, None
         try:
+            self._progress = progress
             _repeated([self], lambda: self.index)
         except BaseException:
             self._pages, self._load, self._built = before
             raise
+        finally:
+            self._progress = None
 
     @property
     def index(self) -> Index:
@@ -278,7 +286,11 @@ class SearchCache:
         homes = self._homes(names)
         lacking = [name for name in names if name not in homes]
         for start in range(0, len(lacking), _PAGES_TOGETHER):
-            pages = {name: self._load(names[name]) for name in lacking[start:][:_PAGES_TOGETHER]}
+            pages = {}
+            for read, name in enumerate(lacking[start:][:_PAGES_TOGETHER], start + 1):
+                pages[name] = list(self._load(names[name]))
+                if self._progress is not None:
+                    self._progress(read, len(lacking))
             number = self._file.add(encode(pages), {batch for batch, _ in homes.values()})
             self._batches[number] = self._batch(number)
             homes = self._homes(names)
