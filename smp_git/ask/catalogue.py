@@ -40,8 +40,12 @@ class _Sets:
         return self._bits
 
     def remove(self, key: tuple[str, str], slot: int) -> None:
-        """Take a slot out of a set."""
-        self._bits[key] = self.get(key) & ~(1 << slot)
+        """Take a slot out of a set; an empty one goes, for its key is a word of the deleted."""
+        left = self.get(key) & ~(1 << slot)
+        if left:
+            self._bits[key] = left
+        else:
+            self._bits.pop(key, None)
 
     def get(self, key: tuple[str, str]) -> int:
         """Return a set."""
@@ -192,6 +196,11 @@ class Catalogue:
                 self._follow(snapshot, kind)
                 self._seen[kind] = snapshot.id
 
+    def refresh(self, snapshot: Snapshot) -> None:
+        """Bring every kind up to date that has rows."""
+        folders = {path.partition("/")[0] for path in self._pages}
+        self.follow(snapshot, [name for name, kind in KINDS.items() if kind.folder in folders])
+
     def _follow(self, snapshot: Snapshot, kind: str) -> None:
         present = snapshot.shown_pages(kind)
         folder = KINDS[kind].folder
@@ -337,7 +346,10 @@ class Catalogue:
             self.replaced[target] = self.replaced.get(target, 0) + 1
 
     def _unlink(self, row: Row, relation: str, target: str) -> None:
-        self.incoming[target].discard((row.entry.id, relation))
+        sources = self.incoming[target]
+        sources.discard((row.entry.id, relation))
+        if not sources:
+            del self.incoming[target]
         if _replaces(row, relation, target):
             self.replaced[target] -= 1
 

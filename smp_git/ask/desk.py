@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from time import sleep
@@ -21,7 +21,7 @@ from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason, snippet
 from smp_git.ask.vectors import VectorKeeper, meanings_of
-from smp_git.model.errors import DamagedError, InvalidQueryError
+from smp_git.model.errors import DamagedError, InvalidQueryError, SmpError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.model.relevance import Scales, scales
@@ -35,6 +35,8 @@ _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.
 _WORTH_KEEPING = 500
 _WATCH_SECONDS = 0.2
+# A command that ends waits no longer for another one that writes.
+_PATIENCE_SECONDS = 0.1
 
 
 class Side(NamedTuple):
@@ -103,13 +105,6 @@ class Desk:
         told = f"{one} no vector yet, so words alone count there: smp index makes them"
         return (*self._finder.problems, *([told] if missing else []))
 
-    def forget(self) -> None:
-        """Drop everything kept: the history below was rewritten."""
-        with self._lock:
-            self._head_catalogue = Catalogue()
-            self._past_catalogue = None
-            self._drop_finder()
-
     def _drop_finder(self) -> None:
         if self._keeper is not None:
             self._keeper.stop()
@@ -121,10 +116,17 @@ class Desk:
             known = self._head_catalogue
             is_whole = self._reader.lens is None
             if is_whole and known is not None and known.read >= _WORTH_KEEPING:
-                scratch = self._reader.local.scratch(CATALOGUE)
-                disk_cache.save(self._cache, known, scratch)
-                known.read = 0
+                # Whoever holds the lock writes or deletes, and the next one reads what it needs.
+                with suppress(SmpError, OSError):
+                    self._keep(known)
             self._drop_finder()
+
+    def _keep(self, catalogue: Catalogue) -> None:
+        """Write a catalogue to its cache as the session is now: under the lock nothing is deleted."""
+        with self.handle.writer.holding("keeping the catalogue", _PATIENCE_SECONDS) as now:
+            catalogue.refresh(now)
+            disk_cache.save(self._cache, catalogue, self._reader.local.scratch(CATALOGUE))
+            catalogue.read = 0
 
     def answer(
         self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None

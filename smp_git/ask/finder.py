@@ -34,7 +34,10 @@ class Finder:
     """Full text and similarity over snapshots; the cache only saves time, and is never believed."""
 
     def __init__(self, place: Path | None, meanings: Meanings | None = None) -> None:
+        self._place = place
         self._cache = SearchCache(place)
+        # Tells whether what was followed last may be kept.
+        self._is_current: Callable[[], bool] = bool
         self._meanings = meanings
         self._blobs: list[str] = []
         self._asking = threading.Lock()
@@ -91,8 +94,12 @@ class Finder:
     ) -> None:
         """Make a snapshot what is searched; `progress` is called with pages read, and all."""
         if snapshot.id != self._followed:
+            if not self._is_current():
+                # What is held of before a deletion must not be written after it.
+                self._cache = SearchCache(self._place)
+            self._is_current = snapshot.is_current
             load = partial(_documents, snapshot)
-            self._cache.follow(snapshot.shown_pages(), load, progress)
+            self._cache.follow(snapshot.shown_pages(), load, progress, self._is_current)
             self._followed = snapshot.id
             self._known_places.clear()
             if self._meanings is not None:

@@ -53,14 +53,20 @@ class Subject(NamedTuple):
 class PageCache:
     """Pages by tree id and memories by blob id: content addressing is the only rule."""
 
-    def __init__(self, repository: Repository, local: Local) -> None:
+    def __init__(self, repository: Repository, local: Local, epoch: bytes | None = None) -> None:
         self.repository = repository
         self.buried = local.tombstones
+        self._local = local
+        self._epoch = local.epoch() if epoch is None else epoch
         self._pages: dict[tuple[str, ObjectId], Page] = {}
         self._known: tuple[tuple[ObjectId | None, Tombstones], Tombstones, Tombstones] | None = None
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
         self._subjects: dict[tuple[str, ObjectId], dict[Subject, list[MemoryId]]] = {}
         self._metadata: tuple[ObjectId, Metadata] | None = None
+
+    def is_current(self) -> bool:
+        """Whether no rewrite of the history was published since these pages could be read."""
+        return self._local.epoch() == self._epoch
 
     def metadata(self, blob: ObjectId) -> Metadata:
         """Return what the session says of itself in a file."""
@@ -164,6 +170,10 @@ class Snapshot:
         self.repository = pages.repository
         self.id = commit_id
         self._newest: dict[str, list[tuple[str, Child]]] = {}
+
+    def is_current(self) -> bool:
+        """Whether what was read of it may be kept: nothing was deleted meanwhile."""
+        return self._cache.is_current()
 
     @cached_property
     def commit(self) -> Commit:
@@ -411,7 +421,7 @@ class Reader:
     def _open(self) -> None:
         self._epoch = self.local.epoch()
         self.repository = Repository(self.path, durable=self._durable)
-        self._pages = PageCache(self.repository, self.local)
+        self._pages = PageCache(self.repository, self.local, self._epoch)
         self._latest: Snapshot | None = None
 
     def through(self, lens: Lens) -> Reader:

@@ -7,12 +7,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from smp_git import Session, Store
-from smp_git.ask import vectors
+from smp_git.ask import desk, vectors
+from smp_git.ask.text import batches, cache
 from smp_git.remove.history import sweep
 from tests.independent_scan import scan
 from tests.search.test_semantic import ConceptEncoder
@@ -134,3 +136,76 @@ def test_vectors_made_before_a_deletion_and_kept_after_it_are_not_written(asked:
 
     assert traces(asked.path, TRACES) == []
     assert (asked.path / ".git/smp/vectors").exists()
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_an_index_made_during_a_deletion_is_not_written(
+    asked: Session, removal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process read the pages, and the deletion came before it could write."""
+    (asked.path / ".git/smp/search.db").unlink()
+    encode, removals = batches.encode, [REMOVALS[removal]]
+
+    def slowly(pages: Any) -> list[bytes]:
+        made = encode(pages)
+        if removals:
+            removals.pop()(asked)
+        return made
+
+    monkeypatch.setattr(cache, "encode", slowly)
+    with Store.open(asked.path.parent.parent).session("asked") as other:
+        for _ in range(2):
+            assert {hit.id for hit in other.query("lorry")} == {"DEC-0001"}
+            assert traces(asked.path, TRACES) == []
+        asked.edit("DEC-0001", text="the lorry goes")
+        assert len(other.query("lorry")) == 1
+    assert traces(asked.path, TRACES) == []
+
+
+def test_an_index_held_in_memory_is_not_written_after_a_deletion(asked: Session) -> None:
+    """It could not be written at first, for the file was locked."""
+    place = asked.path / ".git/smp/search.db"
+    place.unlink()
+    with Store.open(asked.path.parent.parent).session("asked") as other:
+        with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            assert len(other.query("lorry")) == 1
+        asked.delete("DEC-0002")
+        asked.add("turn", "a page of its own")
+        assert len(other.query("page lorry")) == 2
+        assert place.exists()
+        assert traces(asked.path, TRACES) == []
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_catalogue_read_before_a_deletion_is_not_written(
+    asked: Session, removal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_WORTH_KEEPING", 1)
+    other = Store.open(asked.path.parent.parent).session("asked")
+    other.query(kinds=["decision"])
+    REMOVALS[removal](asked)
+    # Of the kind that was removed nobody asks again.
+    other.query(kinds=["turn"])
+    other.close()
+    assert traces(asked.path, TRACES) == []
+
+    with Store.open(asked.path.parent.parent).session("asked") as again:
+        again.query(kinds=["decision"])
+    assert (asked.path / ".git/smp/search-catalogue").exists()
+
+
+def test_labels_of_the_deleted_are_not_in_a_catalogue_written_later(
+    asked: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_WORTH_KEEPING", 1)
+    word = "sesquipedal"
+    links = [("about", f"session-{word}:DEC-0001")]
+    gone = asked.add("preference", "x", tags=[word], key=word, agent=word, links=links)
+    with Store.open(asked.path.parent.parent).session("asked") as other:
+        assert len(other.query(tags=[word])) == 1
+        asked.delete(gone.id)
+        assert len(other.query(kinds=["preference"])) == 0
+        assert other.query(kinds=["decision"])
+    assert (asked.path / ".git/smp/search-catalogue").exists()
+    assert traces(asked.path, [word.encode()]) == []

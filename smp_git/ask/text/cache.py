@@ -21,6 +21,9 @@ _HAS_SQLITE: Final = find_spec("_sqlite3") is not None
 if _HAS_SQLITE:  # Python can be built without it
     import sqlite3
 
+Load = Callable[[str], Iterable[Document]]
+Progress = Callable[[int, int], None]
+MayKeep = Callable[[], bool]
 # Raised with every change to how batches are written, or to what their words are.
 _FORMAT: Final = 5
 # Postings are numbers in the machine's own byte order.
@@ -84,13 +87,13 @@ class _CacheFile:
             raise _CacheDamagedError(self)
         return [found[key] for key in keys]
 
-    def add(self, parts: Sequence[bytes], used: Collection[int]) -> int:
+    def add(self, parts: Sequence[bytes], used: Collection[int], may_keep: MayKeep) -> int:
         """Keep a batch, drop old ones that are not `used`, and return its number."""
         number = randbits(_BATCH_BITS)
         live = {*used, number}
         self._held = {each: held for each, held in self._held.items() if each in live}
         self._held[number] = parts
-        if self._writing(lambda connection: self._save(connection, live)):
+        if self._writing(lambda connection: self._save(connection, live), may_keep):
             self._held.clear()
         return number
 
@@ -148,12 +151,15 @@ class _CacheFile:
         self._is_locked = True
         return self._reading(query, keys)
 
-    def _writing(self, act: Callable[[sqlite3.Connection], object]) -> bool:
+    def _writing(self, act: Callable[[sqlite3.Connection], object], may_keep: MayKeep) -> bool:
         """Write at once or not at all; return whether it worked."""
         if self._path is None or self._is_locked:
             return False
         try:
             with self._connection(self._path) as connection:
+                # Asked once the file is open: a deletion from now on unlinks this very file.
+                if not may_keep():
+                    return False
                 connection.execute("BEGIN IMMEDIATE")
                 act(connection)
                 connection.execute("COMMIT")
@@ -224,8 +230,6 @@ def _code(error: sqlite3.DatabaseError) -> int | None:
     return None if code is None else code & 0xFF
 
 
-Load = Callable[[str], Iterable[Document]]
-Progress = Callable[[int, int], None]
 T = TypeVar("T")
 # Slots of a batch are numbers of 19 bits, and a page has up to a hundred documents.
 _PAGES_TOGETHER: Final = 4_096
@@ -245,6 +249,7 @@ class SearchCache:
         self._batches: dict[int, Batch] = {}
         self._built: Index | None = None
         self._progress: Progress | None = None
+        self._may_keep: MayKeep = lambda: True
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -252,19 +257,24 @@ class SearchCache:
         return tuple(self._file.problems)
 
     def follow(
-        self, pages: Mapping[str, str], load: Load, progress: Progress | None = None
+        self,
+        pages: Mapping[str, str],
+        load: Load,
+        progress: Progress | None = None,
+        may_keep: MayKeep = lambda: True,
     ) -> None:
         """Make `pages` (key to content id) what is searched.
 
         `load` is called with the key of each page that is not known by its content id;
-        `progress` with how many of these are read, and how many there are.
+        `progress` with how many of these are read, and how many there are. Nothing is
+        written once `may_keep` says no: the documents may have been deleted meanwhile.
         An id stands for the same documents for ever, and a document is on one page.
         """
         before = self._pages, self._load, self._built
         if pages != self._pages:
             self._pages, self._load, self._built = dict(pages), load, None
         try:
-            self._progress = progress
+            self._progress, self._may_keep = progress, may_keep
             _repeated([self], lambda: self.index)
         except BaseException:
             self._pages, self._load, self._built = before
@@ -291,7 +301,8 @@ class SearchCache:
                 pages[name] = list(self._load(names[name]))
                 if self._progress is not None:
                     self._progress(read, len(lacking))
-            number = self._file.add(encode(pages), {batch for batch, _ in homes.values()})
+            used = {batch for batch, _ in homes.values()}
+            number = self._file.add(encode(pages), used, self._may_keep)
             self._batches[number] = self._batch(number)
             homes = self._homes(names)
         slots: dict[int, list[range]] = {}
