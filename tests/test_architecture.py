@@ -34,6 +34,7 @@ LAYERS = (
     {"errors"},
     {"session"},
     {"store"},
+    {"integrations"},
     {"cli"},
     {"__main__"},
 )
@@ -44,6 +45,10 @@ OWNERS = {
     "typer": "smp_git.cli",
     "cryptography": "smp_git.remove.seal",
     "regex": "smp_git.model.regexes",
+    "mcp": "smp_git.integrations.mcp",
+    "anyio": "smp_git.integrations.mcp",
+    "pydantic": "smp_git.integrations.mcp",
+    "uvicorn": "smp_git.integrations.mcp",
 }
 # What the environment, the home and the working folder are is asked only here.
 LOOKS_AROUND = {
@@ -58,6 +63,7 @@ LATE = {
     "smp_git.format.yamlfile",
     "smp_git.git.disk",
     "smp_git.git.locks",
+    "smp_git.integrations.mcp.serve",
     "smp_git.keep.opening",
     "smp_git.keep.quota",
     "smp_git.keep.stores",

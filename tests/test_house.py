@@ -24,6 +24,7 @@ FOLDERS = (
     "keep",
     "convert",
     "agents",
+    "integrations",
     "cli",
 )
 DOORS = {"session", "store", "errors", "__main__", "__init__"}

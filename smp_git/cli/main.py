@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     import typer
 
 # All rooms of commands.
-_ALL: Final = ("ask", "convert", "demo", "erase", "history", "keep", "sessions", "sync", "write")
+_ALL: Final = ("agents", "ask", "convert", "demo", "erase", "history", "keep", "sessions", "sync", "write")
 # The room of each command that is called often; all others load the whole program.
 ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
+    **dict.fromkeys(("mcp", "prepare"), "agents"),
     **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive"), "sessions"),
 }  # fmt: skip
 

@@ -1,0 +1,163 @@
+"""Commands for programs that run agents: the MCP server, and what a workflow asks of memory."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smp_git.agents.workflow import Prepared
+from smp_git.cli.app import asker, command, emit, folder, session_of, setting, store_of
+from smp_git.cli.terminal import note, say
+from smp_git.integrations.mcp import clients, serve
+from smp_git.integrations.mcp.desk import Offer
+from smp_git.keep.stores import PLACE
+from smp_git.model.errors import NotStoreError
+from smp_git.store import Store
+
+
+@command(example="smp mcp --print-config claude")
+def mcp(
+    ctx: typer.Context,
+    agent: Annotated[
+        str | None, typer.Option("-a", "--agent", help="Agent in whose name is read and written")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Offer only the tools that read")
+    ] = False,
+    workflow: Annotated[
+        Path | None,
+        typer.Option(help="Workflow file whose memory_requirements bind the agent", metavar="FILE"),
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP on this machine, with a token")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port for --http; 0 takes a free one", min=0)] = 0,
+    print_config: Annotated[
+        str | None,
+        typer.Option(
+            "--print-config",
+            metavar="CLIENT",
+            help="Print the configuration of a client: claude, cursor, vscode, codex or desktop",
+        ),
+    ] = None,
+    install: Annotated[
+        bool,
+        typer.Option("--install", help="With --print-config: write it into the client's own file"),
+    ] = False,
+) -> None:
+    """Serve the memory to a client of the Model Context Protocol
+
+    Over standard input and output, as clients start it, or over HTTP. The session is -s,
+    or the only one; one is made when something is remembered first. The token for --http
+    is SMP_MCP_TOKEN, or a new one, which is printed.
+    """
+    if print_config is not None:
+        _configure(ctx, print_config, install=install)
+        return
+    offer = Offer(
+        _store(ctx, read_only=read_only),
+        setting(ctx, "session", "SMP_SESSION"),
+        asker(ctx, agent) or "assistant",
+        folder(ctx) / workflow if workflow else None,
+        read_only,
+    )
+    if not http:
+        serve.serve_stdio(offer)
+        return
+    serve.serve_http(
+        offer,
+        port,
+        os.environ.get("SMP_MCP_TOKEN"),
+        lambda address, token: say(f"{address}\ntoken: {token}", err=True),
+    )
+
+
+def _store(ctx: typer.Context, *, read_only: bool) -> Store:
+    try:
+        return store_of(ctx)
+    except NotStoreError:
+        root = setting(ctx, "root", "SMP_ROOT")
+        place = folder(ctx) / (Path(root) if root else PLACE)
+        # A client may start in the root of the disk, where nobody wants a store.
+        if read_only or place.parent.parent == Path(place.anchor):
+            raise
+        return Store.init(place)
+
+
+def _configure(ctx: typer.Context, client: str, *, install: bool) -> None:
+    """Print what a client needs to be told, or write it after showing the change."""
+    call = _call(ctx)
+    text = clients.configuration(client, call)
+    if not install:
+        emit(ctx, {"client": client, "configuration": text}, text.rstrip("\n"))
+        return
+    place = clients.place_of(client, folder(ctx), Path.home(), sys.platform)
+    file = clients.changed(client, place, call)
+    before, after = file.before.splitlines(), file.after.splitlines()
+    shown = "\n".join(difflib.unified_diff(before, after, str(place), str(place), lineterm=""))
+    emit(ctx, {"client": client, "path": str(place), "diff": shown}, shown or "nothing to change")
+    if file.before != file.after:
+        clients.write(file)
+        note(f"wrote {place}; restart {client} to use it")
+
+
+def _call(ctx: typer.Context) -> list[str]:
+    """Return the command by which a client starts the server, wherever it is started."""
+    program = Path(sys.argv[0])
+    call = (
+        [str(program.absolute())]
+        if program.name in ("smp", "git-smp")
+        else [sys.executable, "-m", "smp_git"]
+    )
+    try:
+        call += ["--root", str(store_of(ctx).path)]
+    except NotStoreError:
+        call += ["--root", str((folder(ctx) / PLACE).absolute())]
+    if session := setting(ctx, "session", "SMP_SESSION"):
+        call += ["--session", session]
+    return [*call, "mcp"]
+
+
+@command(example='smp prepare deep-verify.yaml "Self-Check" --agent veritas --explain')
+def prepare(
+    ctx: typer.Context,
+    workflow: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Workflow file with memory_requirements")
+    ],
+    phase: Annotated[
+        str | None, typer.Argument(metavar="[PHASE]", help="Phase, or a unique part of its name")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("-a", "--agent", help="Agent to prepare [env: SMP_AGENT]")
+    ] = None,
+    budget: Annotated[
+        int, typer.Option(help="Maximum number of tokens, at about four characters each")
+    ] = 4000,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the queries that the hints became")
+    ] = False,
+) -> None:
+    """Print what a workflow wants to recall, before a phase of it
+
+    Only what its memory_requirements let the agent read.
+    """
+    with session_of(ctx) as session:
+        who = asker(ctx, agent) or "assistant"
+        made = session.agent(who, folder(ctx) / workflow).prepare(
+            phase, budget=budget, explain=explain
+        )
+        emit(ctx, made.as_json(), _queries(made) if explain else made.text.rstrip("\n"))
+
+
+def _queries(made: Prepared) -> str:
+    lines = []
+    for each in made.answers:
+        lines.append(f"{each.source}: {each.query}")
+        lines += [f"  {hit.id} {hit.title} ({', '.join(hit.why)})" for hit in each.answer]
+        lines += [f"  {each.problem}"] if each.problem else []
+    return "\n".join(lines)

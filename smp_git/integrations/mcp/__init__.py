@@ -1,0 +1,1 @@
+"""Model Context Protocol: a store as a server of tools, resources and a prompt."""
