@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     import typer
 
 # All rooms of commands.
-_ALL: Final = ("agents", "ask", "convert", "demo", "erase", "history", "keep", "sessions", "sync", "write")
+_ALL: Final = (
+    "agents",
+    "ask",
+    "convert",
+    "demo",
+    "erase",
+    "history",
+    "keep",
+    "sessions",
+    "sync",
+    "write",
+)
 # The room of each command that is called often; all others load the whole program.
 ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
