@@ -67,7 +67,10 @@ class Exchange:
         self._result = SyncResult(remote=remote.name, address=remote.address.text)
 
     def sync(self) -> SyncResult:
-        """Take in what the remote has, merge it, and bring the remote to what is here."""
+        """Bring both sides together, in rounds: fetch, inspect, rewrite, adopt, merge, push.
+
+        All but the push is `inbound.receive`, which is left out where the remote has no more.
+        """
         with self._alone():
             for number in self._rounds():
                 self._result = replace(self._result, rounds=number)
