@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
+    from smp_git.keep.maintenance import Maintained
     from smp_git.read.archives import Archived
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
@@ -190,6 +191,18 @@ class Store:
             shared=None if place == shared else shared,
             home=self._home,
         )
+
+    def maintain(self, session: str | None = None, *, dry_run: bool = False) -> Maintained:
+        """Do what is due in the store, or in one session: once more, and nothing is left to do.
+
+        Memories past their retention, deletions past their deadline, indexes, vectors,
+        packing, sessions that were not used for long. One that fails stops no other.
+        """
+        from smp_git.keep.maintenance import maintain
+
+        self.close()
+        only = session if session in (None, GLOBAL) else self.find_session(str(session))
+        return maintain(self._home, only=only, dry_run=dry_run)
 
     # Questions to all sessions
 

@@ -104,7 +104,7 @@ def links_from(given: list[str]) -> list[tuple[str, str]]:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _ORDER = (
-    "demo", "init", "new", "use", "sessions", "archive", "unarchive", "info", "config", "add", "show", "list", "edit", "resolve",
+    "demo", "init", "new", "use", "sessions", "archive", "unarchive", "maintain", "info", "config", "add", "show", "list", "edit", "resolve",
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
     "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",
@@ -349,6 +349,8 @@ def current(store: Store) -> str | None:
     name = _chosen(store)[0]
     try:
         return store.find_session(name) if name else None
+    except SessionArchivedError as error:
+        return error.session
     except SessionNotFoundError:
         return None
 

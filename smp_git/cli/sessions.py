@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ from smp_git.cli.app import (
     store_of,
 )
 from smp_git.cli.git_hooks import do
-from smp_git.cli.terminal import note
+from smp_git.cli.terminal import counted, note, say
 from smp_git.format import yamlfile
 from smp_git.git.layout import OWN
 from smp_git.keep.opening import SessionInfo
@@ -34,6 +35,9 @@ from smp_git.model.errors import InvalidError, NotStoreError
 from smp_git.model.settings import row_of
 from smp_git.model.times import format_time
 from smp_git.store import Store
+
+if TYPE_CHECKING:
+    from smp_git.keep.maintenance import Maintained
 
 if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
@@ -282,6 +286,53 @@ def _glance(found: SessionInfo) -> str:
     if found.user:
         rows.insert(2, ("user", found.user))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)
+
+
+@command(example="smp maintain --all --dry-run")
+def maintain(
+    ctx: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every session of the store, and its trash")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done")] = False,
+    print_schedule: Annotated[
+        bool,
+        typer.Option(
+            "--print-schedule", help="Print a systemd timer, a launchd agent and a line for cron"
+        ),
+    ] = False,
+) -> None:
+    """Do what is due: once a day, from a timer or by hand
+
+    Deletes memories past their retention (with auto_purge), makes deletions past their
+    deadline final, checks indexes, makes vectors, packs Git's objects, and archives
+    sessions that were not used for long. A second run finds nothing to do. Exits with 9
+    if a session could not be maintained.
+    """
+    store = store_of(ctx)
+    if print_schedule:
+        from smp_git.keep.schedules import schedule  # noqa: PLC0415 - only for this
+
+        program = shutil.which("smp") or "smp"
+        text = schedule([program, "--root", str(store.path), "maintain", "--all"])
+        return emit(ctx, {"schedule": text}, text.rstrip())
+    done = store.maintain(None if everything else name_of(ctx, store), dry_run=dry_run)
+    emit(ctx, done.as_json(), lambda: _maintained(done))
+    for each in done.notes:
+        note(each)
+    for name, error in done.failed.items():
+        say(f"smp: {name}: {error.message}", err=True)
+    if done.failed:
+        raise typer.Exit(9)
+    return None
+
+
+def _maintained(done: Maintained) -> str:
+    lines = [
+        f"{each.session}  {each.step}  {each.count:,}  {each.message}" for each in done.actions
+    ]
+    would = "would be done" if done.dry_run else "done"
+    return "\n".join(lines) or f"nothing {would} in {counted(done.sessions, 'session')}"
 
 
 @command(example="smp check")

@@ -1,5 +1,5 @@
 """A session looked after: made, checked, guarded, kept small.
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every, hooks.install,
-hooks.merge, hooks.proposal, hooks.push, opening, quota, stores.
+hooks.merge, hooks.proposal, hooks.push, maintenance, opening, quota, schedules, stores.
 """

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk
 from smp_git.format import dialect
 from smp_git.keep import growth, opening
@@ -132,6 +133,14 @@ def _put_away(home: Home, name: str, told: Mapping[str, Value]) -> None:
             return
 
 
+def _oldest(rows: list[Row]) -> dict[str, Value]:
+    """Return the time of the oldest memory of each kind."""
+    found: dict[str, Value] = {}
+    for row in rows:
+        found[row.kind] = min(str(found.get(row.kind, row.entry.at)), row.entry.at)
+    return dict(sorted(found.items()))
+
+
 def _beside(place: Path, said: Mapping[str, Value]) -> dict[str, bytes]:
     """Return the files beside an archive: its summary, and what was last seen of its remotes."""
     found = {SUMMARY: dialect.write(said).encode()}
@@ -170,6 +179,7 @@ def _summarised(handle: Handle, told: Mapping[str, Value]) -> tuple[CommitId, di
         "context": dict(said.context),
         "head": snapshot.id,
         "counts": dict(summary.counts),
+        "oldest": _oldest(rows),
         "topics": [each.topic for each in topics],
         "decisions": list(summary.decisions),
         "open_findings": list(summary.open_findings),

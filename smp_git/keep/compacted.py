@@ -14,6 +14,9 @@ from smp_git.model.ids import parse_id, parse_path, short_id
 from smp_git.model.memory import CommitId, Memory, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
+from smp_git.remove import audit
+from smp_git.remove.history.erase import erase
+from smp_git.remove.history.journal import RewriteOrder
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Change
@@ -114,3 +117,19 @@ def archived(handle: Handle) -> tuple[Memory, ...]:
     snapshot = handle.reader.snapshot()
     found = (each for each in compacted(snapshot) if each.is_archived)
     return tuple(handle.reader.at(each.before).get(each.id) for each in found)
+
+
+_DUE: Final = "compacted, and past its deadline"
+
+
+def due(handle: Handle, now: datetime) -> tuple[MemoryId, ...]:
+    """Return what compactions took out for good: still absent, and past the time to bring it back."""
+    limit = handle.settings.trash_time
+    found = handle.reader.read(compacted)
+    return tuple(each.id for each in found if not each.is_archived and now - each.at > limit)
+
+
+def erase_due(handle: Handle, ids: tuple[MemoryId, ...], now: datetime, by: str) -> None:
+    """Take out of history what compactions removed long ago, in one rewrite."""
+    erase(handle.main_writer, ids, RewriteOrder(by=by, now=now, purge=True, reason=_DUE))
+    audit.note(handle.at_home().path, "purge", handle.name, at=now, by=by, ids=ids, reason=_DUE)

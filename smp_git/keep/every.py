@@ -88,7 +88,7 @@ def purge_expired(
         with _naming(f"session {name}", left), opened(home, name) as handle:
             found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     for name in archives.names(home.path):
-        if _has_due(home, name, now, moment):
+        if has_due(home, name, now, moment):
             with _naming(f"archived session {name}", left), opened_within(home, name) as handle:
                 found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     gone = []
@@ -113,7 +113,7 @@ def purge_expired(
     )
 
 
-def _has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bool:
+def has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bool:
     """Whether a copy of what was deleted from an archived session is to be destroyed."""
     trash = Trash(
         home.path,

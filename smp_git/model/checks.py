@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from smp_git.model.memory import Value
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.memory import Value, kind_named
 
 # Where a setting may be set: in the store's config.yaml alone, in a session alone, in both.
 STORE: Final = "store"
 SESSION: Final = "session"
 BOTH: Final = "both"
+_MOST_DAYS: Final = 36_500
 
 
 class Check(NamedTuple):
@@ -130,6 +132,19 @@ def relevance_weights(value: dict[str, Value]) -> None:
     from smp_git.model.relevance import scales  # noqa: PLC0415 - most stores set neither
 
     scales({}, value, "")
+
+
+def retention_days(value: dict[str, Value]) -> None:
+    """Raise InvalidError for what the setting `retention` cannot be."""
+    for name, days in value.items():
+        if name == "strict":
+            if not isinstance(days, bool):
+                raise InvalidError(f"strict must be on or off, not {shown(days)}")
+            continue
+        kind_named(name)
+        is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
+        if days is not None and not (is_number and 0 < float(str(days)) <= _MOST_DAYS):
+            raise InvalidError(f"{name} must be a number of days or null, not {shown(days)}")
 
 
 def as_it_is(says: str) -> Check:

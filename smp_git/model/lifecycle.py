@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 # Who acts when maintenance does: what it commits is no use of a session.
 MAINTAINER = "maintenance"
+# Who compacts, and makes summaries.
+_COMPACTOR = "smp"
+UPKEEP = frozenset((MAINTAINER, _COMPACTOR))
 
 
 class State(StrEnum):

@@ -24,6 +24,7 @@ from smp_git.model.checks import (
     mapping,
     number,
     relevance_weights,
+    retention_days,
     switch,
     text,
     whole,
@@ -88,6 +89,18 @@ class Settings:
         number(36_500),
         BOTH,
         "after how long without use `smp maintain` archives a session",
+    )
+    retention: Mapping[str, Value] = _row(
+        {"turn": 90, "decision": 365, "finding": 180, "preference": 730},
+        mapping("days by kind, and strict: on or off", retention_days),
+        BOTH,
+        "after how many days memories of a kind are past their time, `null` for never; what a [preservation rule](../how-to/maintain.md#retention) keeps stays, unless `strict` is on",
+    )
+    auto_purge: bool = _row(
+        False,  # noqa: FBT003 - a default
+        switch(),
+        BOTH,
+        "whether `smp maintain` deletes what is past its retention; otherwise it only says how much that is",
     )
     auto_restore: bool = _row(
         False,  # noqa: FBT003 - a default
@@ -296,7 +309,7 @@ def split(found: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 
 # What settings are called elsewhere, or were called once.
 _ELSEWHERE: Final = {
-    "retention_days": "trash_days, how long a deletion can be undone",
+    "retention_days": "trash_days, how long a deletion can be undone, or retention, how long memories are kept",
     "max_session_size_mb": "quota_bytes",
     "lock_timeout_ms": "lock_timeout_seconds",
     "auto_redaction": "redaction",

@@ -24,7 +24,7 @@ from smp_git.git.references import ACCESS
 from smp_git.git.repository import MAIN, MovedError, Repository
 from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.ids import sort_key
-from smp_git.model.lifecycle import MAINTAINER, State
+from smp_git.model.lifecycle import UPKEEP, State
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.model.secrets.rules import Rules
 from smp_git.model.settings import InSession, Settings
@@ -311,7 +311,7 @@ class Handle:
     def used_at(self) -> datetime:
         """Return when the session was written or read last; what maintenance did does not count."""
         commits = islice(self.reader.repository.walk(self.reader.main().id), _LOOKED_BACK)
-        written = next((each.time for each in commits if each.author != MAINTAINER), None)
+        written = next((each.time for each in commits if each.author not in UPKEEP), None)
         moments = (written, self.accesses.last_at(), self.metadata.created_at)
         return max(moment for moment in moments if moment)
 
