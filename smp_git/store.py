@@ -166,7 +166,7 @@ class Store:
         except SessionArchivedError as error:
             if not self.settings.auto_restore:
                 raise
-            return self.unarchive_session(error.session).name
+            return self.unarchive_session(str(error.session_id)).name
 
     def find_session(self, text: str) -> str:
         """Return the id that starts with `text`; raise SessionNotFoundError or InvalidError."""

@@ -300,9 +300,9 @@ def reached(ctx: typer.Context) -> Iterator[Session]:
     try:
         session = session_of(ctx)
     except SessionArchivedError as error:
-        with store_of(ctx).within_archive(error.session) as archived:
+        with store_of(ctx).within_archive(str(error.session_id)) as archived:
             yield archived
-        note(f"session {error.session} is archived again")
+        note(f"session {error.session_id} is archived again")
         return
     with session:
         yield session
@@ -350,7 +350,7 @@ def current(store: Store) -> str | None:
     try:
         return store.find_session(name) if name else None
     except SessionArchivedError as error:
-        return error.session
+        return error.session_id
     except SessionNotFoundError:
         return None
 

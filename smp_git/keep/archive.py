@@ -71,7 +71,7 @@ def find_archived(store: Path, text: str) -> str:
     try:
         name = find_session(store, text)
     except SessionArchivedError as error:
-        return str(error.session)
+        return str(error.session_id)
     raise SessionNotFoundError(
         f"session {shown(name)} is not archived", hint="smp sessions --all lists what is"
     )

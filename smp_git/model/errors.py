@@ -232,8 +232,6 @@ class SessionArchivedError(RefusedError):
     code = "session_archived"
     seed_codes = ("E_SESSION_ARCHIVED",)
     recoverable = True
-    # Which session it is.
-    session = ""
 
 
 class QuotaExceededError(RefusedError):

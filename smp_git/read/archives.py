@@ -76,7 +76,7 @@ def archived_error(name: str) -> SessionArchivedError:
         f"session {name} is archived",
         hint=f"smp unarchive {name} restores it; with auto_restore it comes back by itself",
     )
-    error.session = name
+    error.session_id = name
     return error
 
 

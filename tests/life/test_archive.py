@@ -80,7 +80,7 @@ def test_an_archived_session_says_how_it_comes_back(store: Store) -> None:
     store.archive_session("shop")
     with pytest.raises(SessionArchivedError, match="shop is archived") as raised:
         store.session("sho")
-    assert (raised.value.code, raised.value.session) == ("session_archived", "shop")
+    assert (raised.value.code, raised.value.session_id) == ("session_archived", "shop")
     assert "smp unarchive shop" in str(raised.value.hint)
     with pytest.raises(AlreadyExistsError):
         store.create_session("SHOP")
