@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
+import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
@@ -52,7 +53,16 @@ def _staging(memories: Sequence[Memory]) -> Callable[[Stage], None]:
 
 REMOVED: Final = "[REMOVED]"
 # Fields that say who somebody is, and those that only point to other memories.
-_PEOPLE: Final = ("speaker", "made_by", "agreed_by", "approved_by", "discovered_by")
+_PEOPLE: Final = (
+    "speaker",
+    "made_by",
+    "agreed_by",
+    "approved_by",
+    "discovered_by",
+    "agents_involved",
+    "created_by",
+    "resolved_by",
+)
 _POINTERS: Final = ("turn_ref", "memory_refs", "parent", "supersedes", "learned_from")
 # A path of two parts or more, not part of an address or a word.
 _PATH = re.compile(
@@ -60,6 +70,8 @@ _PATH = re.compile(
 )
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _SHORTEST_NAME: Final = 2
+# A word of a person's name that stands alone is a name from this length on.
+_SHORTEST_WORD: Final = 3
 # Who speaks, where nobody in particular does.
 _SPEAKERS: Final = frozenset({"user", "assistant", "system"})
 
@@ -88,6 +100,7 @@ class SessionOrigin:
     agents: tuple[str, ...]
     context: Mapping[str, Value]
     tags: tuple[str, ...]
+    overrides: Mapping[str, Value] = field(default_factory=dict)
 
 
 def anonymize(
@@ -162,6 +175,7 @@ def _made(home: Home, new: Nameless) -> Anonymized:
         agents=origin.agents,
         context=origin.context,
         tags=origin.tags,
+        overrides=origin.overrides,
     )
     handle = open_by_id(home, name)
     try:
@@ -193,7 +207,13 @@ def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
 
 def origin_of(told: Metadata) -> SessionOrigin:
     """Return what the metadata of a session tells."""
-    return SessionOrigin(user=told.user, agents=told.agents, context=told.context, tags=told.tags)
+    return SessionOrigin(
+        user=told.user,
+        agents=told.agents,
+        context=told.context,
+        tags=told.tags,
+        overrides=told.settings,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +259,7 @@ def nameless(
             agents=tuple(dict.fromkeys(mask.slug(agent) for agent in origin.agents)),
             context=_mapping(dict(origin.context), mask),
             tags=tuple(dict.fromkeys(map(mask.tag, origin.tags))),
+            overrides=_mapping(dict(origin.overrides), mask),
         ),
         memories=tuple(clean),
         placeholders=mask.count,
@@ -253,21 +274,19 @@ class Mask:
         self._paths: dict[str, str] | None = {} if switches.file_paths else None
         self._placeholders = {name: f"User-{n}" for n, name in enumerate(users, 1)}
         self._placeholders |= {name: f"Project-{_letters(n)}" for n, name in enumerate(projects)}
-        variants = {
-            form.casefold(): self._placeholders[name]
-            for name in self._placeholders
-            for form in _forms(name)
+        forms = {form: shown for name, shown in self._placeholders.items() for form in _forms(name)}
+        self._variants = {_folded(form): shown for form, shown in forms.items()}
+        people = {
+            word: self._placeholders[name] for name in reversed(users) for word in _words_of(name)
         }
-        self._variants = variants
-        longest = sorted(variants, key=len, reverse=True)
-        self._regex = (
-            re.compile(
-                r"(?<![^\W_])(?:" + "|".join(map(re.escape, longest)) + r")(?![^\W_])",
-                re.IGNORECASE,
-            )
-            if longest
-            else None
+        self._people = {
+            word: shown for word, shown in people.items() if _folded(word) not in self._variants
+        }
+        whole = sorted({each for form in forms for each in _spellings(form)}, key=len, reverse=True)
+        alone = sorted(
+            {each for word in self._people for each in _spellings(word)}, key=len, reverse=True
         )
+        self._regex = re.compile(_pattern(whole, alone)) if whole else None
 
     @property
     def count(self) -> int:
@@ -303,7 +322,11 @@ class Mask:
         return self._of(match[0]) if self._shown else REMOVED
 
     def _of(self, found: str) -> str:
-        return self._variants[found.casefold()]
+        known = self._variants.get(_folded(found))
+        if known is not None:
+            return known
+        folded = _folded(found)
+        return next(shown for word, shown in self._people.items() if _folded(word) == folded)
 
     def _path(self, match: re.Match[str]) -> str:
         if not self._shown or self._paths is None:
@@ -323,6 +346,44 @@ def _letters(number: int) -> str:
     return letters
 
 
+def _folded(text: str) -> str:
+    """Return a text without case, accents and forms of characters; a dotless i is an i."""
+    plain = unicodedata.normalize("NFKD", text.replace("ı", "i")).casefold()
+    return "".join(
+        char for char in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(char)
+    )
+
+
+def _spellings(form: str) -> set[str]:
+    """Return how a text may be written by the rules of some language or program."""
+    plain = unicodedata.normalize("NFC", form)
+    cases = {plain, plain.upper(), plain.casefold(), plain.lower(), plain.title()}
+    cases |= {each.replace("i", "ı") for each in (plain, plain.lower())}
+    cases |= {each.replace("I", "İ").replace("i", "İ") for each in (plain, plain.upper())}
+    return {unicodedata.normalize(how, each) for each in cases for how in ("NFC", "NFD", "NFKC")}
+
+
+# A name ends where a word ends, or where another one begins in the middle of it: NimbusApi.
+_BEFORE: Final = r"(?:(?<![^\W_])|(?<=[a-z])(?=[A-Z]))"
+_AFTER: Final = r"(?:(?![^\W_])|(?<=[a-z])(?=[A-Z]))"
+
+
+def _pattern(whole: Sequence[str], alone: Sequence[str]) -> str:
+    """Return what finds names without case, and words of them that are written like names."""
+    parts = f"(?i:{'|'.join(map(re.escape, whole))})"
+    if names := [each for each in alone if each[:1].isupper()]:
+        parts += f"|(?:{'|'.join(map(re.escape, names))})"
+    return f"{_BEFORE}(?:{parts}){_AFTER}"
+
+
+def _words_of(name: str) -> list[str]:
+    """Return the words of a person's name, if it has several and is written like one."""
+    words = re.findall(r"[^\W_\d]+", name)
+    if len(words) < 2 or not all(word[:1].isupper() for word in words):  # noqa: PLR2004 - first and last
+        return []
+    return [word for word in words if len(word) >= _SHORTEST_WORD]
+
+
 def _forms(name: str) -> set[str]:
     """Return how a name may be written: as it is, with other joins, as an agent or a tag."""
     words = re.findall(r"[^\W_]+", name)
@@ -336,11 +397,25 @@ def _users(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
 
 def _people(memory: Memory) -> Iterator[str]:
     """Yield whom a memory names: people, not the agent that wrote it."""
-    for field in _PEOPLE:
-        value = memory.fields.get(field)
-        for name in value if isinstance(value, list) else [value]:
-            if isinstance(name, str) and name != memory.agent:
+    contested = memory.fields.get("contested")
+    for said in (memory.fields, *(contested if isinstance(contested, list) else ())):
+        for name in _named_in(said):
+            if name != memory.agent:
                 yield name
+
+
+def _named_in(said: object) -> Iterator[str]:
+    """Yield the people that fields name, those of a value that lost in a merge too."""
+    if not isinstance(said, Mapping):
+        return
+    lost = {said["field"]: said.get("value")} if isinstance(said.get("field"), str) else {}
+    resolution = said.get("resolution", lost.get("resolution"))
+    inner = resolution if isinstance(resolution, Mapping) else {}
+    for key in _PEOPLE:
+        for value in (said.get(key), lost.get(key), inner.get(key)):
+            for name in value if isinstance(value, list) else [value]:
+                if isinstance(name, str):
+                    yield name
 
 
 def _projects(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
@@ -355,7 +430,7 @@ def _projects(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
 def _names(given: Iterable[str], keep: Container[str]) -> list[str]:
     names: dict[str, str] = {}
     for name in given:
-        folded = " ".join(re.findall(r"[^\W_]+", name.casefold()))
+        folded = " ".join(re.findall(r"[^\W_]+", _folded(name)))
         if len(folded) >= _SHORTEST_NAME and name not in keep:
             names.setdefault(folded, name)
     return list(names.values())

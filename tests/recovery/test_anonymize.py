@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,54 @@ def test_a_name_has_one_placeholder_in_all_sessions_of_a_store(
             texts.append(session.get("turn-0001").content)
     assert sorted(texts) == ["User-1 asks User-2", "User-2 asks for Project-A"]
     assert len(store.deleted_sessions()) == 2
+
+
+@pytest.mark.parametrize(
+    ("user", "text"),
+    [
+        ("Irfan", "ırfan and İRFAN and IRFAN agreed"),
+        ("İpek", "ipek, İPEK and Ipek agreed"),
+        ("Jens Groß", "Groß, GROSS and JENS GROSS agreed"),
+        ("Anna Smith", "Anna agreed, SMITH did not; anna smith and AnnaSmith"),
+        ("José Peña", "Jose\u0301 and PEÑA agreed"),
+    ],
+)
+def test_name_goes_in_every_spelling(store: Store, user: str, text: str) -> None:
+    with store.create_session("shop", user=user) as session:
+        session.add("decision", text, agent="veritas")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        left = copy.memories()[0].content
+    for word in ("rfan", "pek", "gro", "anna", "smith", "jens", "jos", "pe"):
+        assert not [each for each in re.findall(r"\w+", left) if each.casefold().startswith(word)]
+        assert word == "pe" or word not in left.casefold() or word == "gro"
+
+
+def test_people_are_found_wherever_memories_name_them(store: Store) -> None:
+    with store.create_session("shop", context={"project_name": "Nimbus"}) as session:
+        found = session.add("finding", "NimbusApi is slow", agents_involved=["Grace Hopper"])
+        session.resolve(found.id, by="Ada Lovelace", action="Ada and Hopper fixed MyNimbus")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        said = json.dumps(copy.memories()[0].as_json())
+    assert not re.findall("Nimbus|Ada|Lovelace|Grace|Hopper", said)
+
+
+def test_ordinary_words_that_are_also_names_stay(store: Store) -> None:
+    with store.create_session("shop", user="Will May") as session:
+        session.add("decision", "We will ask, and may wait; Will May said so", agent="veritas")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        assert copy.memories()[0].content == "We will ask, and may wait; User-1 said so"
+
+
+def test_settings_of_the_session_stay(store: Store) -> None:
+    with store.create_session("shop", overrides={"redaction": "off"}) as session:
+        session.add("decision", "Wait", agent="veritas")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        assert copy.metadata.overrides["redaction"] == "off"
