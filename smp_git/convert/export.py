@@ -39,6 +39,8 @@ def export(
     place = Path(to).absolute() if to is not None else None
     if place is not None and place.exists():
         raise AlreadyExistsError(f"{place} exists", hint="name a file or folder that does not")
+    if place is not None:
+        handle.reader.local.note_export(place, handle.clock())
     if as_format == "bundle":
         if ids is not None:
             raise InvalidError(

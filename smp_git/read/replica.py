@@ -18,6 +18,7 @@ from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.git.objects import Signature
 from smp_git.git.storage import Written
+from smp_git.model.times import format_time
 
 # Most of the small files are shorter.
 _USUAL: Final = 4096
@@ -37,6 +38,7 @@ class Use(StrEnum):
 ACCESSES: Final = "access.log"
 CATALOGUE: Final = "search-catalogue"
 ERASURE: Final = "erasure.json"
+EXPORTS: Final = "exports.json"
 LEFT: Final = "left.json"
 PACK_KEEP: Final = "pack-keep"
 PENDING: Final = "pending.json"
@@ -66,6 +68,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         REF: Use.KEPT,
         "index-tree": Use.KEPT,  # the tree that Git's index was last brought up to
         "lock": Use.KEPT,  # who writes
+        EXPORTS: Use.KEPT,  # where the session was exported to, and when
         REMOTE_STATES: Use.KEPT,  # what was last seen of each remote
         _IDENTITY: Use.KEPT,  # who this replica is
         _TOMBSTONES: Use.KEPT,  # what was deleted, whatever branch says so
@@ -307,6 +310,18 @@ class Local:
     def note_tried(self, size: int) -> None:
         """Remember the bytes at which a compaction was tried."""
         self._keep(_SIZE, {**_json(self.folder / _SIZE), "tried": size})
+
+    # Copies that were exported
+
+    def exports(self) -> dict[str, str]:
+        """Return where the session was exported to, and when."""
+        found = _json(self.folder / EXPORTS)
+        return {place: at for place, at in found.items() if isinstance(at, str)}
+
+    def note_export(self, place: Path, at: datetime) -> None:
+        """Remember a copy, and forget those that are gone."""
+        known = {name: when for name, when in self.exports().items() if Path(name).exists()}
+        self._keep(EXPORTS, {**known, str(place): format_time(at)})
 
     # Checked-out files left alone because a person had changed them
 

@@ -274,3 +274,15 @@ def test_command_imports_and_exports(store: Store, tmp_path: Path) -> None:
     said = json.loads(smp(*other, "--json", "import", tmp_path / "shop.jsonl").stdout)
     assert said["sessions"][0]["known"] == 7
     assert "-s shop" not in smp(*other, "-s", "shop", "export", "MFA").stdout
+
+
+def test_receipt_names_the_exports_that_are_still_there(store: Store, tmp_path: Path) -> None:
+    with _filled(store) as session:
+        list(session.export("markdown", to=tmp_path / "shop.md"))
+        list(session.export("jsonl", to=tmp_path / "gone.jsonl"))
+        (tmp_path / "gone.jsonl").unlink()
+        receipt = session.delete("DEC-0001")
+
+    told = " ".join(receipt.out_of_reach)
+    assert "shop.md of 2026-01-11: a copy, not looked into" in told
+    assert "gone.jsonl" not in told

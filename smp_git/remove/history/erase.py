@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format.metadata import PATH as METADATA
@@ -300,6 +301,11 @@ def _out_of_reach(work: _Work) -> tuple[str, ...]:
             if remotes
         ),
         *(f"submodule {name}: a repository of its own, not looked into" for name in submodules),
+        *(
+            f"export {names.file(place)} of {at[:10]}: a copy, not looked into"
+            for place, at in work.writer.reader.local.exports().items()
+            if Path(place).exists()
+        ),
         "clones, backups and file system snapshots made before",
     )
 
