@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
     from smp_git.ask.request import QueryParts
     from smp_git.convert.intake import Import
+    from smp_git.convert.migrate import Migration
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
@@ -426,6 +427,31 @@ class Store:
             as_format=as_format,
             session=session,
             quota=quota,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    @staticmethod
+    def migrate(
+        path: str | os.PathLike[str] | None = None,
+        *,
+        dry_run: bool = False,
+        clock: Callable[[], datetime] = _now,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Migration:
+        """Migrate a project that keeps its memory in older formats below `.bmad`.
+
+        Everything is backed up to `.bmad/backup-pre-smp` first; the backup is compared
+        with the original, and kept for 30 days. It can be repeated: only what is new is
+        taken in.
+        """
+        from smp_git.convert.migrate import migrate
+
+        project = stores.absolute(path) if path is not None else Path.cwd()
+        return migrate(
+            project,
+            lambda place: stores.home_at(place, clock, _surroundings),
+            clock(),
             dry_run=dry_run,
             progress=progress,
         )

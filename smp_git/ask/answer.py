@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, overload
 
 from smp_git.ask.request import Query
@@ -54,6 +54,14 @@ class Hit:
     _load: Callable[[], Memory] = field(repr=False, compare=False)
     _cut: Callable[[Memory, Marks], str] = field(repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is pickled: with the memory, which was perhaps not read yet."""
+        return {
+            **self.__dict__,
+            "_load": partial(_itself, self.memory),
+            "_cut": partial(_marked_again, self.snippet),
+        }
+
     @cached_property
     def memory(self) -> Memory:
         """The memory itself."""
@@ -80,6 +88,16 @@ class Hit:
         if self.session:
             out["session"] = self.session
         return out
+
+
+def _itself(memory: Memory) -> Memory:
+    return memory
+
+
+def _marked_again(snippet: str, _: Memory, marks: Marks) -> str:
+    """Return a snippet, once cut, with other marks."""
+    parts = snippet.split("**")
+    return "".join(part + (marks[n % 2] if parts[n + 1 :] else "") for n, part in enumerate(parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,8 @@ from smp_git.cli.write import note_redacted
 from smp_git.convert.export import FORMATS as WRITTEN
 from smp_git.convert.formats import BUNDLE, FORMATS
 from smp_git.convert.intake import Import, Imported
+from smp_git.convert.migrate import Migration
+from smp_git.store import Store
 
 # So many problems are shown one by one; JSON has them all.
 _SHOWN = 20
@@ -156,3 +158,37 @@ def export(
         if place is not None:
             emit(ctx, {"path": str(place), "format": as_format}, str(place))
             note("an export is a copy: what is deleted here later is still in it")
+
+
+@command(example="smp migrate --dry-run")
+def migrate(
+    ctx: typer.Context,
+    project: Annotated[
+        Path | None, typer.Argument(metavar="[PROJECT]", help="The project; here by default")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be migrated, and change nothing")
+    ] = False,
+) -> None:
+    """Migrate a project that keeps its memory in older formats
+
+    Looks in .bmad for sessions, memory, conversations and logs. Backs them up to
+    .bmad/backup-pre-smp first, takes them into sessions, and checks that nothing is
+    lost. It can be repeated.
+    """
+    place = folder(ctx) / (project or ".")
+    done = Store.migrate(place, dry_run=dry_run, progress=counting("memories migrated:"))
+    _done_counting()
+    emit(ctx, done.as_json(), lambda: "\n".join(_migrated(done)))
+    _tell(Import(format="", sessions=done.sessions))
+
+
+def _migrated(done: Migration) -> list[str]:
+    if done.dry_run:
+        return [f"would migrate {path}" for path in done.found] or ["nothing to migrate"]
+    lines = [f"backup: {done.backup}"]
+    lines += [_line(each, "migrated") for each in done.sessions if each.added]
+    known = sum(each.known for each in done.sessions)
+    if known:
+        lines.append(f"{known:,} already here")
+    return lines + [f"{'yes' if holds else 'NO'}: {name}" for name, holds in done.checks.items()]

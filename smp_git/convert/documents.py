@@ -35,6 +35,16 @@ _TURN: Final = re.compile(r"^## Turn (\d+) - (.+?)\s*$", re.MULTILINE)
 _ABOUT: Final = re.compile(r"\*\*([A-Z][A-Za-z-]*):\*\*[ \t]*(.*)")
 _REFS: Final = re.compile(r"[A-Za-z]+-[A-Za-z0-9-]+")
 _END: Final = re.compile(r"\n+---\s*(?:\n<!--.*?-->\s*)?\Z", re.DOTALL)
+# A line of a "Memory Stored" block: - Finding: Missing MFA requirement [FIND-001]
+_STORED: Final = re.compile(
+    r"[-*] (?:(?:Decision|Finding|Preference|Learning)(?:: | to | that )?)?(.+?) \[(DEC|FIND|PREF|LEARN)(-[A-Za-z0-9-]+)\]"
+)
+_PREFIXES: Final = {
+    "DEC": "decision",
+    "FIND": "finding",
+    "PREF": "preference",
+    "LEARN": "learning",
+}
 _LAST: Final = re.compile(r"\n<!-- Conversation continues.*?-->\s*\Z", re.DOTALL)
 
 
@@ -53,6 +63,9 @@ def is_archived(folder: Path) -> bool:
 
 def read(path: Path) -> Iterator[ForeignSession]:
     """Yield the sessions of a session folder, or of the folder around active and archived ones."""
+    if path.is_file():
+        yield _log(path)
+        return
     if is_session(path):
         yield _session(path, set())
         return
@@ -64,6 +77,35 @@ def read(path: Path) -> Iterator[ForeignSession]:
                 yield _archived(folder, _deleted(path / "deleted" / folder.name))
     if (path / "global").is_dir() and not (path / "global" / ".git").exists():
         yield ForeignSession(format="003", id="global", items=_global(path / "global"), shared=True)
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is a conversation, turn by turn."""
+    try:
+        return _TURN.search(text_of(path, path.name)) is not None
+    except InvalidFileError:
+        return False
+
+
+def _log(path: Path) -> ForeignSession:
+    """Return a conversation that stands alone as a session."""
+    said = dict(_ABOUT.findall(text_of(path, path.name)[:2000].partition("\n## ")[0]))
+    people = [each.strip() for each in said.get("Participants", "").split(",") if each.strip()]
+    return ForeignSession(
+        format="003",
+        id=said.get("Session", "").strip() or path.stem,
+        items=_of_log(path),
+        created_at=as_time(said.get("Started")),
+        agents=tuple(people),
+    )
+
+
+def _of_log(path: Path) -> Iterator[Item]:
+    known = set[str]()
+    for item in _turns(path, path.name):
+        yield item
+        if isinstance(item, ForeignMemory):
+            yield from _stored(item, known)
 
 
 def _deleted(folder: Path) -> set[str]:
@@ -134,9 +176,16 @@ def _items(folder: Path, trouble: list[Item], gone: set[str]) -> Iterator[Item]:
 
 
 def _whole(folder: Path) -> Iterator[Item]:
-    yield from _each_of(folder, "conversation.md", _turns)
+    known = set[str]()
     for name in _LISTS:
-        yield from _each_of(folder, name, _listed)
+        for item in _each_of(folder, name, _listed):
+            if isinstance(item, ForeignMemory):
+                known.add(item.id)
+            yield item
+    for item in _each_of(folder, "conversation.md", _turns):
+        yield item
+        if isinstance(item, ForeignMemory):
+            yield from _stored(item, known)
     for file in sorted((folder / "agent-states").glob("*.yaml")):
         yield from _each_of(folder / "agent-states", file.name, _state)
     for file in sorted((folder / "artifacts").glob("*.md")):
@@ -180,6 +229,28 @@ def _turn(head: re.Match[str], body: str, where: str) -> ForeignMemory:
         raw["memory_refs"] = refs
     raw |= {name.lower().replace("-", "_"): value for name, value in about.items()}
     return made("turn", f"turn-{head[1]}", text, raw, where=where, agent=who, at=head[2])
+
+
+def _stored(turn: ForeignMemory, known: set[str]) -> Iterator[ForeignMemory]:
+    """Yield the memories that a turn says were stored, if nothing else says more of them."""
+    _, block, lines = turn.text.partition("**Memory Stored:**")
+    for line in lines.split("\n") if block else ():
+        found = _STORED.fullmatch(line.strip())
+        kind = _PREFIXES.get(found[2]) if found else None
+        if found is None or kind is None or found[2] + found[3] in known:
+            continue
+        known.add(found[2] + found[3])
+        raw: dict[str, object] = {"turn_ref": turn.id}
+        text = found[1].strip().rstrip(":")
+        yield made(
+            kind,
+            found[2] + found[3],
+            text[:1].upper() + text[1:],
+            raw,
+            where=turn.where,
+            agent=turn.fields.get("speaker") or turn.agent,
+            at=turn.at,
+        )
 
 
 def _about(body: str) -> tuple[dict[str, str], str]:

@@ -103,15 +103,19 @@ def _of_file(path: Path) -> str | None:
     suffix = path.suffix.lower()
     if suffix == ".zip" or zipfile.is_zipfile(path):
         return _of_zip(path)
-    if suffix in (".jsonl", ".ndjson"):
-        return _of_lines(path)
     if suffix == ".json":
         return _of_json(path)
     if suffix in (".yaml", ".yml"):
-        with suppress(SmpError):
-            return "yaml" if own.is_memory(yaml_object(path, path.name)) else None
-        return None
-    return "notes" if notes.is_note(path) else _of_lines(path)
+        return _of_yaml(path)
+    if notes.is_note(path):
+        return "003" if documents.is_log(path) else "notes"
+    return _of_lines(path)
+
+
+def _of_yaml(path: Path) -> str | None:
+    with suppress(SmpError):
+        return "yaml" if own.is_memory(yaml_object(path, path.name)) else None
+    return None
 
 
 def _of_zip(path: Path) -> str | None:

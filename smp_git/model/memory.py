@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from dataclasses import fields as fields_of_class
 from datetime import UTC, datetime
 from math import isfinite
 from types import MappingProxyType
@@ -145,6 +146,19 @@ class Memory:
     access_count: int | None = field(default=None, compare=False)
     last_accessed: datetime | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:
+        return hash((self.id, self.life, self.kind, self.created_at, self.updated_at, self.content))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is pickled and copied: a view of a mapping cannot be."""
+        state = {each.name: getattr(self, each.name) for each in fields_of_class(self)}
+        return {**state, "fields": deepcopy(dict(self.fields))}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        for name, value in state.items():
+            view = MappingProxyType(value) if isinstance(value, dict) else value
+            object.__setattr__(self, name, view)
+
     @property
     def pinned(self) -> bool:
         """Whether decay and compaction leave this memory alone."""
@@ -182,6 +196,47 @@ class Memory:
             last = self.last_accessed
             out["last_accessed"] = format_time(last) if last else None
         return out
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the memory as a plain mapping, as `--json` prints it."""
+        return self.as_json()
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, object]) -> Memory:
+        """Return the memory that `to_dict` made into `said`; raise InvalidError."""
+        kind = kind_named(said.get("kind"))
+        links = said.get("links")
+        given = said.get("fields")
+        return cls(
+            id=MemoryId(check_text(said.get("id"), "id")),
+            kind=kind.name,
+            created_at=_moment(said.get("created_at"), "created_at"),
+            updated_at=_moment(at, "updated_at") if (at := said.get("updated_at")) else None,
+            agent=agent_name(said.get("agent")),
+            content=check_text(said.get("content", ""), "content"),
+            title=check_text(said.get("title", ""), "title"),
+            tags=check_tags(said.get("tags", ())),
+            links=tuple(_link_in(each) for each in links) if isinstance(links, list) else (),
+            fields=MappingProxyType(
+                check_fields(kind, given if isinstance(given, Mapping) else {})
+            ),
+            life=str(said.get("life") or ""),
+            path=str(said.get("path") or ""),
+            commit=CommitId(str(said.get("commit") or "")),
+        )
+
+
+def _moment(value: object, name: str) -> datetime:
+    try:
+        return aware(datetime.fromisoformat(str(value)))
+    except ValueError:
+        raise InvalidError(f"{name} is not a time: {shown(value)}") from None
+
+
+def _link_in(value: object) -> Link:
+    if isinstance(value, Mapping) and isinstance(value.get("target"), str):
+        return Link(check_relation(value.get("relation")), MemoryId(value["target"]))
+    raise InvalidError(f"{shown(value)} is not a link")
 
 
 def kind_named(name: object) -> Kind:
