@@ -208,6 +208,16 @@ def test_a_folder_in_its_place_is_bypassed(tmp_path: Path) -> None:
     assert cache.problems
 
 
+def test_a_link_in_its_place_leaves_the_rights_of_what_it_names(tmp_path: Path) -> None:
+    named, cache = tmp_path / "named", tmp_path / "cache"
+    named.touch()
+    named.chmod(0o644)
+    cache.symlink_to(named)
+
+    assert answers(SearchCache(cache)) == EXPECTED
+    assert named.stat().st_mode & 0o777 == 0o644
+
+
 def test_a_missing_folder_is_bypassed(tmp_path: Path) -> None:
     assert answers(SearchCache(tmp_path / "missing" / "cache")) == EXPECTED
 

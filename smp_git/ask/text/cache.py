@@ -185,9 +185,10 @@ class _CacheFile:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version != _VERSION:
                 self._make(connection, version)
-                # Another process may have removed the file again.
+                # Another process may have removed the file again; what a link names is not ours.
                 with suppress(OSError):
-                    path.chmod(0o600)
+                    if not path.is_symlink():
+                        path.chmod(0o600)
             yield connection
 
     def _make(self, connection: sqlite3.Connection, version: int) -> None:
