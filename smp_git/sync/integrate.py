@@ -95,9 +95,9 @@ def _lost(reader: Reader, before: CommitId, tip: str) -> str:
 
 def _refused(reader: Reader, remote: str, ref: str, what: str, hint: str) -> RefusedError:
     repository = reader.repository
-    own, aside = repository.head(ref), rescue(remote, ref)
+    own, kept = repository.head(ref), rescue(remote, ref)
     if own is not None:
-        repository.point({aside: own})
+        repository.point({kept: own})
     return RefusedError(
         f"remote {remote} {what} (branch {branch_of(ref)}), so nothing was merged", hint=hint
     )
@@ -139,7 +139,7 @@ def integrate(
             and ref.startswith(HEADS)
             and (ref in before or _is_left(remote, ref, tip, before))
         ):
-            whole = mended(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
+            whole = repaired(writer.reader, CommitId(tip), inspected.lying.get(ref, ()))
             joined = join(writer, ref, whole, source=f"{branch_of(ref)} of {remote}")
             contested += [each for each in joined.contested if each.field != COMMENTS]
             notes += [
@@ -197,7 +197,7 @@ def _noted(
     return moves
 
 
-def mended(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
+def repaired(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
     """Return a commit on top of another that puts right what its page indexes say wrongly.
 
     Replicas that repair the same make the same commit.
@@ -275,18 +275,18 @@ def clone(
     `choose` returns the place of the new session, given the name that the remote says; it
     raises an error if that cannot be. The session appears whole or not at all.
     """
-    aside = folder / f".new-{secrets.token_hex(8)}"
+    scratch = folder / f".new-{secrets.token_hex(8)}"
     try:
         with disk.reporting(f"a session to {folder}"):
-            layout.create(aside)
+            layout.create(scratch)
             identity = Identity(new_tag(), creator=False)
-            named_there, said = _filled(aside, remote, way, limits)
+            named_there, said = _filled(scratch, remote, way, limits)
             place = choose(said)
-            local = Local(aside / ".git")
-            local.identify(aside, identity, place)
+            local = Local(scratch / ".git")
+            local.identify(scratch, identity, place)
             local.note_boot()
             if remote.is_own:
-                remotes.add(aside, remote.name, remote.address)
+                remotes.add(scratch, remote.name, remote.address)
             remotes.keep_seen(
                 local.folder,
                 remote.name,
@@ -294,15 +294,17 @@ def clone(
             )
             # Everything at once: one by one, ten thousand files would take a minute.
             os.sync()
-            _move(aside, place)
+            _move(scratch, place)
         return place
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapping[str, str], str]:
+def _filled(
+    scratch: Path, remote: Remote, way: Way, limits: Limits
+) -> tuple[Mapping[str, str], str]:
     """Bring everything in; return what the remote named, and the id of its session."""
-    git, address = aside / ".git", remote.address.text
+    git, address = scratch / ".git", remote.address.text
     with inspection.fetched(git, address, way, limits) as (held, left_out):
         there = dict(held.refs)
         if MAIN not in there:
@@ -311,42 +313,44 @@ def _filled(aside: Path, remote: Remote, way: Way, limits: Limits) -> tuple[Mapp
                 hint="push one to it first: smp remote add, then smp sync",
             )
         inspected = inspect(held.repository, there, ())
-        arrived = _settled(aside, held, there, inspected.tombstones)
-        repository = Repository(aside)
+        arrived = _settled(scratch, held, there, inspected.tombstones)
+        repository = Repository(scratch)
         if arrived.is_rewritten:
             held.adopt_objects(needed(arrived, repository))
         else:
             held.adopt()
     repository.close()
-    _placed(aside, remote.name, arrived, inspected.lying)
+    _placed(scratch, remote.name, arrived, inspected.lying)
     return {**there, **left_out}, inspected.session
 
 
-def _settled(aside: Path, held: Quarantine, there: Mapping[str, str], told: Tombstones) -> Arrived:
+def _settled(
+    scratch: Path, held: Quarantine, there: Mapping[str, str], told: Tombstones
+) -> Arrived:
     """Return what came without what was deleted, each branch with the memories that live on it."""
     meeting = meet(held.repository, {}, there, told)
     arrived = cleaned(held.repository, there, told | meeting.records, frozenset())
     if not meeting.theirs:
         return arrived
-    with closing(Reader(aside)) as reader:
+    with closing(Reader(scratch)) as reader:
         return topped(reader, held, arrived, meeting)
 
 
 def _placed(
-    aside: Path,
+    scratch: Path,
     remote: str,
     arrived: Arrived,
     lying: Mapping[str, Collection[str]],
 ) -> None:
-    """Point the references at what came, its indexes mended, and write the files of main."""
-    reader = Reader(aside)
+    """Point the references at what came, its indexes repaired, and write the files of main."""
+    reader = Reader(scratch)
     repository = reader.repository
     moves: dict[str, CommitId] = {}
     for ref, tip in arrived.clean.items():
         names = [] if ref.startswith(ACCESS) else [tracking(remote, ref)]
         names += [shown_ref(remote, ref)] if ref.startswith(HEADS) else []
         moves |= dict.fromkeys(names, CommitId(tip))
-        moves[ref] = mended(reader, CommitId(tip), lying.get(ref, ()))
+        moves[ref] = repaired(reader, CommitId(tip), lying.get(ref, ()))
     repository.point(moves)
     Local(repository.git).keep_tombstones(arrived.known)
     tree = repository.commit(moves[MAIN]).tree
@@ -365,9 +369,9 @@ def _placed(
     reader.close()
 
 
-def _move(aside: Path, place: Path) -> None:
+def _move(scratch: Path, place: Path) -> None:
     try:
-        aside.rename(place)
+        scratch.rename(place)
     except OSError as error:
         if place.exists():
             raise AlreadyExistsError(f"session {place.name} exists") from error

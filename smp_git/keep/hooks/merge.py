@@ -32,7 +32,7 @@ _SHOWN: Final = 10
 
 
 def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> list[str]:
-    """Mend the indexes in a commit of their own, if they are wrong; return what to tell.
+    """Repair the indexes in a commit of their own, if they are wrong; return what to tell.
 
     `merged` and `rewritten` say that more than the latest commit may be new.
 
@@ -52,7 +52,7 @@ def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> li
         before = list(_before(reader, snapshot, moved=moved))
         stale = _stale(snapshot, before, notes)
     if stale:
-        _, change = gate.writer.run(gate.agent, partial(_mend, before), subject=MEND)
+        _, change = gate.writer.run(gate.agent, partial(_repair, before), subject=MEND)
         pages = "1 page" if len(stale) == 1 else f"{len(stale)} pages"
         notes.append(f"commit {str(change.commit)[:12]} repairs the index of {pages}")
     with gate.writer.holding("refreshing Git's index") as snapshot:
@@ -61,7 +61,7 @@ def bring_up(gate: Gate, *, merged: bool = False, rewritten: bool = False) -> li
     return notes + _returned(reader, snapshot)
 
 
-def _mend(before: list[Snapshot], stage: Stage) -> None:
+def _repair(before: list[Snapshot], stage: Stage) -> None:
     for path, data in _stale(stage.base, before, []).items():
         stage.put_file(path, data, "")
 

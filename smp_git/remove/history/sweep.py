@@ -201,7 +201,7 @@ def _unlink_loose(folder: Path, gone: set[bytes]) -> int:
     return size
 
 
-# Leftovers
+# Stale files
 
 
 def tidy(git: Path, known: Tombstones) -> None:
