@@ -70,6 +70,7 @@ LATE = {
     "smp_git.model.checks",
     "smp_git.model.regexes",
     "smp_git.model.settings",
+    "smp_git.remove.history.sweep",
     "smp_git.remove.seal",
     "smp_git.session",
     "smp_git.store",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.ask.text import keep_vectors
 from smp_git.format.records import Tombstones
 from smp_git.git import command, disk, layout, locks, packing, staging, storage
 from smp_git.git.objects import COMMIT, TREE, ObjectId, raw_commit
@@ -229,6 +228,9 @@ def drop_vectors(git: Path) -> None:
     """Remove the vectors of memories whose files are no longer among the objects."""
     path = git / "smp" / VECTORS
     if path.exists():
+        # The search is loaded by no other step of a deletion, a restoration or a sync.
+        from smp_git.ask.text import keep_vectors  # noqa: PLC0415
+
         keep_vectors(path, set(storage.stored_names(git / "objects")))
 
 
