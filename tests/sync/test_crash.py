@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[Any, str]] = {
     "clean": (inbound, "cleaned"),
     "follow": (delete, "follow"),
     "adopt": (Quarantine, "adopt"),
-    "lineage": (integrate, "check"),
+    "lineage": (inbound, "check_related"),
     "integrate": (inbound, "integrate"),
     "join": (integrate, "join"),
     "publish": (Writer, "publish"),
