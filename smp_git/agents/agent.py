@@ -8,6 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
 from smp_git.agents import joint, messages, sight, workflow, writing
+from smp_git.agents.fence import Quote, quotes
 from smp_git.agents.joint import Likeness
 from smp_git.agents.messages import Injection, Recorded, Response
 from smp_git.agents.permissions import Permissions
@@ -15,7 +16,7 @@ from smp_git.agents.requirements import Given, required
 from smp_git.agents.sight import Sight
 from smp_git.agents.transaction import AgentTransaction
 from smp_git.agents.workflow import Prepared
-from smp_git.agents.writing import What
+from smp_git.agents.writing import ClientTurn, What
 from smp_git.ask import questions
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.briefing import Wish
@@ -23,7 +24,7 @@ from smp_git.ask.context import Context
 from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, QueryParts
 from smp_git.model.errors import MemoryNotFoundError
-from smp_git.model.memory import CONTESTED, Memory, MemoryId, Value, agent_name
+from smp_git.model.memory import CONTESTED, Memory, Value, agent_name
 from smp_git.read import history
 from smp_git.read.counts import with_access
 from smp_git.read.history import BlamedField, MemoryDiff, Version
@@ -228,6 +229,10 @@ class Agent:
             "conversation_id": conversation_id,
         }
         return self._add("turn", content, tags, (), {**said, **fields})
+
+    def record_turns(self, turns: Sequence[ClientTurn]) -> tuple[Memory, ...]:
+        """Record turns that a client keeps under keys of its own, in one commit, each once."""
+        return writing.add_turns(self._sight, turns)
 
     def record_decision(
         self,
@@ -456,6 +461,10 @@ class Agent:
         """Return what to attach to a message to this agent: the context for it, fenced."""
         return messages.inject(self._sight, message, turns, budget)
 
+    def quote(self, context: Context) -> list[Quote]:
+        """Return what a context holds as quotations with their origins, to be fenced."""
+        return quotes(context, self._sight.desk, self._sight.shared_desk)
+
     def update(
         self, response: str | Response, *, conversation_id: str | None = None
     ) -> tuple[Recorded, ...]:
@@ -483,6 +492,3 @@ class Agent:
     ) -> Memory:
         """Record one finding in place of several, which stay, superseded and linked to it."""
         return joint.merge_findings(self._sight, ids, finding, cast("str | None", severity))
-
-
-__all__ = ["Agent", "MemoryId"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from smp_git.ask.context import TITLES, Context, tokens
@@ -44,6 +44,7 @@ class Quote(NamedTuple):
     text: str
     section: str = ""
     session: str = ""
+    conversation: str = ""
 
     def lines(self) -> list[str]:
         """Return the origin, and the words as a quotation of which no line can get out."""
@@ -104,14 +105,12 @@ def fenced_context(
     budget: int,
     desk: Desk,
     shared: Callable[[], Desk | None],
-    unwanted: frozenset[str] = frozenset(),
 ) -> Fenced:
-    """Return a context that fits its budget with its fence; `unwanted` are ids to leave out."""
+    """Return a context that fits its budget with its fence."""
     room = budget
     while True:
         context = make(max(_LEAST_BUDGET, room))
-        quotes = [each for each in _quotes(context, desk, shared) if _key(each) not in unwanted]
-        text = fenced(quotes, desk.handle.name)
+        text = fenced(quotes(context, desk, shared), desk.handle.name)
         over = tokens(text) - budget
         if over <= 0:
             return Fenced(text, context, tokens(text))
@@ -120,11 +119,7 @@ def fenced_context(
         room = min(room - over, room * 9 // 10)
 
 
-def _key(each: Quote) -> str:
-    return f"{each.session}/{each.id}" if each.session else each.id
-
-
-def _quotes(context: Context, desk: Desk, shared: Callable[[], Desk | None]) -> Sequence[Quote]:
+def quotes(context: Context, desk: Desk, shared: Callable[[], Desk | None]) -> list[Quote]:
     """Return the pieces of a context with their origins."""
     here = desk.handle.reader.snapshot()
     beside = shared() if any(piece.session for piece in context.pieces) else None
@@ -139,5 +134,14 @@ def _quotes(context: Context, desk: Desk, shared: Callable[[], Desk | None]) -> 
 
 def _quoted(snapshot: Snapshot, name: str, text: str) -> Quote:
     entry, place = snapshot.entry(name), parse_id(name)
-    agent, at = (entry.agent, entry.at) if entry else ("somebody", "before")
-    return Quote(name, place.kind.name, agent, at, place.tag, text)
+    if entry is None:
+        return Quote(name, place.kind.name, "somebody", "before", place.tag, text)
+    return Quote(
+        name,
+        place.kind.name,
+        entry.agent,
+        entry.updated or entry.at,
+        place.tag,
+        text,
+        conversation=entry.conversation or "",
+    )

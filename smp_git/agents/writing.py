@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from smp_git.agents.sight import Sight
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory, MemoryId
+from smp_git.read.snapshot import Snapshot
 from smp_git.write import edits
 from smp_git.write.handle import Handle
+from smp_git.write.stage import Stage
 
 if TYPE_CHECKING:
     from smp_git.remove.history.journal import Receipt
@@ -39,6 +41,60 @@ def add(sight: Sight, what: What, *, skip_duplicates: bool = False) -> Memory:
     if found.duplicate_of == found.id:
         found = edits.add(handle, made)
     return replace(found, duplicate_of=None)
+
+
+class ClientTurn(NamedTuple):
+    """A turn of a conversation that somebody else keeps, under the key that it has there."""
+
+    key: str
+    conversation: str
+    role: str
+    text: str
+    at: str | None = None
+
+
+def add_turns(sight: Sight, turns: Sequence[ClientTurn]) -> tuple[Memory, ...]:
+    """Record turns in one commit, each once: whose key is there already is left out."""
+    handle, agent = sight.handle, sight.access.agent
+    drafts = [
+        (each, edits.new(handle, "turn", each.text, agent, at=each.at, fields=_fields(each)))
+        for each in turns
+    ]
+
+    def work(stage: Stage) -> tuple[Memory, ...]:
+        known = _keys(stage.base, {each.conversation for each in turns})
+        fresh = {each.key: made for each, made in drafts if each.key not in known}
+        return tuple(stage.add(made) for made in fresh.values())
+
+    if not drafts or not _is_any_new(sight, turns):
+        return ()
+    made, _ = handle.writer.run(agent, handle.guarded(work))
+    return made
+
+
+def _is_any_new(sight: Sight, turns: Sequence[ClientTurn]) -> bool:
+    """Whether it is worth waiting for the lock."""
+    now = sight.handle.writer.reader.snapshot()
+    known = _keys(now, {each.conversation for each in turns})
+    return any(each.key not in known for each in turns)
+
+
+def _fields(each: ClientTurn) -> dict[str, object]:
+    fields: dict[str, object] = {"role": each.role, "conversation_id": each.conversation}
+    if each.role == "user":
+        fields["speaker"] = "user"
+    return {**fields, "source": each.key}
+
+
+def _keys(snapshot: Snapshot, conversations: set[str]) -> set[str]:
+    """Return the keys of the turns that are there of some conversations."""
+    entries = (
+        entry
+        for page in snapshot.newest_pages("turn")
+        for entry in page.entries.values()
+        if entry.conversation in conversations
+    )
+    return {str(snapshot.get(entry.id).fields.get("source")) for entry in entries}
 
 
 def is_hidden(sight: Sight, memory_id: MemoryId) -> bool:

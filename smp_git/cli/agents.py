@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,11 @@ import typer
 from smp_git.agents.workflow import Prepared
 from smp_git.cli.app import asker, command, emit, folder, session_of, setting, store_of
 from smp_git.cli.terminal import note, say
+from smp_git.integrations.claude_code import install
 from smp_git.integrations.mcp import clients, serve
 from smp_git.integrations.mcp.desk import Offer
 from smp_git.keep.stores import PLACE
-from smp_git.model.errors import NotStoreError
+from smp_git.model.errors import InvalidError, NotStoreError
 from smp_git.store import Store
 
 
@@ -45,7 +47,7 @@ def mcp(
             help="Print the configuration of a client: claude, cursor, vscode, codex or desktop",
         ),
     ] = None,
-    install: Annotated[
+    write: Annotated[
         bool,
         typer.Option("--install", help="With --print-config: write it into the client's own file"),
     ] = False,
@@ -57,7 +59,7 @@ def mcp(
     is SMP_MCP_TOKEN, or a new one, which is printed.
     """
     if print_config is not None:
-        _configure(ctx, print_config, install=install)
+        _configure(ctx, print_config, is_written=write)
         return
     offer = Offer(
         _store(ctx, read_only=read_only),
@@ -89,11 +91,11 @@ def _store(ctx: typer.Context, *, read_only: bool) -> Store:
         return Store.init(place)
 
 
-def _configure(ctx: typer.Context, client: str, *, install: bool) -> None:
+def _configure(ctx: typer.Context, client: str, *, is_written: bool) -> None:
     """Print what a client needs to be told, or write it after showing the change."""
     call = _call(ctx)
     text = clients.configuration(client, call)
-    if not install:
+    if not is_written:
         emit(ctx, {"client": client, "configuration": text}, text.rstrip("\n"))
         return
     place = clients.place_of(client, folder(ctx), Path.home(), sys.platform)
@@ -161,3 +163,72 @@ def _queries(made: Prepared) -> str:
         lines += [f"  {hit.id} {hit.title} ({', '.join(hit.why)})" for hit in each.answer]
         lines += [f"  {each.problem}"] if each.problem else []
     return "\n".join(lines)
+
+
+@command(example="smp claude install --dry-run")
+def claude(
+    ctx: typer.Context,
+    action: Annotated[str, typer.Argument(metavar="install|uninstall", help="What to do")],
+    project: Annotated[
+        bool, typer.Option("--project", help="For this project only; the default")
+    ] = False,
+    user: Annotated[bool, typer.Option("--user", help="For all projects of the user")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the change, write nothing")
+    ] = False,
+) -> None:
+    """Give Claude Code a memory: hooks, the commands /remember, /recall, /forget, and a skill
+
+    For a project, a store and a session are made if there is none. Hooks call
+    `smp claude` with session-start, prompt, stop, pre-compact and session-end; they never
+    stop a prompt.
+    """
+    if action not in ("install", "uninstall"):
+        raise InvalidError(f"no action {action!r}", hint="install or uninstall")
+    if project and user:
+        raise InvalidError("both --project and --user are given", hint="leave one out")
+    place = (Path.home() if user else folder(ctx)) / ".claude"
+    if action == "uninstall":
+        changes = install.removed(place)
+    else:
+        changes = install.installed(place, _hook_call(ctx, user=user, dry_run=dry_run))
+    lines = [line for each in changes for line in _shown(each)]
+    value = {"changes": [str(each.path) for each in changes], "dry_run": dry_run}
+    emit(ctx, value, "\n".join(lines) or "nothing to change")
+    if not dry_run:
+        install.write(changes)
+        if changes:
+            note("restart Claude Code to use it" if action == "install" else "done")
+
+
+def _hook_call(ctx: typer.Context, *, user: bool, dry_run: bool) -> list[str]:
+    """Return the program that hooks call, and for a project the session."""
+    program = Path(sys.argv[0])
+    # A name that the shell finds outlives the environment it was installed from.
+    found = shutil.which("smp")
+    call = ["smp" if found or program.name != "smp" else str(program.absolute())]
+    name = setting(ctx, "session", "SMP_SESSION")
+    if not user:
+        known = () if dry_run else _session_for(ctx, name)
+        call += ["--session", *known] if known else ["--session", name] if name else []
+    return call
+
+
+def _session_for(ctx: typer.Context, name: str | None) -> tuple[str, ...]:
+    store = _store(ctx, read_only=False)
+    known = store.sessions()
+    if name is None and len(known) == 1:
+        return known
+    if name in known:
+        return (str(name),)
+    if name is None and known:
+        raise InvalidError(f"the store has {len(known)} sessions", hint="name one with -s ID")
+    store.create_session(name or "memory", agents=["claude"]).close()
+    return (name or "memory",)
+
+
+def _shown(change: install.InstalledFile) -> list[str]:
+    before, after = (text.splitlines() if text else [] for text in change[1:])
+    return list(
+        difflib.unified_diff(before, after, str(change.path), str(change.path), lineterm="")
+    )

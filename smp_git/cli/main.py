@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Final
+
+from smp_git.integrations.claude_code.calls import EVENTS, read_call
 
 if TYPE_CHECKING:
     import typer
@@ -28,7 +32,7 @@ ROOMS: Final = {
     **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
-    **dict.fromkeys(("mcp", "prepare"), "agents"),
+    **dict.fromkeys(("claude", "mcp", "prepare"), "agents"),
     **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive", "maintain"), "sessions"),
 }  # fmt: skip
 
@@ -42,7 +46,25 @@ def run(arguments: Sequence[str]) -> None:
         from smp_git.cli.git_hooks import run_hook  # noqa: PLC0415 - a hook starts fast
 
         sys.exit(run_hook(arguments[1:]))
+    if is_claude_hook(arguments):
+        sys.exit(answer_claude(arguments[1:]))
     program(named(arguments))(list(arguments))
+
+
+def answer_claude(arguments: Sequence[str]) -> int:
+    """Answer a hook of Claude Code; return 0 whatever happens, for another status stops a prompt."""
+    # What a package might print is neither for the model nor for the user.
+    out, sys.stdout, sys.stderr = sys.stdout, StringIO(), StringIO()
+    try:
+        call = read_call(arguments, sys.stdin.buffer.read().decode("utf-8", "replace"))
+        if call is not None:
+            from smp_git.integrations.claude_code.hooks import answer  # noqa: PLC0415 - often nothing is to do
+
+            out.write(answer(call, os.environ))
+            out.flush()
+    except BaseException:  # noqa: BLE001 - see above
+        return 0
+    return 0
 
 
 def program(name: str | None = None) -> typer.Typer:
@@ -59,6 +81,11 @@ def program(name: str | None = None) -> typer.Typer:
 def is_hook(arguments: Sequence[str]) -> bool:
     """Return whether Git calls a hook of a session, as the hooks that are installed do it."""
     return arguments[:1] == ["hook"] and len(arguments) > 1 and not arguments[1].startswith("-")
+
+
+def is_claude_hook(arguments: Sequence[str]) -> bool:
+    """Return whether Claude Code calls a hook, as the hooks that are installed do it."""
+    return arguments[:1] == ["claude"] and len(arguments) > 1 and arguments[1] in EVENTS
 
 
 def named(arguments: Sequence[str]) -> str | None:

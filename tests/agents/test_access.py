@@ -249,7 +249,7 @@ def test_every_door_of_the_interface_is_in_the_table() -> None:
     others = {
         "close", "name", "watch", "replace_agent_state", "update", "forget", "restore",
         "record_turn", "record_decision", "record_finding", "record_preference",
-        "record_artifact",
+        "record_artifact", "record_turns",
     }  # fmt: skip
     named = {
         "get", "memories", "get_conversation_context", "get_user_preferences",

@@ -1,0 +1,65 @@
+"""What the hooks keep of one conversation beside the store: what it was told, how far it was read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+# Beside the sessions, never in one: it is of this machine alone, and holds no content.
+FOLDER: Final = ".claude"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_OFFSET: Final = "read-to"
+_FORGOTTEN_SECONDS: Final = 30 * 86_400.0
+
+
+class Conversation:
+    """The marks of one conversation, each a file, so that two hooks at once cannot both set one."""
+
+    def __init__(self, store: Path, name: str) -> None:
+        self._all = store / FOLDER
+        self._folder = self._all / (name if _NAME.fullmatch(name) else "unnamed")
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was told to it yet."""
+        return not any(self._marks().glob("*"))
+
+    def _marks(self) -> Path:
+        return self._folder / "told"
+
+    def claims(self, mark: str) -> bool:
+        """Set a mark; return False if it is set already."""
+        folder = self._marks()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            (folder / re.sub(r"[^A-Za-z0-9_.-]", "_", mark)).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Begin anew: what was told is no longer before the model."""
+        shutil.rmtree(self._marks(), ignore_errors=True)
+
+    @property
+    def read_to(self) -> int:
+        """The byte up to which the transcript was recorded."""
+        with suppress(OSError, ValueError):
+            return int((self._folder / _OFFSET).read_text())
+        return 0
+
+    @read_to.setter
+    def read_to(self, end: int) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._folder / _OFFSET).write_text(str(end))
+
+    def prune(self) -> None:
+        """Drop the marks of conversations that ended long ago."""
+        limit = time.time() - _FORGOTTEN_SECONDS
+        for folder in self._all.iterdir():
+            if folder.is_dir() and folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,191 @@
+"""Hooks of Claude Code: context for a prompt, turns recorded; nothing that can stop a prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from smp_git.agents.agent import Agent
+from smp_git.agents.fence import Quote, fenced
+from smp_git.ask.context import tokens
+from smp_git.integrations.claude_code import transcript
+from smp_git.integrations.claude_code.calls import HookCall
+from smp_git.integrations.claude_code.conversation import FOLDER, Conversation
+from smp_git.model.errors import NotStoreError, SessionNotFoundError
+from smp_git.session import Session
+from smp_git.store import Store
+from smp_git.write.handle import GLOBAL
+
+AGENT: Final = "claude"
+_NAMES: Final = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
+# Tokens that a hook may add.
+_AT_START: Final = 1500
+_AT_PROMPT: Final = 800
+# What is asked for beyond that, since a part of it is known to the conversation.
+_SPARE: Final = 3
+_PATIENCE_SECONDS: Final = 1.5
+_LONGEST_LOG: Final = 262_144
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Where a hook works: the store, the session as the agent, and the conversation."""
+
+    store: Store
+    session: Session
+    agent: Agent
+    conversation: Conversation
+    name: str
+
+
+def answer(call: HookCall, environment: Mapping[str, str]) -> str:
+    """Return what a hook prints; whatever fails is a line in the log, and the prompt goes on."""
+    store: Store | None = None
+    try:
+        store = _store(call, environment)
+        return _answered(call, store, environment)
+    except Exception as error:  # noqa: BLE001 - a hook that fails would stop the user
+        _log(store, call.event, error)
+        return ""
+
+
+def _store(call: HookCall, environment: Mapping[str, str]) -> Store:
+    root = environment.get("SMP_ROOT")
+    if root:
+        return Store.open(root)
+    folder = Path(str(call.said.get("cwd") or environment.get("CLAUDE_PROJECT_DIR") or "."))
+    for place in (folder, *folder.parents):
+        with suppress(NotStoreError):
+            return Store.open(place)
+    raise NotStoreError(f"no store in {folder} or above")
+
+
+def _answered(call: HookCall, store: Store, environment: Mapping[str, str]) -> str:
+    name = str(call.said.get("session_id") or "unnamed")
+    with _session(call, store, environment) as session:
+        place = Workplace(
+            store=store,
+            session=session,
+            agent=session.agent(AGENT),
+            conversation=Conversation(store.path, name),
+            name=name,
+        )
+        text = _WORK[call.event](place, call.said)
+    if not text:
+        return ""
+    output = {"hookEventName": _NAMES[call.event], "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def _session(call: HookCall, store: Store, environment: Mapping[str, str]) -> Session:
+    """Open the session that is named, or the only one; nobody waits for its lock for long."""
+    name = call.session or environment.get("SMP_SESSION")
+    known = store.sessions()
+    if name is None and len(known) != 1:
+        raise SessionNotFoundError(f"{len(known)} sessions, and none is named for Claude Code")
+    settings = replace(store.settings, lock_timeout_seconds=_PATIENCE_SECONDS)
+    place = store.path / "active" / store.find_session(name or known[0])
+    return Session(place, store.clock, settings, shared=store.path / GLOBAL)
+
+
+# What each event does
+
+
+def _start(place: Workplace, said: Mapping[str, Any]) -> str:
+    """Return what is worth knowing; after a compaction also the turns that are gone from sight."""
+    is_compacted = said.get("source") == "compact"
+    if said.get("source") in ("compact", "clear"):
+        place.conversation.forget()
+    context = place.agent.context(turns=12 if is_compacted else 6, budget=_AT_START * _SPARE)
+    quotes = place.agent.quote(context)
+    if not is_compacted:
+        quotes = _of_others(quotes, place.name)
+    return _told(place, quotes, _AT_START)
+
+
+def _prompt(place: Workplace, said: Mapping[str, Any]) -> str:
+    """Return what answers a prompt and is new to the conversation; all of it if it knows nothing."""
+    is_new = place.conversation.is_new
+    context = place.agent.context(said["prompt"], turns=6, budget=_AT_PROMPT * _SPARE)
+    quotes = _of_others(place.agent.quote(context), place.name)
+    if not is_new:
+        answers = {piece.id for piece in context.pieces if piece.section == "answers"}
+        quotes = [each for each in quotes if each.id in answers]
+    return _told(place, quotes, _AT_PROMPT)
+
+
+def _record(place: Workplace, said: Mapping[str, Any]) -> str:
+    """Record what was said since the last time."""
+    return _recorded(place, said, place.conversation.read_to)
+
+
+def _record_all(place: Workplace, said: Mapping[str, Any]) -> str:
+    """Record every turn of the transcript that is not stored."""
+    return _recorded(place, said, 0)
+
+
+def _end(place: Workplace, said: Mapping[str, Any]) -> str:
+    _recorded(place, said, 0)
+    place.conversation.prune()
+    return ""
+
+
+_WORK: Final[Mapping[str, Callable[[Workplace, Mapping[str, Any]], str]]] = {
+    "session-start": _start,
+    "prompt": _prompt,
+    "stop": _record,
+    "pre-compact": _record_all,
+    "session-end": _end,
+}
+
+
+def _of_others(quotes: Sequence[Quote], conversation: str) -> list[Quote]:
+    """Return quotations without the turns of the conversation itself, which the model sees."""
+    return [each for each in quotes if each.conversation != conversation]
+
+
+def _told(place: Workplace, quotes: Sequence[Quote], budget: int) -> str:
+    """Return as much as fits of what the conversation was not told, and note that it was."""
+    new: list[Quote] = []
+    for each in quotes:
+        if tokens(fenced([*new, each], place.session.id)) > budget:
+            continue
+        if place.conversation.claims(f"{each.session}~{each.id}~{each.at}"):
+            new.append(each)
+    return fenced(new, place.session.id)
+
+
+def _recorded(place: Workplace, said: Mapping[str, Any], start: int) -> str:
+    path = said.get("transcript_path")
+    if not isinstance(path, str) or not Path(path).is_file():
+        return ""
+    part = transcript.read(Path(path), place.name, start)
+    place.agent.record_turns(part.said)
+    place.conversation.read_to = part.end
+    return ""
+
+
+def _log(store: Store | None, event: str, error: Exception) -> None:
+    """Write a line of what went wrong; without a store there is nobody to tell."""
+    if store is None:
+        return
+    with suppress(OSError):
+        folder = store.path / FOLDER
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / "log"
+        if path.exists() and path.stat().st_size > _LONGEST_LOG:
+            path.unlink()
+        line = {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 - a log has no clock but this
+            "event": event,
+            "error": type(error).__name__,
+            "message": str(error)[:300],
+        }
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
