@@ -40,7 +40,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "add": 2, "edit": 5, "copy": 1, "by hand": 1, "undo": 0.7, "rollback": 0.7, "branch": 1,
     "delete": 1, "purge": 0.3, "restore": 2, "redact": 2, "sync": 6, "kill": 1,
     "git edit": 1, "git rm": 0.5, "git pull": 1, "git push": 0.7, "git fetch": 0.5, "git revert": 0.4,
-    "git cherry-pick": 0.3, "person": 2, "copy folder": 0.4, "keep": 0.5, "put back": 0.5, "clock": 0.3,
+    "git cherry-pick": 0.3, "git old": 0.7, "person": 2, "copy folder": 0.4, "keep": 0.5, "put back": 0.5, "clock": 0.3,
 }  # fmt: skip
 
 
@@ -78,6 +78,8 @@ class Run:
         self.ledger = Ledger()
         self.log: list[str] = []
         self.notes: list[str] = []
+        # Every version that anybody had of a memory's file.
+        self.versions: dict[str, list[bytes]] = {}
         self._count = 0
         self.remotes = [folder / f"{n}.git" for n in range(self.rng.choice((1, 1, 2)))]
         self.replicas = self._begun(self.rng.randint(3, 4))
@@ -141,7 +143,11 @@ class Run:
             done = self._do(verb, replica, name) or "done"
         except SmpError as error:
             done = f"refused: {error.message[:70]}"
-        self._compare(verb, before, files_of(replica.session.path))
+        after = files_of(replica.session.path)
+        for each, data in after.items():
+            if data not in self.versions.setdefault(each, []):
+                self.versions[each].append(data)
+        self._compare(verb, before, after)
         self.log.append(f"{replica.letter} {verb} {name}: {done}")
 
     def _compare(self, verb: str, before: dict[str, bytes], after: dict[str, bytes], *, local: bool = False) -> None:  # fmt: skip
@@ -162,7 +168,8 @@ class Run:
         if verb.startswith("git "):
             # An open handle lets Git's index follow a moment later; a person is slower than that.
             session.check()
-            return self._plainly(verb, session.path, f"r{self.rng.randrange(len(self.remotes))}")
+            remote = f"r{self.rng.randrange(len(self.remotes))}"
+            return self._plainly(verb, session.path, remote, name)
         special: dict[str, Callable[[], str | None]] = {
             "add": lambda: self._add(session),
             "person": self._outside,
@@ -369,7 +376,7 @@ class Run:
         replica.clock.now += timedelta(minutes=self.rng.choice((-90, -5, 5, 90)))
         return f"now {replica.clock.now}"
 
-    def _plainly(self, verb: str, folder: Path, remote: str) -> str:
+    def _plainly(self, verb: str, folder: Path, remote: str, name: str) -> str:
         acts: dict[str, Callable[[], str]] = {
             "git edit": lambda: self.git.edit(folder),
             "git rm": lambda: self.git.remove(folder),
@@ -378,8 +385,16 @@ class Run:
             "git fetch": lambda: self.git.fetch(folder, remote),
             "git revert": lambda: self.git.revert(folder),
             "git cherry-pick": lambda: self.git.cherry_pick(folder, remote),
+            "git old": lambda: self.git.put_back(folder, name, self._old(folder, name)),
         }
         return acts[verb]()
+
+    def _old(self, folder: Path, name: str) -> bytes | None:
+        """Return an earlier version of a memory, of the one that a folder has if it has it."""
+        here = files_of(folder).get(name)
+        soul = soul_of(here) if here is not None else None
+        found = [each for each in self.versions.get(name, ()) if soul in (None, soul_of(each))]
+        return self.rng.choice(found) if found else None
 
     def _outside(self) -> str:
         """Let the person do something in a clone that knows nothing of the program."""
@@ -394,7 +409,7 @@ class Run:
                 there = files_of(self.person, "HEAD").values()
                 self.ledger.stands(there, there, there, excuse=False)
             return f"{pulled}, {pushed}"
-        said = self._plainly(f"git {verb}", self.person, "origin")
+        said = self._plainly(f"git {verb}", self.person, "origin", "")
         self._compare(verb, before, files_of(self.person, "HEAD"), local=True)
         return f"{verb}: {said}"
 

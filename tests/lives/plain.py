@@ -54,6 +54,16 @@ class Person:
             return "nothing there"
         return self._committed(folder, f"remove {name}")
 
+    def put_back(self, folder: Path, name: str, old: bytes | None) -> str:
+        """Commit an old version of a memory's file, as a copy elsewhere or an old clone has it."""
+        path = folder / f"decisions/000/{name}.yaml"
+        if old is None or run(folder, "rev-parse", "-q", "--verify", "MERGE_HEAD"):
+            return "nothing to put back"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(old)
+        run(folder, "add", "--", str(path))
+        return self._committed(folder, f"put {name} back")
+
     def pull(self, folder: Path, remote: str) -> str:
         """Merge what a remote has, if that goes by itself."""
         if not run(folder, "fetch", "-q", remote):
