@@ -49,7 +49,6 @@ def _smp(folder: Path, size: int) -> dict[str, Callable[[], object]]:
         f"smp add, {size:,} memories": lambda: _command(
             folder, *smp, "add", "decision", next(source)
         )(),
-        f"smp query, {size:,} memories": _command(folder, *smp, "query", "cache"),
         f"smp show, {size:,} memories": _command(folder, *smp, "show", "DEC-0001"),
         f"smp hook post-commit, {size:,} memories": _command(
             folder / "active/bench", "-m", "smp_git", "hook", "post-commit"
