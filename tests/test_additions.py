@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 from smp_git import Session
+from smp_git.read.snapshot import Reader
 
 
 def targets(session: Session, memory_id: str) -> list[str]:
@@ -53,3 +57,23 @@ def test_addition_is_compared_with_the_newest_fifty_only(session: Session) -> No
 
     assert old.duplicate_of is None
     assert new.duplicate_of == "DEC-0101"
+
+
+def test_addition_in_a_transaction_looks_once_where_the_branch_is(session: Session) -> None:
+    looks = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is Reader.snapshot.__code__:
+            looks.append(frame)
+
+    with session.transaction(agent="architect") as tx:
+        # Ids are taken under the lock, which looks too: first one, then several.
+        tx.add("decision", "Use SAML")
+        tx.add("decision", "Use passkeys")
+        sys.setprofile(note)
+        try:
+            tx.add("decision", "Use OAuth", agent="architect", tags=["a"], links=[])
+        finally:
+            sys.setprofile(None)
+
+    assert len(looks) == 1

@@ -14,7 +14,7 @@ from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
-from smp_git.model.secrets.rules import Report
+from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
@@ -155,12 +155,14 @@ def new(
     fields: Mapping[str, object] | None = None,
 ) -> Draft:
     """Return a checked draft without secrets."""
-    said = handle.rules.cleaned(text, fields or {})
-    named = names(handle, tags, links)
+    # Each look at the rules reads where the branch is.
+    rules = handle.rules
+    said = rules.cleaned(text, fields or {})
+    named = names(rules, tags, links)
     made = draft(
         kind,
         cast("str", said.text),
-        agent=handle.actor(agent),
+        agent=handle.actor(agent, rules),
         at=handle.moment(at) if at is not None else None,
         tags=cast("Iterable[str]", named.tags),
         links=cast("Iterable[object]", named.links),
@@ -169,11 +171,11 @@ def new(
     return replace(made, redacted=said.redacted)
 
 
-def names(handle: Handle, tags: Iterable[str] | None, links: Iterable[object] | None) -> CleanNames:
+def names(rules: Rules, tags: Iterable[str] | None, links: Iterable[object] | None) -> CleanNames:
     """Return tags and links as they are; raise InvalidError if they hold a secret."""
     return CleanNames(
-        cast("Iterable[str] | None", handle.rules.names(tags, "a tag")),
-        cast("Iterable[object] | None", handle.rules.names(links, "a link")),
+        cast("Iterable[str] | None", rules.names(tags, "a tag")),
+        cast("Iterable[object] | None", rules.names(links, "a link")),
     )
 
 
@@ -197,7 +199,8 @@ def edit(
     fields: Mapping[str, object],
 ) -> Memory:
     """Change a memory and return it; a field set to None is removed."""
-    said, named = handle.rules.cleaned(text, fields), names(handle, tags, links)
+    rules = handle.rules
+    said, named = rules.cleaned(text, fields), names(rules, tags, links)
 
     def work(stage: Stage) -> Memory:
         return stage.edit(
@@ -242,7 +245,7 @@ def pin(handle: Handle, memory_id: str, agent: str | None, *, pinned: bool) -> M
 
 def link(handle: Handle, memory_id: str, relation: str, target: str, agent: str | None) -> Memory:
     """Link a memory to another."""
-    names(handle, None, [(relation, target)])
+    names(handle.rules, None, [(relation, target)])
     return _one(handle, agent, lambda stage: stage.link(memory_id, relation, target))
 
 

@@ -287,10 +287,10 @@ class Handle:
             raise RefusedError("this session is in no store, so nothing could be recovered")
         return self.home
 
-    def actor(self, given: str | None) -> str:
+    def actor(self, given: str | None, rules: Rules | None = None) -> str:
         """Return who acts: the session's user unless somebody is named."""
         if given:
-            return agent_name(self.rules.name(given, "the name of an agent"))
+            return agent_name((rules or self.rules).name(given, "the name of an agent"))
         user = self.metadata.user
         return agent_name(user) if user else "user"
 

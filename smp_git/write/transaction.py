@@ -115,7 +115,7 @@ class Transaction:
         **fields: object,
     ) -> Memory:
         """Stage a change of a memory."""
-        said, named = self._cleaned(text, fields), edits.names(self._handle, tags, links)
+        said, named = self._cleaned(text, fields), edits.names(self._handle.rules, tags, links)
         done = self._staged().edit(
             memory_id, text=said.text, tags=named.tags, links=named.links, fields=said.fields
         )
@@ -153,7 +153,7 @@ class Transaction:
 
     def link(self, memory_id: str, relation: str, target: str) -> Memory:
         """Stage a link."""
-        edits.names(self._handle, None, [(relation, target)])
+        edits.names(self._handle.rules, None, [(relation, target)])
         return self._staged().link(memory_id, relation, target)
 
     def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
