@@ -895,13 +895,15 @@ class Session:
         *,
         to: str | PathLike[str] | None = None,
         text: str | None = None,
+        anonymous: bool = False,
         **parts: Unpack[QueryParts],
     ) -> Iterator[str]:
         """Yield the session in another format, or write it to a new file or folder.
 
         Formats are jsonl, json, yaml and markdown, and the folders 001, 003 and 004 and
         the log 000 of other programs; a bundle holds the whole history. With a text, or
-        what else a query takes, only what matches is exported.
+        what else a query takes, only what matches is exported; `anonymous` takes out the
+        names of people and projects, and paths.
         """
         from smp_git.convert import export
 
@@ -909,7 +911,7 @@ class Session:
         if text is not None or parts:
             asked: QueryParts = {**parts, "limit": parts.get("limit") or export.MOST}
             chosen = [hit.memory.id for hit in self.query(text, **asked).hits]
-        return export.export(self._handle, as_format, to, chosen)
+        return export.export(self._handle, as_format, to, chosen, anonymous=anonymous)
 
     # Remotes. A remote is named; without a name it is `origin`, or the only one.
 

@@ -431,6 +431,14 @@ class Store:
             progress=progress,
         )
 
+    def export(
+        self, as_format: str = "jsonl", *, to: str | os.PathLike[str] | None = None
+    ) -> Iterator[str]:
+        """Yield all sessions as one text of JSON lines, or write each into a new folder."""
+        from smp_git.convert.export import export_all
+
+        return export_all(self._home, as_format, to)
+
     @staticmethod
     def migrate(
         path: str | os.PathLike[str] | None = None,

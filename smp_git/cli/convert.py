@@ -19,6 +19,7 @@ from smp_git.convert.export import FORMATS as WRITTEN
 from smp_git.convert.formats import BUNDLE, FORMATS
 from smp_git.convert.intake import Import, Imported
 from smp_git.convert.migrate import Migration
+from smp_git.model.errors import InvalidError
 from smp_git.store import Store
 
 # So many problems are shown one by one; JSON has them all.
@@ -136,6 +137,12 @@ def export(
     tag: TagsAll = [],  # noqa: B006
     since: Since = None,
     until: Until = None,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Take out names of people and projects, and paths")
+    ] = False,
+    all_sessions: Annotated[
+        bool, typer.Option("--all-sessions", help="Export every session of the store")
+    ] = False,
 ) -> None:
     """Export a session, or what matches, in another format
 
@@ -151,13 +158,20 @@ def export(
         parts["since"] = since
     if until:
         parts["until"] = until
-    with session_of(ctx) as session:
-        place = folder(ctx) / to.expanduser() if to else None
-        for piece in session.export(as_format, to=place, text=text, **parts):
-            sys.stdout.write(piece)
-        if place is not None:
-            emit(ctx, {"path": str(place), "format": as_format}, str(place))
-            note("an export is a copy: what is deleted here later is still in it")
+    place = folder(ctx) / to.expanduser() if to else None
+    if all_sessions:
+        if text or parts or anonymize:
+            raise InvalidError(
+                "--all-sessions exports them whole", hint="export one session with -s ID"
+            )
+        sys.stdout.writelines(store_of(ctx).export(as_format, to=place))
+    else:
+        with session_of(ctx) as session:
+            pieces = session.export(as_format, to=place, text=text, anonymous=anonymize, **parts)
+            sys.stdout.writelines(pieces)
+    if place is not None:
+        emit(ctx, {"path": str(place), "format": as_format}, str(place))
+        note("an export is a copy: what is deleted here later is still in it")
 
 
 @command(example="smp migrate --dry-run")

@@ -12,11 +12,14 @@ from smp_git.convert import bundle, elsewhere
 from smp_git.convert.own import MARK
 from smp_git.format import yamlfile
 from smp_git.git import disk
+from smp_git.keep import stores
+from smp_git.keep.anonymize import Switches, mask_of, nameless, origin_of
+from smp_git.keep.every import opened
 from smp_git.model.errors import AlreadyExistsError, InvalidError
 from smp_git.model.memory import KINDS, Memory, MemoryId, Value
 from smp_git.model.times import format_time
 from smp_git.read.counts import with_access
-from smp_git.write.handle import Handle
+from smp_git.write.handle import GLOBAL, Handle, Home
 
 MOST: Final = 1_000_000
 # The version of what is written here; it is in every export.
@@ -31,7 +34,12 @@ class _What(NamedTuple):
 
 
 def export(
-    handle: Handle, as_format: str, to: str | PathLike[str] | None, ids: Sequence[MemoryId] | None
+    handle: Handle,
+    as_format: str,
+    to: str | PathLike[str] | None,
+    ids: Sequence[MemoryId] | None,
+    *,
+    anonymous: bool = False,
 ) -> Iterator[str]:
     """Yield the text of an export, or write it to a path that is not there yet."""
     if as_format not in FORMATS:
@@ -42,13 +50,16 @@ def export(
     if place is not None:
         handle.reader.local.note_export(place, handle.clock())
     if as_format == "bundle":
-        if ids is not None:
+        if ids is not None or anonymous:
             raise InvalidError(
-                "a bundle holds the whole session with its history", hint="use jsonl for a part"
+                "a bundle holds the whole session with its history",
+                hint="use jsonl for a part, or without names",
             )
         bundle.write(handle, _needed(place, as_format))
         return iter(())
     what = _what(handle, ids)
+    if anonymous:
+        what = _nameless(handle, what)
     if as_format in elsewhere.FOLDERS:
         elsewhere.write_folder(
             elsewhere.FOLDERS[as_format](what.session, what.memories), _needed(place, as_format)
@@ -82,6 +93,22 @@ def _what(handle: Handle, ids: Sequence[MemoryId] | None) -> _What:
     uses = handle.accesses.totals()
     chosen = snapshot.memories() if ids is None else [snapshot.get(name) for name in ids]
     return _What(_session(handle), [with_access(each, uses.get(each.id)) for each in chosen])
+
+
+def _nameless(handle: Handle, what: _What) -> _What:
+    """Return the same without the names of people and projects, and without paths."""
+    switches, origin = Switches(), origin_of(handle.metadata)
+    mask = mask_of([(origin, handle.reader.snapshot().memories())], switches)
+    clean = nameless(origin, what.memories, mask, switches)
+    told: dict[str, Value] = {
+        "id": "anonymous",
+        "created_at": what.session["created_at"],
+        "user": clean.origin.user,
+        "agents": list(clean.origin.agents),
+        "tags": list(clean.origin.tags),
+        "context": dict(clean.origin.context),
+    }
+    return _What({k: v for k, v in told.items() if v not in (None, [], {})}, clean.memories)
 
 
 def _session(handle: Handle) -> dict[str, Value]:
@@ -184,3 +211,40 @@ _TEXTS: Final[Mapping[str, Callable[[_What], Iterator[str]]]] = {
     "000": _log,
 }
 FORMATS: Final = (*_TEXTS, *elsewhere.FOLDERS, "bundle")
+
+
+# Where programs of a format look for its sessions in a folder.
+_INSIDE: Final = {"001": "sessions", "003": "active", "004": "sessions"}
+_ENDINGS: Final = {"markdown": ".md", "000": ".jsonl", "bundle": ".zip"}
+
+
+def export_all(home: Home, as_format: str, to: str | PathLike[str] | None) -> Iterator[str]:
+    """Yield every session as JSON lines, or write each into a folder that is not there yet."""
+    shared = (GLOBAL,) if (home.path / GLOBAL / ".git").is_dir() else ()
+    names = (*stores.session_ids(home.path), *shared)
+    if to is None and as_format != "jsonl":
+        raise InvalidError(
+            f"several sessions are not one text in {as_format}", hint="name a folder with -o PATH"
+        )
+    if to is not None:
+        _folder(home, names, as_format, Path(to).absolute())
+        return iter(())
+    return _one_by_one(home, names)
+
+
+def _one_by_one(home: Home, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        with opened(home, name) as handle:
+            yield from export(handle, "jsonl", None, None)
+
+
+def _folder(home: Home, names: Sequence[str], as_format: str, place: Path) -> None:
+    if place.exists():
+        raise AlreadyExistsError(f"{place} exists", hint="name a folder that does not")
+    inner = place / _INSIDE.get(as_format, "")
+    with disk.reporting(f"the export to {place}"):
+        inner.mkdir(mode=0o700, parents=True)
+    ending = "" if as_format in elsewhere.FOLDERS else _ENDINGS.get(as_format, f".{as_format}")
+    for name in names:
+        with opened(home, name) as handle:
+            export(handle, as_format, inner / f"{name}{ending}", None)

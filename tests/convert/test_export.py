@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from smp_git import Session, Store
 from smp_git.errors import AlreadyExistsError, InvalidError
 from tests.conftest import Clock
-from tests.support import git, smp
+from tests.support import ROOT, git, smp
 
 
 def _filled(store: Store) -> Session:
@@ -286,3 +286,43 @@ def test_receipt_names_the_exports_that_are_still_there(store: Store, tmp_path: 
     told = " ".join(receipt.out_of_reach)
     assert "shop.md of 2026-01-11: a copy, not looked into" in told
     assert "gone.jsonl" not in told
+
+
+def test_export_without_names_keeps_the_structure(store: Store) -> None:
+    with _filled(store) as session:
+        session.add("decision", "Ada decides", made_by="Ada Lovelace")
+        text = "".join(session.export("jsonl", anonymous=True))
+
+    assert "Ada" not in text
+    assert '"user": "User-1"' in text
+    assert '"target": "FIND-0001"' in text
+
+
+@pytest.mark.parametrize("name", ["jsonl", "001", "003", "004", "yaml"])
+def test_store_is_exported_and_imported_whole(store: Store, tmp_path: Path, name: str) -> None:
+    for each in ("one", "two"):
+        with store.create_session(each) as session:
+            session.add("finding", f"Found in {each}", agent="veritas")
+    if name == "jsonl":
+        (tmp_path / "all.jsonl").write_text("".join(store.export()))
+        places = [tmp_path / "all.jsonl"]
+    else:
+        list(store.export(name, to=tmp_path / "all"))
+        whole = name in ("001", "003", "004")
+        places = [tmp_path / "all"] if whole else sorted((tmp_path / "all").iterdir())
+    again = Store.init(tmp_path / "again")
+
+    for place in places:
+        again.import_(place)
+
+    assert again.sessions() == ("one", "two")
+    with again.session("two") as session:
+        assert session.memories()[0].content == "Found in two"
+
+
+def test_file_that_the_mcp_memory_server_wrote(store: Store) -> None:
+    done = store.import_(ROOT / "tests/data/foreign/mcp-memory/memory.jsonl")
+
+    with store.session(done.sessions[0].session) as session:
+        assert [each.title for each in session.memories("learning")] == ["Ada", "Shop"]
+        assert [link.relation for link in session.get("LEARN-1").links] == ["works_on"]

@@ -214,7 +214,9 @@ def test_file_that_cannot_be_read_is_named(open_shop: Path) -> None:
 
     found = deleted(open_shop, as_nobody=True)
 
-    assert found["unread"] == ["diary.txt: a file that cannot be read (Permission denied)"]
+    assert found.get("unread") == ["diary.txt: a file that cannot be read (Permission denied)"], (
+        found
+    )
     assert scan(open_shop, [SENTINEL.encode()]) == []
 
 
