@@ -15,7 +15,6 @@ from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.keep import check, growth
-from smp_git.keep.compacted import last_compaction
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
@@ -184,6 +183,8 @@ def info(handle: Handle) -> SessionInfo:
 
 
 def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
+    from smp_git.keep.compacted import last_compaction  # noqa: PLC0415 - it loads what deletes
+
     said, entries = snapshot.metadata, snapshot.entries()
     kinds: dict[str, int] = {}
     agents: dict[str, tuple[int, str]] = {}
