@@ -28,6 +28,8 @@ from smp_git.cli.git_hooks import do
 from smp_git.cli.terminal import counted, note, say
 from smp_git.format import yamlfile
 from smp_git.git.layout import OWN
+from smp_git.integrations.notes import FILE as NOTES
+from smp_git.integrations.notes import write_notes
 from smp_git.keep.opening import SessionInfo
 from smp_git.keep.stores import PLACE
 from smp_git.model.checks import as_text
@@ -49,6 +51,10 @@ def init(
     path: Annotated[
         Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")
     ] = None,
+    agents_md: Annotated[
+        bool,
+        typer.Option("--agents-md", help="Tell agents of it in AGENTS.md, in the current folder"),
+    ] = False,
 ) -> None:
     """Create a store
 
@@ -58,6 +64,8 @@ def init(
     root = setting(ctx, "root", "SMP_ROOT")
     place = path or (Path(root) if root else PLACE)
     store = Store.init(folder(ctx) / place)
+    if agents_md and write_notes(folder(ctx)):
+        note(f"wrote {folder(ctx) / NOTES}")
     emit(ctx, {"path": str(store.path)}, str(store.path))
 
 
