@@ -15,6 +15,7 @@ from smp_git.format.metadata import Metadata
 from smp_git.git.references import HEADS
 from smp_git.keep import opening, quota
 from smp_git.keep.check import news
+from smp_git.keep.log import Log, logging
 from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import (
     InvalidError,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 When = str | datetime | None
 
 
+@logging
 @naming_its_session
 class Session:
     """One session: add and edit memories, read them, see what happened and undo it.
@@ -95,6 +97,7 @@ class Session:
         self._known_desk: Desk | None = None
         self._known_shared: Session | None = None
         self._agents: list[Agent] = []
+        self._log = Log(home, "Session", path.name)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -121,6 +124,7 @@ class Session:
             if self._known_shared is not None:
                 self._known_shared.close()
             opening.close(self._handle)
+            self._log.close()
 
     @property
     def _desk(self) -> Desk:

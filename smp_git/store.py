@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from smp_git.keep import stores
+from smp_git.keep.log import Log, logging
 from smp_git.model.errors import SessionArchivedError
 from smp_git.model.settings import Settings
 from smp_git.session import Session
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
     from smp_git.keep.maintenance import Maintained
+    from smp_git.keep.stats import Stats
     from smp_git.read.archives import Archived
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
@@ -42,6 +44,7 @@ def _surroundings() -> Mapping[str, str]:
     return os.environ  # noqa: TID251 - the one door
 
 
+@logging
 class Store:
     """A folder of sessions.
 
@@ -51,6 +54,7 @@ class Store:
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
         self._home = stores.home_at(path, clock, _surroundings)
         self._asked: dict[str, Session] = {}
+        self._log = Log(self._home, "Store")
 
     @property
     def path(self) -> Path:
@@ -205,6 +209,12 @@ class Store:
         only = session if session in (None, GLOBAL) else self.find_session(str(session))
         return maintain(self._home, only=only, dry_run=dry_run)
 
+    def stats(self) -> Stats:
+        """Return the metrics of the store: sessions, memories, bytes, and what its log counts."""
+        from smp_git.keep.stats import stats
+
+        return stats(self._home)
+
     # Questions to all sessions
 
     def query(
@@ -229,6 +239,7 @@ class Store:
         """Close the sessions that queries opened."""
         while self._asked:
             self._asked.popitem()[1].close()
+        self._log.close()
 
     def _asked_sessions(self) -> list[Session]:
         names = (*self.sessions(), *([GLOBAL] if (self.path / GLOBAL).is_dir() else []))

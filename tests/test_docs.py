@@ -209,6 +209,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp compact", (), "Compaction"),
     ("smp config", ("settings", 0), "Settings"),
     ("smp maintain --all", (), "Maintenance"),
+    ("smp stats", (), "Statistics"),
     ("smp check", (), "Check"),
     ("smp query MySQL", (), "Answer"),
     ("smp similar DEC-1", (), "Answer"),

@@ -104,7 +104,7 @@ def links_from(given: list[str]) -> list[tuple[str, str]]:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _ORDER = (
-    "demo", "init", "new", "use", "sessions", "archive", "unarchive", "maintain", "info", "config", "add", "show", "list", "edit", "resolve",
+    "demo", "init", "new", "use", "sessions", "archive", "unarchive", "maintain", "stats", "info", "config", "add", "show", "list", "edit", "resolve",
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
     "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",

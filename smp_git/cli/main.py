@@ -33,7 +33,7 @@ ROOMS: Final = {
     **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
     **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
     **dict.fromkeys(("claude", "mcp", "prepare"), "agents"),
-    **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive", "maintain"), "sessions"),
+    **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive", "maintain", "stats"), "sessions"),
 }  # fmt: skip
 
 # The common options that have a value, when they are before the command.

@@ -343,6 +343,30 @@ def _maintained(done: Maintained) -> str:
     return "\n".join(lines) or f"nothing {would} in {counted(done.sessions, 'session')}"
 
 
+@command(example="smp stats --json")
+def stats(ctx: typer.Context) -> None:
+    """Show the metrics of the store
+
+    Sessions, memories and bytes are counted; how long writes and queries took, locks
+    that were held for too long, and damage are what log.jsonl tells.
+    """
+    found = store_of(ctx).stats()
+    states = ", ".join(f"{count} {name}" for name, count in found.states.items())
+    kinds = ", ".join(f"{count:,} {name}" for name, count in found.kinds.items())
+    rows = [("sessions", states or "none"), ("memories", kinds or "none")]
+    rows += [(name, _metric(value)) for name, value in found.metrics.items()]
+    width = max(len(name) for name, _ in rows)
+    emit(ctx, found.as_json(), "\n".join(f"{name:<{width}}  {value}" for name, value in rows))
+    for name, error in found.failed.items():
+        note(f"{name}: {error.message}")
+
+
+def _metric(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_metric(each)}" for name, each in value.items())
+    return "none" if value is None else f"{value:,}"
+
+
 @command(example="smp check")
 def check(ctx: typer.Context) -> None:
     """Check that a session is sound

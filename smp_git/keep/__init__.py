@@ -1,5 +1,6 @@
 """A session looked after: made, checked, guarded, kept small.
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every, hooks.install,
-hooks.merge, hooks.proposal, hooks.push, maintenance, opening, quota, schedules, stores.
+hooks.merge, hooks.proposal, hooks.push, log, maintenance, opening, quota, schedules, stats,
+stores.
 """

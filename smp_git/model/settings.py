@@ -90,6 +90,18 @@ class Settings:
         BOTH,
         "after how long without use `smp maintain` archives a session",
     )
+    log: str = _row(
+        "info",
+        word("off", "error", "warn", "info", "debug"),
+        STORE,
+        "what is noted in `log.jsonl`, without content: `error`: damage, and what the disk refuses; `warn`: what was blocked, too; `info`: what changed the life of a session, too, and how long writes and queries took; `debug`: every call",
+    )
+    log_bytes: int = _row(
+        1_000_000,
+        whole(10_000, 1 << 30),
+        STORE,
+        "how large `log.jsonl` grows before it becomes `log.jsonl.1`, in the place of the one before",
+    )
     retention: Mapping[str, Value] = _row(
         {"turn": 90, "decision": 365, "finding": 180, "preference": 730},
         mapping("days by kind, and strict: on or off", retention_days),

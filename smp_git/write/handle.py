@@ -317,7 +317,7 @@ class Handle:
 
     def state(self, now: datetime) -> State:
         """Return where the session is in its life."""
-        is_empty = not self.reader.main().entries()
+        is_empty = not self.reader.main().commit.parents
         return self.settings.thresholds.state(self.used_at(), now, is_empty=is_empty)
 
     def refuse_on_a_branch(self, why: str) -> None:

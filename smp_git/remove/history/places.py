@@ -94,6 +94,8 @@ PLACES: Final = (
     Place(".gitignore", Care.NOTHING, "keeps the store out of a project's own commits"),
     Place(".current/*", Care.NOTHING, "which session a terminal means"),
     Place(".lock/**", Care.NOTHING, "locks of the store"),
+    Place("log.jsonl", Care.NOTHING, "what was done, without content"),
+    Place("log.jsonl.1", Care.NOTHING, "what was done before that"),
     Place("audit.jsonl", Care.SEARCHED, "who deleted what, and reasons"),
     Place("archived/.new-*/**", Care.PASSING, "an archive that is being made or unpacked"),
     Place("archived/.gone-*/**", Care.PASSING, "a session or an archive that is being removed"),
