@@ -33,14 +33,62 @@ _LEVELS: Final = {"off": 0, "error": 1, "warn": 2, "info": 3, "debug": 4}
 _ERRORS: Final = (DamagedError, StorageError)
 _BLOCKED: Final = (LockedError, ConflictError, QuotaExceededError, AccessError, RefusedError)
 WRITES: Final = frozenset(
-    ["add", "edit", "resolve", "supersede", "pin", "unpin", "link", "unlink", "set_state", "undo", "rollback", "commit", "override", "merge", "resolve_conflict"]
+    [
+        "add",
+        "edit",
+        "resolve",
+        "supersede",
+        "pin",
+        "unpin",
+        "link",
+        "unlink",
+        "set_state",
+        "undo",
+        "rollback",
+        "commit",
+        "override",
+        "merge",
+        "resolve_conflict",
+    ]
 )
 QUERIES: Final = frozenset(
-    ["query", "similar", "related", "context", "topics", "timeline", "events", "summary", "aggregate", "explain"]
+    [
+        "query",
+        "similar",
+        "related",
+        "context",
+        "topics",
+        "timeline",
+        "events",
+        "summary",
+        "aggregate",
+        "explain",
+    ]
 )
 # What changes the life of a session or of a memory.
 _LIFE: Final = frozenset(
-    ["create_session", "delete_session", "undelete_session", "purge_session", "archive_session", "unarchive_session", "maintain", "purge_expired", "anonymize", "anonymize_session", "clone", "compact", "delete", "purge", "redact", "restore", "repair", "sync", "fetch", "push"]
+    [
+        "create_session",
+        "delete_session",
+        "undelete_session",
+        "purge_session",
+        "archive_session",
+        "unarchive_session",
+        "maintain",
+        "purge_expired",
+        "anonymize",
+        "anonymize_session",
+        "clone",
+        "compact",
+        "delete",
+        "purge",
+        "redact",
+        "restore",
+        "repair",
+        "sync",
+        "fetch",
+        "push",
+    ]
 )
 _Door = TypeVar("_Door")
 

@@ -96,4 +96,5 @@ def test_metrics_of_a_store(store: Store) -> None:
     assert len(metrics) == 9
     shown = smp("--root", store.path, "stats").stdout
     assert "memory.locks.contention.count" in shown
-    assert json.loads(smp("--root", store.path, "stats", "--json").stdout)["states"] == found.states
+    printed = json.loads(smp("--root", store.path, "stats", "--json").stdout)
+    assert printed["metrics"].keys() == metrics.keys()
