@@ -292,3 +292,23 @@ def test_a_branch_meets_what_main_has_just_come_to(tmp_path: Path, order: tuple[
             assert "alpha" in file, ref
     for name in ("one", "two", "three"):
         assert independent_scan.scan(tmp_path / name, [word.encode() for word in words]) == []
+
+
+def test_redactions_that_met_a_deletion_keep_nobody_from_syncing(tmp_path: Path) -> None:
+    """Both are dead, and no history has what either left."""
+    hub = tmp_path / "hub.git"
+    one = Machine(tmp_path, "one").begin(hub)
+    name = one.add("decision", "kiwi", agent="a", rationale=f"{X} and {Y}").id
+    one.sync()
+    two, three = (Machine(tmp_path, each).clone(hub) for each in ("two", "three"))
+    one.redact(X)
+    one.delete(name)
+    two.delete(name)
+    two.restore(name)
+    two.redact(Y)
+
+    settled([one, two, three], [hub])
+
+    assert name not in [each.id for each in three.memories()]
+    for each in ("one", "two", "three"):
+        assert independent_scan.scan(tmp_path / each, [X.encode(), Y.encode()]) == []

@@ -17,7 +17,7 @@ from smp_git.git.repository import Repository
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way
 from smp_git.model.errors import DamagedError, UnfoundedError, UntrustedError, shown
-from smp_git.model.ids import REDACT, generation, parse_id
+from smp_git.model.ids import REDACT, REDACTED, Lives, generation, parse_id
 from smp_git.model.memory import MAX_FILE_BYTES, CommitId, MemoryId
 from smp_git.read.counts import FILE as COUNTS
 from smp_git.sync.inspect.structure import FILE, Bounds, Structure
@@ -323,12 +323,22 @@ def unfounded(
             for life in each.lives.redactions - before.lives(name).redactions
             if known.edges[life].cause == REDACT and not is_ended(known, life)
         ]
-        if fresh:
+        if fresh and not _end_nothing(fresh, before.lives(name), known):
             path = parse_id(name).path
             commits = [CommitId(tip) for ref, tip in tips.items() if ref.startswith(HEADS)]
             there = MemoryHistory(repository, commits, [path]).said(path).lives
             if any(not any(life in known.past(other) for other in there) for life in fresh):
                 yield MemoryId(name)
+
+
+def _end_nothing(fresh: list[str], before: Lives, known: Lives) -> bool:
+    """Whether every other life of a memory is dead whatever these redactions say."""
+    flags = {
+        life: (f - {REDACTED}) | before.flags.get(life, f - f) for life, f in known.flags.items()
+    }
+    edges = {life: edge for life, edge in known.edges.items() if life not in fresh}
+    bare = Lives(flags, edges, known.generation)
+    return all(map(bare.is_dead, bare.known - set(fresh)))
 
 
 # How often a remote may name others while it is looked at.
