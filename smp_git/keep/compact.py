@@ -19,7 +19,7 @@ from smp_git.model.ids import parse_id, sort_key
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId
 from smp_git.model.relevance import scales
 from smp_git.read import sizes
-from smp_git.read.derived import SOURCES, SUMMARY, sources_of
+from smp_git.read.derived import AGENT, SOURCES, SUMMARY, sources_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
@@ -148,7 +148,7 @@ def compact(
         return made
     works = [
         Work(
-            agent or summaries.AGENT,
+            agent or AGENT,
             _doing(step),
             messages.COMPACTED[step.name],
             named=False,
@@ -363,7 +363,13 @@ class _Plan:
         for row in turns:
             place = parse_id(row.entry.id)
             highest[place.tag] = max(highest.get(place.tag, 0), place.number)
-        old = [each for each in candidates if each.row.kind == "turn"]
+        known = self._snapshot.tombstones
+        # What was deleted or redacted once may still have an older version elsewhere.
+        old = [
+            each
+            for each in candidates
+            if each.row.kind == "turn" and not known.names(each.row.entry.id)
+        ]
         found = groupby(sorted(old, key=lambda each: key(each.row)), lambda each: key(each.row))
         blocks = [(name, list(block)) for name, block in found]
         for (tag, block), each in sorted(blocks, key=lambda item: min(c.row.at for c in item[1])):

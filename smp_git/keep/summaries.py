@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import subprocess
@@ -13,14 +12,12 @@ from typing import Final, NamedTuple
 
 from smp_git.model.errors import CompactionFailedError
 from smp_git.model.ids import Id, parse_id
-from smp_git.model.memory import KINDS, MAX_CONTENT_BYTES, Memory, MemoryId, Value
+from smp_git.model.memory import KINDS, MAX_CONTENT_BYTES, Memory, Value
 from smp_git.model.settings import Settings
-from smp_git.read.derived import SOURCES, SUMMARY, ranges
+from smp_git.read.derived import AGENT, SOURCES, SUMMARY, ranges, tag_of
 
 # Turns are summarised in blocks of these numbers, so that replicas take the same ones together.
 BLOCK: Final = 50
-# The agent that a summary is by, whoever made it.
-AGENT: Final = "smp"
 # The source of a summary that is not made of the words of its turns.
 BY_PROGRAM: Final = "summarizer"
 # A summary takes at most this part of the bytes of its turns.
@@ -56,7 +53,7 @@ def _memory(turns: Sequence[Memory], blobs: Iterable[str], text: str, source: st
     said = ranges(turn.id for turn in turns)
     newest = max(turns, key=lambda turn: turn.created_at)
     first = min(parse_id(turn.id).number for turn in turns)
-    place = Id(KINDS["artifact"], first, _tag([*blobs, *(turn.id for turn in turns)]))
+    place = Id(KINDS["artifact"], first, tag_of([*blobs, *(turn.id for turn in turns)]))
     title = f"Conversation {turns[0].id} to {turns[-1].id}"
     fields: dict[str, Value] = {"type": SUMMARY, SOURCES: said}
     if source:
@@ -71,18 +68,6 @@ def _memory(turns: Sequence[Memory], blobs: Iterable[str], text: str, source: st
         fields=fields,
         path=place.path,
     )
-
-
-def _tag(parts: Iterable[str]) -> str:
-    """Return four characters that follow from some texts, in the form of a replica's tag."""
-    number = int.from_bytes(hashlib.sha256("\n".join(parts).encode()).digest()[:8], "big")
-    letters, signs = "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz0123456789"
-    number, place = divmod(number, len(letters))
-    out = letters[place]
-    for _ in range(3):
-        number, place = divmod(number, len(signs))
-        out += signs[place]
-    return out
 
 
 class _Sentence(NamedTuple):
@@ -195,26 +180,4 @@ def _failed(why: str) -> CompactionFailedError:
     return CompactionFailedError(
         f"the summarizer {why}; nothing was changed",
         hint="check summarizer in config.yaml, or remove it: sentences of the conversation will do",
-    )
-
-
-def without(old: Memory, sources: Iterable[MemoryId], gone: frozenset[MemoryId]) -> Memory | None:
-    """Return a summary as it is without some of its turns, None if nothing is left of it."""
-    kept = sorted(set(sources) - gone, key=lambda name: (parse_id(name).tag, parse_id(name).number))
-    lines = [line for line in old.content.splitlines() if line.startswith("- turn-")]
-    own = [line for line in lines if line[2:].partition(" ")[0] not in gone]
-    if not kept or not own:
-        return None
-    first = min(parse_id(name).number for name in kept)
-    place = Id(KINDS["artifact"], first, _tag([*own, *kept]))
-    title = f"Conversation {kept[0]} to {kept[-1]}"
-    return Memory(
-        id=place.text,
-        kind="artifact",
-        created_at=old.created_at,
-        agent=AGENT,
-        content=f"# {title}\n\n" + "\n".join(own) + "\n",
-        title=title,
-        fields={"type": SUMMARY, SOURCES: ranges(kept)},
-        path=place.path,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
@@ -9,10 +10,12 @@ from typing import Final
 
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
-from smp_git.model.ids import parse_id
-from smp_git.model.memory import MemoryId, Value
+from smp_git.model.ids import Id, parse_id
+from smp_git.model.memory import KINDS, Memory, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
 
+# The agent that a summary is by, whoever made it.
+AGENT: Final = "smp"
 # The field that names what a memory was made from, and the type of a summary.
 SOURCES: Final = "derived_from"
 SUMMARY: Final = "summary"
@@ -68,3 +71,37 @@ def ranges(names: Iterable[MemoryId]) -> list[Value]:
         last = f"..{numbers[-1]:04d}" if numbers[1:] else ""
         out.append(f"turn-{numbers[0]:04d}{last}{f'-{tag}' if tag else ''}")
     return out
+
+
+def tag_of(parts: Iterable[str]) -> str:
+    """Return four characters that follow from some texts, in the form of a replica's tag."""
+    number = int.from_bytes(hashlib.sha256("\n".join(parts).encode()).digest()[:8], "big")
+    letters, signs = "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz0123456789"
+    number, place = divmod(number, len(letters))
+    out = letters[place]
+    for _ in range(3):
+        number, place = divmod(number, len(signs))
+        out += signs[place]
+    return out
+
+
+def without(old: Memory, sources: Iterable[MemoryId], gone: frozenset[MemoryId]) -> Memory | None:
+    """Return a summary as it is without some of its turns, None if nothing is left of it."""
+    kept = sorted(set(sources) - gone, key=lambda name: (parse_id(name).tag, parse_id(name).number))
+    lines = [line for line in old.content.splitlines() if line.startswith("- turn-")]
+    own = [line for line in lines if line[2:].partition(" ")[0] not in gone]
+    if not kept or not own:
+        return None
+    first = min(parse_id(name).number for name in kept)
+    place = Id(KINDS["artifact"], first, tag_of([*own, *kept]))
+    title = f"Conversation {kept[0]} to {kept[-1]}"
+    return Memory(
+        id=place.text,
+        kind="artifact",
+        created_at=old.created_at,
+        agent=AGENT,
+        content=f"# {title}\n\n" + "\n".join(own) + "\n",
+        title=title,
+        fields={"type": SUMMARY, SOURCES: ranges(kept)},
+        path=place.path,
+    )

@@ -26,6 +26,7 @@ from smp_git.model.ids import FIRST, REDACTED, parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.results import Result
 from smp_git.read.snapshot import Snapshot
+from smp_git.remove import derived
 from smp_git.remove.audit import DROPPED
 from smp_git.remove.history import journal
 from smp_git.remove.history.erase import erase, erase_arrived
@@ -179,7 +180,9 @@ def plan_delete(
     """Return what a deletion would do."""
     site, now = site_of(handle), handle.clock()
     deadline = None if purge else now + site.trash.retention
-    return Plan(ids=_selected(handle, ids, criteria), purge=purge, deadline=deadline)
+    asked = _selected(handle, ids, criteria)
+    names = handle.read(None, lambda snapshot: derived.with_derived(snapshot, asked))
+    return Plan(ids=names, purge=purge, deadline=deadline)
 
 
 def delete(
@@ -200,7 +203,9 @@ def delete(
     site, who = site_of(handle), handle.actor(by)
     site.sweep()
     put_right(site, who)
-    names, now = _selected(handle, ids, criteria), handle.clock()
+    asked, now = _selected(handle, ids, criteria), handle.clock()
+    names = handle.read(None, lambda snapshot: derived.with_derived(snapshot, asked))
+    again = handle.read(None, lambda snapshot: derived.remade(snapshot, asked))
     why, each = site.reason(reason), site.reasons(reasons, names)
     deletion = new_deletion(now)
     # Of what was deleted before only its copy tells the text.
@@ -237,7 +242,9 @@ def delete(
         seal=None if purge else seal,
         settle=settle,
     )
-    return erase(site.writer, names, order)
+    receipt = erase(site.writer, names, order)
+    derived.put_back(handle.main_writer, again)
+    return receipt
 
 
 def _imported(handle: Handle, names: Iterable[MemoryId]) -> Iterator[str]:

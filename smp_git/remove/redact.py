@@ -12,7 +12,7 @@ from smp_git.git.objects import ObjectId
 from smp_git.model.errors import DamagedError, InvalidError, InvalidRevisionError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
-from smp_git.remove import traces
+from smp_git.remove import derived, traces
 from smp_git.remove.delete import put_right
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
@@ -100,7 +100,9 @@ def redact(
     # What takes too long anywhere is refused before anything is done.
     traces.find(site.reader.repository, wanted)
     why = wanted.replace(text, gap) if (text := site.reason(reason)) else text
-    return _erase(site, plan, wanted, Wanted(pattern), gap, now, by=who, why=why)
+    done = _erase(site, plan, wanted, Wanted(pattern), gap, now, by=who, why=why)
+    derived.reach(site, who)
+    return done
 
 
 def _erase(

@@ -30,6 +30,7 @@ from smp_git.model.memory import CommitId
 from smp_git.read.history import replica_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader
+from smp_git.remove import derived
 from smp_git.remove.history.plan import effective
 from smp_git.remove.interrupted import site_of
 from smp_git.remove.site import Site
@@ -218,6 +219,8 @@ class Exchange:
     def _push(self, there: Mapping[str, str]) -> bool:
         """Push what is missing there; return whether the remote is now at what is here."""
         reader = self._site.reader
+        gone = derived.reach(self._site, self._by)
+        self._result = replace(self._result, rewritten=(*self._result.rewritten, *gone))
         outbound.bring_back(self._site)
         epoch = reader.local.epoch()
         parcel = outbound.parcel(reader, self._remote.name, there)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|import|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|compact|import|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.bench import (
     ask,
     batch,
     commands,
+    compact,
     context,
     create,
     erase,
@@ -33,6 +34,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "write": write.run,
     "batch": batch.run,
     "commands": commands.run,
+    "compact": compact.run,
     "import": imports.run,
     "create": create.run,
     "ask": ask.run,

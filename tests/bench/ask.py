@@ -154,7 +154,7 @@ def _shell(folder: Path, *arguments: str) -> Callable[[], object]:
 
 def _across(folder: Path, sessions: int, size: int) -> Iterator[str]:
     store = Store.init(folder)
-    (folder / "config.yaml").write_text("format: 1\ndurability: relaxed\n")
+    (folder / "config.yaml").write_text("format: 1\nquota_bytes: 1000000000\ndurability: relaxed\n")
     store = Store.open(folder)
     for number in range(sessions):
         with store.create_session(f"s{number:03d}", user="architect") as session:

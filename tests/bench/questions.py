@@ -149,7 +149,7 @@ def _told(folder: Path, stack: ExitStack) -> Place:
     data = read("session")
     clock = _Clock()
     Store.init(folder)
-    (folder / "config.yaml").write_text("format: 1\ndurability: relaxed\n")
+    (folder / "config.yaml").write_text("format: 1\nquota_bytes: 1000000000\ndurability: relaxed\n")
     store = Store.open(folder, clock=clock)
     first = next(iter(data["days"]))
     clock.now = _morning(first)
