@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.quota import SizeReport
+    from smp_git.keep.recall import Recalled
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -216,6 +217,20 @@ class Session:
         from smp_git.keep.compact import compact
 
         return compact(self._handle, target, preset=preset, dry_run=dry_run, agent=agent)
+
+    def recall(
+        self, question: str, ids: str | Iterable[str], *, first: int = 10, agent: str | None = None
+    ) -> Memory:
+        """Note a question that memories must be among the first to answer; compaction keeps them."""
+        from smp_git.keep import recall
+
+        return recall.ask_for(self._handle, question, ids, first, agent)
+
+    def recall_test(self) -> tuple[Recalled, ...]:
+        """Ask every question that was noted, and return what was found."""
+        from smp_git.keep import recall
+
+        return recall.test(self._desk)
 
     def compacted(self) -> tuple[Compacted, ...]:
         """Return what compactions took out and is still absent, the latest first."""

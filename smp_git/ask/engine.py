@@ -23,6 +23,7 @@ from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import is_elsewhere, parse_id
 from smp_git.model.memory import KINDS, MemoryId
 from smp_git.read.counts import with_access
+from smp_git.read.derived import RECALL
 from smp_git.read.snapshot import Snapshot
 
 # Words longer than this are in the memory's file only, not in the index.
@@ -111,6 +112,9 @@ class Engine:
         self._catalogue.follow(self._snapshot, kinds)
         sets = self._catalogue.sets
         members = _union(sets.get(("kind", kind)) for kind in kinds)
+        if query.text is not None:
+            # A question would answer itself.
+            members &= ~sets.get(("type", RECALL))
         if only is not None:
             members &= self._catalogue.slots(only)
         if query.references:

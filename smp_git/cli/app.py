@@ -108,8 +108,8 @@ _ORDER = (
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
     "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",
-    "conflicts", "resolve-conflict", "import", "export", "migrate", "size", "compact", "compacted",
-    "bring-back",
+    "conflicts", "resolve-conflict", "import", "export", "migrate", "size", "compact",
+    "compacted", "bring-back", "recall", "recall-test",
 )  # fmt: skip
 
 

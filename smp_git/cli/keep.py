@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import command, emit, session_of
+from smp_git.cli.app import asker, command, emit, session_of
 
 if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction
     from smp_git.keep.quota import SizeReport
+    from smp_git.keep.recall import Recalled
 
 
 @command(example="smp size")
@@ -103,3 +104,46 @@ def bring_back(
     with session_of(ctx) as session:
         change = session.bring_back(memory)
     emit(ctx, change.as_json(), lambda: "\n".join(touch.id for touch in change.touches))
+
+
+@command(example="smp recall 'Which database?' DEC-1 --first 5")
+def recall(
+    ctx: typer.Context,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question")],
+    memory: Annotated[list[str], typer.Argument(metavar="ID...", help="What must be found")],
+    first: Annotated[int, typer.Option("--first", help="Among how many answers")] = 10,
+    agent: Annotated[
+        str | None, typer.Option("-a", "--agent", help="Agent making the write")
+    ] = None,
+) -> None:
+    """Note a question that some memories must answer
+
+    Compaction keeps them, and smp recall-test asks it. The same question replaces the
+    one before; a memory that is deleted takes its questions with it.
+    """
+    with session_of(ctx) as session:
+        made = session.recall(question, memory, first=first, agent=asker(ctx, agent))
+    emit(ctx, made.as_json(), made.id)
+
+
+@command("recall-test", example="smp recall-test")
+def recall_test(ctx: typer.Context) -> None:
+    """Ask the questions of smp recall
+
+    Exits with 9 if a memory is not found where it must be.
+    """
+    with session_of(ctx) as session:
+        found = session.recall_test()
+    value: dict[str, object] = {
+        "questions": [each.as_json() for each in found],
+        "total": len(found),
+    }
+    emit(ctx, value, lambda: "\n".join(map(_answered, found)) or "no questions")
+    if any(each.missing for each in found):
+        raise typer.Exit(9)
+
+
+def _answered(each: Recalled) -> str:
+    if not each.missing:
+        return f"found    {each.question}"
+    return f"MISSING  {each.question}: {', '.join(each.missing)} not among the first {each.first}"

@@ -1,6 +1,6 @@
 """A session looked after: made, checked, guarded, kept small.
 
-Entered by: anonymize, archive, check, compact, compacted, configure, every, hooks.install,
-hooks.merge, hooks.proposal, hooks.push, log, maintenance, opening, quota, schedules, stats,
-stores.
+Entered by: anonymize, archive, check, compact, compacted, configure, every,
+hooks.install, hooks.merge, hooks.proposal, hooks.push, log, maintenance, opening,
+quota, recall, schedules, stats, stores.
 """

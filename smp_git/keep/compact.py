@@ -19,7 +19,7 @@ from smp_git.model.ids import parse_id, sort_key
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId
 from smp_git.model.relevance import scales
 from smp_git.read import sizes
-from smp_git.read.derived import AGENT, SOURCES, SUMMARY, sources_of
+from smp_git.read.derived import AGENT, RECALL, SOURCES, SUMMARY, questions, sources_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
@@ -235,6 +235,7 @@ class _Plan:
             for page in snapshot.pages()
             for name, line in page.lines.items()
         }
+        self._recalled = {name for each in questions(snapshot) for name in each.ids}
         self.kept: dict[str, int] = {}
         self._going: set[MemoryId] = set()
 
@@ -287,6 +288,7 @@ class _Plan:
         is_over = entry.status == "resolved" or self._catalogue.is_superseded(row)
         rules = (
             ("state", row.kind == "state"),
+            ("recall question", entry.type == RECALL or entry.id in self._recalled),
             ("pinned", bool(entry.pinned)),
             ("active decision", row.kind == "decision" and not is_over),
             ("open finding", row.kind == "finding" and not is_over),

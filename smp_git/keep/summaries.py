@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import subprocess
@@ -106,7 +107,7 @@ def _chosen(sentences: Sequence[_Sentence], room: int) -> list[_Sentence]:
     def gain(place: int) -> float:
         each = sentences[place]
         fresh = sum(1.0 + 1.0 / common[mark] for mark in each.marks - seen)
-        return (fresh + each.weight) / (40 + len(each.text.encode()))
+        return (fresh + each.weight) / math.sqrt(80 + len(each.text.encode()))
 
     # What a sentence adds only falls while others are taken, so the best is known at once.
     waiting = [(-gain(place), place) for place in range(len(sentences))]
@@ -132,7 +133,7 @@ def _sentences(number: int, turn: Memory) -> Iterator[_Sentence]:
         if not _WORD.search(said) or len(said) > _LONGEST_SENTENCE or said not in match[0]:
             continue
         marks = frozenset(_marks(said))
-        decided = 3.0 if _DECIDED.search(said) else 0.0
+        decided = 1.5 if _DECIDED.search(said) else 0.0
         if not marks and not decided:
             continue
         asked = -1.0 if said.endswith("?") else 0.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
@@ -19,6 +20,9 @@ AGENT: Final = "smp"
 # The field that names what a memory was made from, and the type of a summary.
 SOURCES: Final = "derived_from"
 SUMMARY: Final = "summary"
+# The type of a question that a user wants to be answered by certain memories.
+RECALL: Final = "recall"
+_FIRST: Final = 10
 _RANGE: Final = re.compile(r"(turn)-(\d{4,18})(?:\.\.(\d{4,18}))?(-[a-z][a-z0-9]{3})?")
 _MOST: Final = 10_000
 
@@ -26,6 +30,33 @@ _MOST: Final = 10_000
 def summaries(snapshot: Snapshot) -> list[Entry]:
     """Return the summaries of conversation, sorted like ids."""
     return [entry for entry in snapshot.entries("artifact") if entry.type == SUMMARY]
+
+
+class RecallQuestion(NamedTuple):
+    """A user's own question, the memories that answer it, and among how many they must be."""
+
+    name: MemoryId
+    question: str
+    ids: tuple[MemoryId, ...]
+    first: int
+
+
+def questions(snapshot: Snapshot) -> list[RecallQuestion]:
+    """Return a user's own questions, sorted like ids."""
+    out = []
+    for entry in snapshot.entries("artifact"):
+        if entry.type == RECALL:
+            with suppress(InvalidFileError, MemoryNotFoundError):
+                memory = snapshot.get(entry.id)
+                refs, first = memory.fields.get("memory_refs"), memory.fields.get("first")
+                ids = (
+                    [MemoryId(ref) for ref in refs if isinstance(ref, str)]
+                    if isinstance(refs, list)
+                    else []
+                )
+                most = first if isinstance(first, int) and first > 0 else _FIRST
+                out.append(RecallQuestion(entry.id, memory.content.strip(), tuple(ids), most))
+    return out
 
 
 def made_from(snapshot: Snapshot, names: Collection[str]) -> dict[MemoryId, frozenset[MemoryId]]:

@@ -10,7 +10,15 @@ from smp_git.git import references
 from smp_git.git.references import HEADS
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, QuotaExceededError
 from smp_git.model.memory import CommitId, Memory, MemoryId
-from smp_git.read.derived import AGENT, SOURCES, made_from, sources_of, summaries, without
+from smp_git.read.derived import (
+    AGENT,
+    SOURCES,
+    made_from,
+    questions,
+    sources_of,
+    summaries,
+    without,
+)
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
@@ -21,8 +29,9 @@ from smp_git.write.writer import Writer
 
 
 def with_derived(snapshot: Snapshot, names: Collection[MemoryId]) -> tuple[MemoryId, ...]:
-    """Return the ids of memories, and of the summaries that were made from any of them."""
-    return tuple(dict.fromkeys((*names, *made_from(snapshot, names))))
+    """Return the ids of memories, and of what is about them: summaries, and questions for them."""
+    asking = (each.name for each in questions(snapshot) if not set(names).isdisjoint(each.ids))
+    return tuple(dict.fromkeys((*names, *made_from(snapshot, names), *asking)))
 
 
 def remade(snapshot: Snapshot, names: Collection[MemoryId]) -> list[Memory]:

@@ -52,7 +52,9 @@ def _one_size(folder: Path, size: int, rounds: int) -> Iterator[str]:
 def _filled(folder: Path, size: int) -> Session:
     """Return an open session of all kinds, with preferences for this project and for others."""
     Store.init(folder)
-    (folder / "config.yaml").write_text("format: 1\nquota_bytes: 1000000000\ndurability: relaxed\nredaction: off\n")
+    (folder / "config.yaml").write_text(
+        "format: 1\nquota_bytes: 1000000000\ndurability: relaxed\nredaction: off\n"
+    )
     store, rng, source = Store.open(folder), random.Random(size), texts(seed=size)
     with store.global_session() as everywhere, everywhere.transaction(agent="ada") as tx:
         for _ in range(size // 100):

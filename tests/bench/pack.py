@@ -42,7 +42,9 @@ _GIT = ("-c", "pack.threads=1", "repack", "-q", "-d")
 def run(folder: Path, *, short: bool) -> Iterator[str]:
     """Yield what packing costs and brings."""
     store = Store.init(folder / "store")
-    (store.path / "config.yaml").write_text("format: 1\nquota_bytes: 1000000000\ndurability: relaxed\n")
+    (store.path / "config.yaml").write_text(
+        "format: 1\nquota_bytes: 1000000000\ndurability: relaxed\n"
+    )
     own, count = 0, 100 if short else 10_000
     with Store.open(store.path).create_session("bench") as session:
         for _, text in zip(range(count), _texts(), strict=False):

@@ -331,3 +331,42 @@ def test_a_turn_deleted_elsewhere_is_in_no_summary_after_a_sync(
     for place in (mine.path, theirs.path, tmp_path / "taken"):
         assert b"Nightingale" not in _stored(place)
     assert [memory.id for memory in mine.memories("artifact")]
+
+
+# A user's own questions
+
+
+def test_a_question_keeps_what_answers_it(session: Session, clock: Clock) -> None:
+    wanted = session.add("learning", "Deploy to Lisbon on Mondays " + "x" * 400)
+    other = session.add("learning", "Deploy to Paris on Fridays " + "y" * 400)
+    made = session.recall("When do we deploy to Lisbon?", wanted.id, first=3)
+    assert session.recall("when do we deploy to Lisbon?", [wanted.id], first=2).id == made.id
+    assert session.query("When do we deploy to Lisbon?").hits[0].id == wanted.id
+    clock.now += timedelta(days=300)
+
+    done = session.compact("90%")
+
+    assert done.kept["recall question"] == 2
+    assert {each.id for step in done.steps for each in step.removals} == {other.id}
+    (asked,) = session.recall_test()
+    assert (asked.expected, asked.missing) == ((wanted.id,), ())
+    session.delete(wanted.id)
+    assert session.recall_test() == ()
+    with pytest.raises(MemoryNotFoundError):
+        session.recall("What else?", "LEARN-0009")
+
+
+def test_the_same_question_of_two_replicas_is_one(
+    pair: tuple[Machine, Session, Machine, Session],
+) -> None:
+    _, mine, _, theirs = pair
+    mine.recall("Is it PostgreSQL?", "DEC-1")
+    theirs.recall("Is it PostgreSQL?", "DEC-1", first=4)
+
+    mine.sync()
+    theirs.sync()
+    mine.sync()
+
+    assert mine.head == theirs.head
+    assert len(mine.recall_test()) == 1
+    assert not mine.recall_test()[0].missing

@@ -1,0 +1,102 @@
+"""A user's own questions, and the memories that must be among the first that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from smp_git.ask.desk import Desk
+from smp_git.format import document
+from smp_git.model.errors import InvalidError
+from smp_git.model.ids import Id
+from smp_git.model.memory import KINDS, Memory, MemoryId, check_text, title_of
+from smp_git.read.derived import AGENT, RECALL, RecallQuestion, questions, tag_of
+from smp_git.read.snapshot import Snapshot
+from smp_git.write.handle import Handle
+from smp_git.write.stage import Stage
+from smp_git.write.writer import Work
+
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A question, what must answer it, and what of that is not among the first."""
+
+    question: str
+    first: int
+    expected: tuple[MemoryId, ...]
+    missing: tuple[MemoryId, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "question": self.question,
+            "first": self.first,
+            "expected": list(self.expected),
+            "missing": list(self.missing),
+        }
+
+
+def ask_for(
+    handle: Handle, question: str, ids: str | Iterable[str], first: int, agent: str | None
+) -> Memory:
+    """Note a question and what must be among the first answers; the same question is replaced."""
+    text, _ = handle.rules.text(check_text(question, "a question").strip())
+    if not text:
+        raise InvalidError("a question cannot be empty")
+    if not 1 <= first <= _MOST:
+        raise InvalidError(f"first must be a number from 1 to {_MOST}, not {first}")
+    named = [ids] if isinstance(ids, str) else list(ids)
+    if not named:
+        raise InvalidError("no memory is expected", hint="name the ids that must be found")
+    place = Id(KINDS["artifact"], 1, tag_of([text.casefold()]))
+
+    def begin(stage: Stage) -> None:
+        # The same bytes on every replica: one question is one memory, with what each says of it.
+        if stage.base.blob(place.text) is None:
+            made = Memory(
+                id=place.text,
+                kind="artifact",
+                created_at=stage.base.metadata.created_at,
+                agent=AGENT,
+                content=text,
+                title=title_of(text, {}),
+                fields={"type": RECALL},
+                path=place.path,
+            )
+            stage.put_file(made.path, document.encode(made), "")
+
+    def say(stage: Stage) -> None:
+        refs = [stage.find(name) for name in named]
+        stage.edit(place.text, fields={"memory_refs": refs, "first": first})
+
+    snapshot = handle.reader.snapshot()
+    for name in named:
+        snapshot.get(snapshot.find(name))
+    who = handle.actor(agent)
+    handle.writer.run_all([Work(who, begin), Work(who, say)])
+    return handle.reader.snapshot().get(place.text)
+
+
+def test(desk: Desk) -> tuple[Recalled, ...]:
+    """Ask every question, and return what was found."""
+    handle = desk.handle
+    now = handle.clock()
+
+    def answer(snapshot: Snapshot) -> tuple[Recalled, ...]:
+        return tuple(_asked(desk, snapshot, each, now) for each in questions(snapshot))
+
+    return handle.read(None, answer)
+
+
+def _asked(desk: Desk, snapshot: Snapshot, each: RecallQuestion, now: datetime) -> Recalled:
+    query = desk.asked(each.question, None, {"limit": each.first}, now)
+    found = {hit.id for hit in desk.answer(snapshot, query, now).hits}
+    return Recalled(
+        question=each.question,
+        first=each.first,
+        expected=each.ids,
+        missing=tuple(name for name in each.ids if name not in found),
+    )
