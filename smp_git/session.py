@@ -179,11 +179,11 @@ class Session:
         return self._handle.writer.longest_wait_seconds
 
     def news(self) -> tuple[str, ...]:
-        """Return what plain Git has removed from this session; each loss is reported once.
+        """Return what plain Git removed from this session, and whether it is near its quota.
 
-        `info` names it until it is brought back.
+        Each is reported once; `info` names a loss until it is brought back.
         """
-        return tuple(map(str, news(self._handle.reader)))
+        return (*map(str, news(self._handle.reader)), *quota.news(self._handle))
 
     def info(self) -> SessionInfo:
         """Return an overview of the session."""

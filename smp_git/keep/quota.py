@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -136,6 +137,19 @@ def advice(handle: Handle) -> Iterator[str]:
     turns = sum(len(page.entries) for page in snapshot.pages("turn"))
     if turns > _MANY_TURNS:
         yield f"session {handle.name} has {turns} turns: smp compact summarises the old ones"
+
+
+def news(handle: Handle) -> tuple[str, ...]:
+    """Return the warning of a session that came near its quota or is above it, once each time."""
+    settings, local = handle.settings, handle.reader.local
+    size = sizes.tracked_bytes(handle.reader, handle.reader.snapshot())
+    is_near = 100 * size >= settings.quota_warn_percent * settings.quota_bytes
+    level = 2 if size > settings.quota_bytes else int(is_near)
+    told = local.told_of_size()
+    if level != told:
+        with suppress(OSError):
+            local.note_told_of_size(level)
+    return tuple(islice(advice(handle), 1)) if level > told else ()
 
 
 def with_room(handle: Handle, write: Callable[[], _T]) -> _T:

@@ -323,6 +323,15 @@ class Local:
         known = {name: when for name, when in self.exports().items() if Path(name).exists()}
         self._keep(EXPORTS, {**known, str(place): format_time(at)})
 
+    def told_of_size(self) -> int:
+        """Return which warning of its size was given last; 0 if none holds."""
+        level = _json(self.folder / _SIZE).get("told")
+        return level if isinstance(level, int) else 0
+
+    def note_told_of_size(self, level: int) -> None:
+        """Remember the warning that was given."""
+        self._keep(_SIZE, {**_json(self.folder / _SIZE), "told": level})
+
     # Checked-out files left alone because a person had changed them
 
     def left_alone(self) -> dict[str, str]:

@@ -226,3 +226,21 @@ def test_known_bytes_of_a_tree_that_is_gone_are_counted_anew(session: Session) -
     assert sizes.tracked_bytes(
         session._handle.reader, session._handle.reader.snapshot()
     ) == _counted(session)
+
+
+def test_a_session_near_or_above_its_quota_is_told_once(store: Store) -> None:
+    with store.create_session("told", overrides={"quota_bytes": 20_000}) as session:
+        assert session.news() == ()
+        session.add("artifact", "x" * 16_000)
+        (near,) = session.news()
+        assert "of 20,000 bytes, " in near
+        assert session.news() == ()
+    # As after an upgrade, which brings the bound.
+    with store.session("told") as session:
+        assert session.news() == ()
+        session.configure({"quota_bytes": 12_000})
+        (above,) = session.news()
+        assert "nothing can be added" in above
+        assert session.news() == ()
+        session.delete("ART-0001")
+        assert session.news() == ()
