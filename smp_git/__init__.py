@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from smp_git.keep.every import Synced
     from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.keep.quota import SizeReport as SizeReport
-    from smp_git.keep.recall import Recalled as Recalled
+    from smp_git.keep.recall import RecallResult as RecallResult
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -68,7 +68,7 @@ _HOMES = {
     "Compacted": "keep.compacted",
     "Configured": "keep.configure",
     "SizeReport": "keep.quota",
-    "Recalled": "keep.recall",
+    "RecallResult": "keep.recall",
     "Purged": "remove.purge",
     "Receipt": "remove.history.journal",
     "Redaction": "remove.redact",
@@ -108,7 +108,7 @@ __all__ = [
     "MergeResult",
     "Problem",
     "Purged",
-    "Recalled",
+    "RecallResult",
     "Receipt",
     "Redaction",
     "Remote",

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.quota import SizeReport
-    from smp_git.keep.recall import Recalled
+    from smp_git.keep.recall import RecallResult
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -226,7 +226,7 @@ class Session:
 
         return recall.ask_for(self._handle, question, ids, first, agent)
 
-    def recall_test(self) -> tuple[Recalled, ...]:
+    def recall_test(self) -> tuple[RecallResult, ...]:
         """Ask every question that was noted, and return what was found."""
         from smp_git.keep import recall
 

@@ -11,7 +11,7 @@ from smp_git.cli.app import asker, command, emit, session_of
 if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction
     from smp_git.keep.quota import SizeReport
-    from smp_git.keep.recall import Recalled
+    from smp_git.keep.recall import RecallResult
 
 
 @command(example="smp size")
@@ -143,7 +143,7 @@ def recall_test(ctx: typer.Context) -> None:
         raise typer.Exit(9)
 
 
-def _answered(each: Recalled) -> str:
+def _answered(each: RecallResult) -> str:
     if not each.missing:
         return f"found    {each.question}"
     return f"MISSING  {each.question}: {', '.join(each.missing)} not among the first {each.first}"

@@ -21,7 +21,7 @@ _MOST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecallResult:
     """A question, what must answer it, and what of that is not among the first."""
 
     question: str
@@ -80,21 +80,21 @@ def ask_for(
     return handle.reader.snapshot().get(place.text)
 
 
-def test(desk: Desk) -> tuple[Recalled, ...]:
+def test(desk: Desk) -> tuple[RecallResult, ...]:
     """Ask every question, and return what was found."""
     handle = desk.handle
     now = handle.clock()
 
-    def answer(snapshot: Snapshot) -> tuple[Recalled, ...]:
+    def answer(snapshot: Snapshot) -> tuple[RecallResult, ...]:
         return tuple(_asked(desk, snapshot, each, now) for each in questions(snapshot))
 
     return handle.read(None, answer)
 
 
-def _asked(desk: Desk, snapshot: Snapshot, each: RecallQuestion, now: datetime) -> Recalled:
+def _asked(desk: Desk, snapshot: Snapshot, each: RecallQuestion, now: datetime) -> RecallResult:
     query = desk.asked(each.question, None, {"limit": each.first}, now)
     found = {hit.id for hit in desk.answer(snapshot, query, now).hits}
-    return Recalled(
+    return RecallResult(
         question=each.question,
         first=each.first,
         expected=each.ids,
