@@ -256,6 +256,13 @@ class Year:
                 self.use(name)
 
     def use(self, name: str) -> None:
+        # What retention has taken since is not asked for.
+        limit = self.clock.now - timedelta(days=90)
+        self.written[name] = {
+            each: at
+            for each, at in self.written[name].items()
+            if not each.startswith("turn") or at > limit  # type: ignore[operator]
+        }
         with self.store.session(name) as session:
             self.write(name, session)
             if self.random.random() < 0.2 and self.written[name]:
