@@ -149,6 +149,7 @@ DOORS: dict[str, Callable[[Agent, list[str], list[str]], Iterator[object]]] = {
     "blame": lambda a, ids, _: (a.blame(each) for each in ids),
     "state": lambda a, _, __: iter([dict(a.state)]),
     "inject": lambda a, ids, words: iter([a.inject(" ".join([*words, *ids]), budget=20_000).text]),
+    "quote": lambda a, _, __: iter([a.quote(a.context("common", budget=20_000))]),
     "prepare": lambda a, _, __: iter([a.prepare(explain=True)]),
     "similar findings": lambda a, _, __: iter([a.similar_findings(least=0.01)]),
     "edit": lambda a, ids, _: (a.edit(each, looked="yes") for each in ids),
@@ -254,7 +255,7 @@ def test_every_door_of_the_interface_is_in_the_table() -> None:
     named = {
         "get", "memories", "get_conversation_context", "get_user_preferences",
         "get_relevant_decisions", "get_relevant_findings", "query", "find_similar", "related",
-        "context", "history", "diff", "blame", "state", "inject", "prepare", "similar_findings",
+        "context", "history", "diff", "blame", "state", "inject", "quote", "prepare", "similar_findings",
         "edit", "resolve", "supersede", "join_decision", "merge_findings", "update_agent_state",
         "transaction", "record_learning",
     }  # fmt: skip
