@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 import zlib
 from binascii import unhexlify
@@ -28,6 +29,8 @@ COMMIT: Final = b"commit"
 FILE_MODE: Final = "100644"
 FOLDER_MODE: Final = "40000"
 
+# Opening a pipe waits for whoever writes into it.
+_READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 EMPTY_TREE: Final = ObjectId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 
@@ -199,24 +202,97 @@ _TYPES: Final = {
 }
 
 
+_UNREADABLE: Final = (KeyError, ValueError, OSError, zlib.error, pygit2.GitError)
+
+
+class ObjectStore:
+    """The objects below a folder, and below those that it borrows from.
+
+    A loose object is read here: libgit2 never comes back from one that was cut off
+    (libgit2 #7342), and writes past its buffer for one that lies about its size (#7177).
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = f"{folder}"
+        self._all = pygit2.Odb(self._folder)
+        self._packed: pygit2.Odb | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._all
+
+    def read(self, name: str) -> tuple[bytes, bytes]:
+        """Return the type and bytes of an object, verified; raise DamagedError."""
+        try:
+            return self._loose(name) or self._elsewhere(self._all, name)
+        except _UNREADABLE as error:
+            first = error
+        if isinstance(first, KeyError) or not self._is_loose(name):
+            raise unreadable(name, first) from first
+        try:
+            return self._elsewhere(self._packs(), name)
+        except _UNREADABLE:
+            raise unreadable(name, first) from first
+
+    def _is_loose(self, name: str) -> bool:
+        return os.access(self._path(name), os.F_OK)
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name[:2]}/{name[2:]}"
+
+    def _loose(self, name: str) -> tuple[bytes, bytes] | None:
+        """Return an object that is a file of its own, None if it is not."""
+        try:
+            fd = os.open(self._path(name), _READING)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            stored = os.read(fd, os.fstat(fd).st_size + 1)
+        finally:
+            os.close(fd)
+        whole = zlib.decompress(stored)
+        if hashlib.sha1(whole, usedforsecurity=False).hexdigest() != name:
+            raise ValueError(name)
+        head, _, data = whole.partition(b"\0")
+        return head.partition(b" ")[0], data
+
+    def _elsewhere(self, objects: pygit2.Odb, name: str) -> tuple[bytes, bytes]:
+        kind, data = objects.read(name)
+        return _TYPES[kind], data
+
+    def _packs(self) -> pygit2.Odb:
+        if self._packed is None:
+            self._packed = pygit2.Odb()
+            self._packed.add_backend(pygit2.OdbBackendPack(self._folder), 1)
+        return self._packed
+
+    def header(self, name: str) -> tuple[bytes, int]:
+        """Return the type and size of an object without reading it; raise DamagedError."""
+        try:
+            kind, size = self._all.read_header(name)
+            return _TYPES[kind], size
+        except _UNREADABLE as error:
+            raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: Exception) -> DamagedError:
+    """Return the error that says what is wrong with an object, and the way out."""
+    what = "missing" if isinstance(error, KeyError) else "broken"
+    return DamagedError(
+        f"object {name[:12]} is {what}",
+        hint="smp check names what is concerned; smp repair repairs it from what remains",
+    )
+
+
 class RawObjects:
     """The objects of a repository and of those that it borrows from, as they are at first."""
 
     def __init__(self, git: Path) -> None:
-        self._odb = pygit2.Odb(str(git / "objects"))
+        self._objects = ObjectStore(git / "objects")
 
     def header(self, name: bytes) -> tuple[bytes, int]:
         """Return the type and size of an object without reading it; raise DamagedError."""
-        try:
-            kind, size = self._odb.read_header(pygit2.Oid(raw=name))
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise DamagedError(f"object {name.hex()[:12]} is missing or broken: {error}") from error
-        return _TYPES[kind], size
+        return self._objects.header(name.hex())
 
     def read(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object; raise DamagedError."""
-        try:
-            kind, data = self._odb.read(pygit2.Oid(raw=name))
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise DamagedError(f"object {name.hex()[:12]} is missing or broken: {error}") from error
-        return _TYPES[kind], data
+        return self._objects.read(name.hex())

@@ -6,23 +6,29 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Final, TypeVar
 
 import pygit2
-from pygit2.enums import ObjectType, Option, SortMode
+from pygit2.enums import Option
 
 from smp_git.git import disk, references, storage
 from smp_git.git.objects import (
+    BLOB,
     COMMIT,
     FOLDER_MODE,
+    TREE,
     Child,
     Commit,
     Object,
     ObjectId,
+    ObjectStore,
     read_commit,
     read_tree,
+    unreadable,
 )
+from smp_git.git.standby import Standby
 from smp_git.model.errors import (
     DamagedError,
     FormatError,
@@ -54,13 +60,8 @@ _IN_PROGRESS: Final = {
     "sequencer": "a cherry-pick or revert",
 }
 _ENDED_BY_A_COMMIT: Final = frozenset(("CHERRY_PICK_HEAD", "REVERT_HEAD"))
-_TYPES: Final = {
-    ObjectType.COMMIT: b"commit",
-    ObjectType.TREE: b"tree",
-    ObjectType.BLOB: b"blob",
-    ObjectType.TAG: b"tag",
-}
-_UNREADABLE: Final = (KeyError, ValueError, pygit2.GitError)
+_UNREADABLE: Final = (KeyError, ValueError, OSError, pygit2.GitError)
+_REPAIR: Final = "smp check names what is concerned; smp repair repairs it from what remains"
 
 if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
     raise FormatError(
@@ -92,10 +93,13 @@ class Repository:
         self._git = str(self.git)
         self.durable = durable
         self._repo = _open(path)
-        self._odb = self._repo.odb
+        self._objects = ObjectStore(self.git / "objects")
         self._commits: dict[CommitId, Commit] = {}
         self._trees: dict[ObjectId, dict[str, Child]] = {}
         self._common: dict[tuple[CommitId, CommitId], CommitId | None] = {}
+        self._standby = Standby(path)
+        # What the store lacks and was read all the same, and from where.
+        self.spared: dict[ObjectId, str] = {}
 
     def close(self) -> None:
         """Let go of packs and files."""
@@ -112,7 +116,7 @@ class Repository:
         except (ValueError, OSError):
             raise DamagedError(
                 f"{ref} of session {self.path.name} cannot be read",
-                hint="git fsck names the commits that are whole; point the branch at the newest of them",
+                hint="smp repair points it at the newest whole commit",
             ) from None
         return found or self._packed(ref)
 
@@ -138,7 +142,7 @@ class Repository:
         """Return a commit; raise DamagedError if it is missing or broken."""
         found = self._commits.get(commit_id)
         if found is None:
-            found = read_commit(commit_id, self._read(commit_id, ObjectType.COMMIT))
+            found = read_commit(commit_id, self._read(commit_id, COMMIT))
             _remember(self._commits, commit_id, found)
         return found
 
@@ -146,7 +150,7 @@ class Repository:
         """Return the entries of a tree by name; the caller must not change them."""
         found = self._trees.get(tree_id)
         if found is None:
-            found = read_tree(self._read(tree_id, ObjectType.TREE))
+            found = read_tree(self._read(tree_id, TREE))
             _remember(self._trees, tree_id, found)
         return found
 
@@ -156,33 +160,36 @@ class Repository:
 
     def blob(self, blob_id: ObjectId) -> bytes:
         """Return the bytes of a file's version."""
-        return self._read(blob_id, ObjectType.BLOB)
+        return self._read(blob_id, BLOB)
 
     def size(self, blob_id: ObjectId) -> int:
         """Return the size of an object without reading it."""
         try:
-            return self._odb.read_header(blob_id)[1]
-        except _UNREADABLE as error:
+            return self._objects.header(blob_id)[1]
+        except DamagedError as error:
             raise _damaged(self.git, blob_id, error) from error
 
-    def _read(self, name: str, kind: ObjectType) -> bytes:
+    def _read(self, name: str, kind: bytes) -> bytes:
         try:
-            found, data = self._odb.read(name)
-        except _UNREADABLE as error:
-            raise _damaged(self.git, name, error) from error
+            found, data = self._objects.read(name)
+        except DamagedError as error:
+            spare = self._standby.find(kind, ObjectId(name))
+            if spare is None:
+                raise _damaged(self.git, name, error) from error
+            self.spared[ObjectId(name)] = spare.place
+            return spare.data
         if found != kind:
             raise DamagedError(
-                f"object {name[:12]} is a {found.name.lower()}, not a {kind.name.lower()}"
+                f"object {name[:12]} is a {found.decode()}, not a {kind.decode()}", hint=_REPAIR
             )
         return data
 
     def raw(self, name: bytes) -> tuple[bytes, bytes]:
-        """Return the type and bytes of any object."""
+        """Return the type and bytes of any object, as the store has it."""
         try:
-            kind, data = self._odb.read(pygit2.Oid(raw=name))
-        except _UNREADABLE as error:
+            return self._objects.read(name.hex())
+        except DamagedError as error:
             raise _damaged(self.git, name.hex(), error) from error
-        return _TYPES[kind], data
 
     def remotes(self) -> dict[str, str]:
         """Return the address of each remote by its name."""
@@ -190,7 +197,7 @@ class Repository:
 
     def has(self, name: str) -> bool:
         """Whether an object is in the store."""
-        return name in self._odb
+        return name in self._objects
 
     def find(self, tree_id: ObjectId, path: str) -> ObjectId | None:
         """Return the blob at `path` below a tree, or None."""
@@ -262,11 +269,34 @@ class Repository:
 
     def walk(self, start: CommitId) -> Iterator[Commit]:
         """Yield the commits reachable from `start`, newest first, none before its children."""
-        try:
-            for found in self._repo.walk(start, SortMode.TOPOLOGICAL | SortMode.TIME):
-                yield self.commit(CommitId(str(found.id)))
-        except _UNREADABLE as error:
-            raise _damaged(self.git, start, error) from error
+        # As long as there is one way back, no other commit can come first.
+        waiting = [self.commit(start)]
+        while len(waiting) == 1:
+            (commit,) = waiting
+            yield commit
+            waiting = [self.commit(name) for name in dict.fromkeys(commit.parents)]
+        yield from self._walk_apart(waiting)
+
+    def _walk_apart(self, starts: Sequence[Commit]) -> Iterator[Commit]:
+        """Yield the commits that several reach, newest first, none before its children."""
+        known = {commit.id: commit for commit in starts}
+        children = dict.fromkeys(known, 0)
+        unread = list(starts)
+        while unread:
+            for name in unread.pop().parents:
+                children[name] = children.get(name, 0) + 1
+                if name not in known:
+                    known[name] = self.commit(name)
+                    unread.append(known[name])
+        ready = [_by_time(each) for each in starts if not children[each.id]]
+        heapify(ready)
+        while ready:
+            commit = known[heappop(ready)[-1]]
+            yield commit
+            for name in commit.parents:
+                children[name] -= 1
+                if not children[name]:
+                    heappush(ready, _by_time(known[name]))
 
     def beyond(self, tips: Iterable[CommitId], known: Iterable[CommitId]) -> list[CommitId]:
         """Return the commits that `tips` reach and `known` ones do not."""
@@ -451,6 +481,10 @@ class Repository:
             time.sleep(0.005)
 
 
+def _by_time(commit: Commit) -> tuple[float, CommitId]:
+    return -commit.time.timestamp(), commit.id
+
+
 def _loose_reference(path: str) -> CommitId | None:
     """Return what a reference's own file says, None if it has none; raise ValueError if it is torn."""
     try:
@@ -533,10 +567,7 @@ def _damaged(git: Path, name: str, error: Exception) -> DamagedError:
             f"object {name[:12]} is not here: this is a shallow clone, whose older history is elsewhere",
             hint="git fetch --unshallow brings it",
         )
-    return DamagedError(
-        f"object {name[:12]} is missing or broken: {error}",
-        hint="smp check names what is affected",
-    )
+    return error if isinstance(error, DamagedError) else unreadable(name, error)
 
 
 def _open(path: Path) -> pygit2.Repository:
