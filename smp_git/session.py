@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
+    from smp_git.keep.repairs import Repair
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -178,6 +179,11 @@ class Session:
         """The longest time that a write through this handle waited for the lock."""
         return self._handle.writer.longest_wait_seconds
 
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """What could not be read so far, or had to be read from elsewhere, one sentence each."""
+        return self._handle.reader.passed_over()
+
     def news(self) -> tuple[str, ...]:
         """Return what plain Git removed from this session, and whether it is near its quota.
 
@@ -243,6 +249,17 @@ class Session:
         from smp_git.keep import compacted
 
         return compacted.bring_back(self._handle, ids, agent)
+
+    def repair(self, *, dry_run: bool = False) -> tuple[Repair, ...]:
+        """Repair the session from what remains of it; `Store.repair` does so if it does not open.
+
+        Returns what was done, or would be. What nobody has is taken out of the session
+        and its history, and what is known of it is kept aside, in `.git/smp/damaged`.
+        """
+        from smp_git.keep.repair import repair
+
+        self._handle.keeper.flush()
+        return repair(self._handle, dry_run=dry_run)
 
     # Writing
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
     from smp_git.keep.maintenance import Maintained
+    from smp_git.keep.opening import SessionInfo
+    from smp_git.keep.repairs import Repair
     from smp_git.keep.stats import Stats
     from smp_git.read.archives import Archived
     from smp_git.remove.audit import Audited, Record
@@ -187,6 +189,17 @@ class Store:
 
         return every.check_all(self._home)
 
+    def repair(self, id: str, *, dry_run: bool = False) -> tuple[Repair, ...]:
+        """Repair a session from what remains of it, though it may not open.
+
+        Returns what was done, or would be. What nobody has is taken out of the session
+        and its history, and what is known of it is kept aside, in `.git/smp/damaged`.
+        """
+        from smp_git.keep.repair import repair_session
+
+        name = id if id == GLOBAL else self.find_session(id)
+        return repair_session(self._home, name, dry_run=dry_run)
+
     def _opened(self, place: Path) -> Session:
         shared = self.path / GLOBAL
         return Session(
@@ -227,13 +240,15 @@ class Store:
     ) -> Answer:
         """Search all sessions and return the matching memories, best first.
 
-        Each hit names its session; a session that has not been used for a while counts
+        A session that cannot be read stops nothing: `problems` name it. Each hit names its session; a session that has not been used for a while counts
         for less. An archived session is searched by its summary: `archived` of the answer. Sessions stay open for the next query until `close`.
         """
         from smp_git.ask.across import across
 
-        desks = [session._desk for session in self._asked_sessions()]  # noqa: SLF001 - the other door
-        return across(desks, text, now or self.clock(), spec, parts, archived=self.path)
+        opened, left = self._asked_sessions()
+        desks = [session._desk for session in opened]  # noqa: SLF001 - the other door
+        moment = now or self.clock()
+        return across(desks, text, moment, spec, parts, archived=self.path, left=left)
 
     def close(self) -> None:
         """Close the sessions that queries opened."""
@@ -241,14 +256,26 @@ class Store:
             self._asked.popitem()[1].close()
         self._log.close()
 
-    def _asked_sessions(self) -> list[Session]:
+    def _asked_sessions(self) -> tuple[list[Session], list[str]]:
+        """Return the sessions that answer, and what is to be said of those that do not open."""
         names = (*self.sessions(), *([GLOBAL] if (self.path / GLOBAL).is_dir() else []))
+        left: list[str] = []
         for gone in self._asked.keys() - set(names):
             self._asked.pop(gone).close()
         for name in names:
-            if name not in self._asked:
-                self._asked[name] = self._opened(stores.place_of(self._home, name))
-        return [self._asked[name] for name in names]
+            with stores.naming(name, left):
+                if name not in self._asked:
+                    self._asked[name] = self._opened(stores.place_of(self._home, name))
+        return [self._asked[name] for name in names if name in self._asked], left
+
+    def infos(self) -> tuple[tuple[SessionInfo, ...], tuple[str, ...]]:
+        """Return an overview of every session, and what is to be said of those that do not open."""
+        found: list[SessionInfo] = []
+        left: list[str] = []
+        for name in self.sessions():
+            with stores.naming(name, left), self.session(name) as session:
+                found.append(session.info())
+        return tuple(found), tuple(left)
 
     # Sessions archived and restored
 

@@ -43,8 +43,11 @@ def gc_at_work(place: Path) -> Iterator[int]:
 
 def unlisted(folder: Path) -> list[str]:
     """Return the local files of sessions below a folder that are not on the one list of them."""
-    found = folder.rglob(".git/smp/**/*")
-    return sorted(str(path) for path in found if path.is_file() and use_of(path.name) is None)
+    found = [
+        (path, path.parts[path.parts.index("smp", path.parts.index(".git")) + 1])
+        for path in folder.rglob(".git/smp/**/*")
+    ]
+    return sorted(str(path) for path, name in found if path.is_file() and use_of(name) is None)
 
 
 def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:

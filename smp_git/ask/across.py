@@ -23,9 +23,15 @@ from smp_git.ask.finder import Finder, Sought
 from smp_git.ask.questions import refuse_unknown_fields, tag_notes
 from smp_git.ask.request import Order, Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason
-from smp_git.model.errors import DamagedError, MemoryNotFoundError
+from smp_git.model.errors import (
+    DamagedError,
+    FormatError,
+    MemoryNotFoundError,
+    SessionNotFoundError,
+)
 from smp_git.model.lifecycle import State
 
+_UNREADABLE: Final = (DamagedError, FormatError, SessionNotFoundError)
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
 
 
@@ -37,24 +43,37 @@ def across(
     parts: QueryParts,
     *,
     archived: Path,
+    left: Sequence[str] = (),
 ) -> Answer:
     """Return what all sessions answer, the best first unless a sort says otherwise.
 
     Ties stand in the order of the sessions. Of the sessions archived in a store the
-    summaries are searched.
+    summaries are searched. What is `left` is named; so is a session that cannot be read.
     """
     given = {**named_parts(spec or {}), **named_parts(parts)}
     query = from_specification(given if text is None else {**given, "text": text}, now)
-    listed = list(desks)
+    listed, said = list(desks), list(left)
     try:
         answer = _answer(listed, query, now)
-    except DamagedError:
-        # A rewrite came between.
-        for desk in listed:
-            desk.handle.reader.reopen()
+    except _UNREADABLE:
+        # A rewrite came between, or a session is damaged.
+        listed = [desk for desk in listed if _answers(desk, query, now, said)]
         answer = _answer(listed, query, now)
     found, problems = search(archived, query)
-    return replace(answer, archived=found, problems=(*answer.problems, *problems))
+    return replace(answer, archived=found, problems=(*said, *answer.problems, *problems))
+
+
+def _answers(desk: Desk, query: Query, now: datetime, left: list[str]) -> bool:
+    """Whether a session can be asked, having been opened anew; if not, name it."""
+    try:
+        desk.handle.reader.reopen()
+        with desk.asking(desk.handle.reader.snapshot(), now) as side:
+            side.engine.answer(replace(query, references=(), limit=0))
+    except _UNREADABLE as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        left.append(f"{desk.handle.name}: {error.message}{hint}")
+        return False
+    return True
 
 
 class _Voice(NamedTuple):

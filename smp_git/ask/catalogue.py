@@ -257,7 +257,8 @@ class Catalogue:
             added.setdefault(group_of(row), []).append(place_of(row))
         for group, places in added.items():
             self._sort_in(group, places)
-        self._pages[path] = tree_id, slots
+        # Reading it may have shown that the store has lost something of it.
+        self._pages[path] = snapshot.shown_name(path) or tree_id, slots
         if page.problems:
             self._problems[path] = page.problems
         self.read += len(slots)

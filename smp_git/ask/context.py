@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
+from smp_git.model.errors import DamagedError, InvalidFileError, MemoryNotFoundError
 from smp_git.model.memory import CONTESTED, Memory, Value
 
 # Four characters to a token is what common tokenizers come to on English text.
@@ -225,7 +225,7 @@ class _Page:
         """Return a memory whole, or None if its file cannot be read."""
         try:
             return each.in_full()
-        except (InvalidFileError, MemoryNotFoundError) as error:
+        except (DamagedError, InvalidFileError, MemoryNotFoundError) as error:
             self._leave(each, f"cannot be read: {error.message}")
             return None
 

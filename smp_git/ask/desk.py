@@ -50,7 +50,9 @@ class Side(NamedTuple):
     def problems(self, query: Query) -> tuple[str, ...]:
         """Say what was wrong with the indexes and the cache that were looked at."""
         of_text = self.desk.text_problems(is_explained=query.explain and query.text is not None)
-        return (*self.catalogue.problems(query.kinds or KINDS), *of_text)
+        kinds = query.kinds or KINDS
+        of_pages = (*self.catalogue.problems(kinds), *self.snapshot.damage(kinds))
+        return (*dict.fromkeys(of_pages), *of_text)
 
 
 class Desk:
@@ -179,8 +181,8 @@ class Desk:
             score=found.score,
             priority=ranking.decayed(row).value,
             why=tuple(f"{part} {value:.3f}" for part, value in reason.parts.items()),
-            _load=lambda: with_access(snapshot.get(name), access),
-            _cut=lambda memory, marks: snippet(memory.content, text, marks=marks),
+            _load=lambda: with_access(snapshot.shown(row.entry), access),
+            _cut=lambda memory, marks: snippet(memory.content or memory.title, text, marks=marks),
         )
 
     def text_of(self, snapshot: Snapshot, memory_id: MemoryId) -> str:

@@ -394,9 +394,11 @@ class Engine:
             score=item.score,
             priority=item.decayed.value,
             why=why,
-            _load=lambda: with_access(snapshot.get(entry.id), access),
+            _load=lambda: with_access(snapshot.shown(entry), access),
             _cut=lambda memory, marks: (
-                snippet(memory.content, query.text, marks=marks) if query.text else memory.title
+                snippet(memory.content or memory.title, query.text, marks=marks)
+                if query.text
+                else memory.title
             ),
         )
 

@@ -10,7 +10,6 @@ from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.conditions import comparable, meant
 from smp_git.ask.ranking import Ranking
 from smp_git.ask.request import COUNTED, Aggregation, Query
-from smp_git.model.errors import InvalidFileError
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, KINDS, Value
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
@@ -103,33 +102,34 @@ class Fields:
             return True
         self._catalogue.follow(self._snapshot, KINDS)
         rows = self._catalogue.rows
-        return any(self._stored(row, each) is not None for each in {path, root} for row in rows)
+        if any(self._stored(row, each) is not None for each in {path, root} for row in rows):
+            return True
+        # What cannot be read may have it.
+        return bool(self._snapshot.damage())
 
     def _stored(self, row: Row, name: str) -> object:
         """Return a field that the index does not hold, from the memory's file."""
         lacking = self._catalogue.lacking.setdefault(name, set())
         if row.entry.blob in lacking:
             return None
-        value = self._in_file(row, name)
+        data = self._snapshot.readable_file(row.entry.id)
+        if data is None:
+            return None
+        value = self._in_file(row, name, data)
         if value is None:
             lacking.add(row.entry.blob)
         return value
 
-    def _in_file(self, row: Row, name: str) -> object:
+    def _in_file(self, row: Row, name: str, data: bytes) -> object:
         path = name.removeprefix("fields.")
         is_main = name in ("content", KINDS[row.kind].main)
-        if not is_main and not self._may_hold(row, path.partition(".")[0]):
+        # Reading it costs far more than looking for a word.
+        if not is_main and path.partition(".")[0].encode() not in data and b"\\" not in data:
             return None
-        try:
-            memory = self._snapshot.get(row.entry.id)
-        except InvalidFileError:
+        memory = self._snapshot.readable(row.entry.id)
+        if memory is None:
             return None
         return memory.content if is_main else _at_path(memory.fields, path)
-
-    def _may_hold(self, row: Row, key: str) -> bool:
-        """Whether a file can hold a key: reading it costs far more than looking for a word."""
-        data = self._snapshot.file(row.entry.id) or b""
-        return key.encode() in data or b"\\" in data
 
     def measured(self, wanted: Aggregation, rows: Iterable[Row]) -> object:
         """Return what is counted or measured of some rows."""

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from smp_git.ask.answer import Allowed, Findings, Found
 from smp_git.ask.text import Document, Meanings, Reason, SearchCache, meaning_text, search
 from smp_git.format.lines import Entry
-from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import COMMON_FIELDS, CONTESTED, CommitId, Memory, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
@@ -98,8 +97,7 @@ class Finder:
                 # What is held of before a deletion must not be written after it.
                 self._cache = SearchCache(self._place)
             self._is_current = snapshot.is_current
-            load = partial(_documents, snapshot)
-            self._cache.follow(snapshot.shown_pages(), load, progress, self._is_current)
+            self._follow_pages(snapshot, progress)
             self._followed = snapshot.id
             self._known_places.clear()
             if self._meanings is not None:
@@ -107,6 +105,17 @@ class Finder:
                 self._blobs = [blobs[MemoryId(name)] for name in self._cache.index.ids]
         if self._meanings is not None:
             self._meanings.refresh()
+
+    def _follow_pages(
+        self, snapshot: Snapshot, progress: Callable[[int, int], None] | None
+    ) -> None:
+        """Index the pages under names that say what of them is lost, which reading them shows."""
+        names: dict[str, str] = {}
+        while names != (now := snapshot.shown_pages()):
+            names = now
+            still = partial(_are_names, snapshot, names)
+            load = partial(_documents, snapshot)
+            self._cache.follow(names, load, progress, self._is_current, still)
 
     def _likeness(self, text: str) -> list[float | None] | None:
         """Return how near each memory comes in meaning, None where nobody knows."""
@@ -135,24 +144,24 @@ def _entries(snapshot: Snapshot, path: str) -> Iterable[Entry]:
     return page.entries.values() if page else ()
 
 
+def _are_names(snapshot: Snapshot, names: dict[str, str]) -> bool:
+    return snapshot.shown_pages() == names
+
+
 def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:
     for entry in _entries(snapshot, path):
-        document = _document(snapshot, entry)
-        if document is not None:
-            yield document
+        yield _document(snapshot, entry)
 
 
 def text_of_meaning(snapshot: Snapshot, entry: Entry) -> str | None:
-    """Return the text whose vector stands for a memory, None if its file is not valid."""
-    document = _document(snapshot, entry)
-    return None if document is None else meaning_text(document)
-
-
-def _document(snapshot: Snapshot, entry: Entry) -> Document | None:
-    try:
-        memory = snapshot.get(entry.id)
-    except InvalidFileError:
+    """Return the text whose vector stands for a memory, None if its file cannot be read."""
+    if snapshot.readable(entry.id) is None:
         return None
+    return meaning_text(_document(snapshot, entry))
+
+
+def _document(snapshot: Snapshot, entry: Entry) -> Document:
+    memory = snapshot.shown(entry)
     return Document(
         id=memory.id,
         kind=memory.kind,

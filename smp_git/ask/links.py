@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.model.errors import (
-    AccessError,
-    InvalidError,
-    InvalidFileError,
-    MemoryNotFoundError,
-)
+from smp_git.model.errors import AccessError, InvalidError, MemoryNotFoundError
 from smp_git.model.ids import is_elsewhere, parse_id
 from smp_git.model.memory import KINDS, MemoryId, ids_in
 from smp_git.read.snapshot import Snapshot
@@ -144,9 +139,7 @@ class Links:
 
     def _read(self, name: MemoryId) -> list[str]:
         # Looking for a word costs far less than reading the file.
-        if _REFS.encode() not in (self._snapshot.file(name) or b""):
+        if _REFS.encode() not in (self._snapshot.readable_file(name) or b""):
             return []
-        try:
-            return ids_in(self._snapshot.get(name).fields.get(_REFS))
-        except (InvalidFileError, MemoryNotFoundError):
-            return []
+        memory = self._snapshot.readable(name)
+        return ids_in(memory.fields.get(_REFS)) if memory is not None else []

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from smp_git.ask.catalogue import Catalogue, Row, roots_of
-from smp_git.model.errors import InvalidFileError, InvalidQueryError, MemoryNotFoundError
+from smp_git.model.errors import InvalidQueryError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import KINDS, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
@@ -202,11 +202,8 @@ def events(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Event, ...]:
 def _participants(row: Row, snapshot: Snapshot) -> tuple[str, ...]:
     names: list[Value] = [row.entry.speaker or row.entry.agent]
     if row.kind in ("decision", "finding"):
-        try:
-            fields = snapshot.get(row.entry.id).fields
-        except (InvalidFileError, MemoryNotFoundError):
-            fields = {}
-        for said in map(fields.get, _TAKING_PART):
+        memory = snapshot.readable(row.entry.id)
+        for said in map(memory.fields.get, _TAKING_PART) if memory is not None else ():
             names += said if isinstance(said, list) else [said]
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 

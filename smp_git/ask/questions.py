@@ -71,7 +71,8 @@ def similar(
             found = desk.similar(snapshot, text, name, max(1, most), moment)
             hits = [hit for hit in found if among is None or hit.id in among][:limit]
             notes = tag_notes([side], asked)
-        return replace(found, hits=tuple(hits), total=len(hits), problems=notes)
+        problems = (*snapshot.damage(), *notes)
+        return replace(found, hits=tuple(hits), total=len(hits), problems=problems)
 
     return desk.handle.read(at, answer)
 

@@ -13,7 +13,6 @@ from smp_git.ask.catalogue import Row, Scope, bits_of, slots_of
 from smp_git.ask.context import Entrant
 from smp_git.ask.desk import Side
 from smp_git.ask.request import Query
-from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.model.memory import KINDS, SEVERITIES, MemoryId, Value, ids_in
 
 # So many different words, from both ends: what is asked stands before or after what is pasted.
@@ -208,10 +207,8 @@ class Source:
         return known
 
     def _field(self, row: Row, name: str) -> Value:
-        try:
-            return self.snapshot.get(row.entry.id).fields.get(name)
-        except (InvalidFileError, MemoryNotFoundError):
-            return None
+        memory = self.snapshot.readable(row.entry.id)
+        return memory.fields.get(name) if memory is not None else None
 
     def refs(self, turn: Row) -> list[str]:
         """Return the memories that a turn names in its field."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
-from smp_git.cli.terminal import note, report, say
+from smp_git.cli.terminal import forget_notes, note, report, say
 from smp_git.model.errors import (
     InvalidError,
     NotFoundError,
@@ -107,7 +107,7 @@ _ORDER = (
     "demo", "init", "new", "use", "sessions", "archive", "unarchive", "maintain", "stats", "info", "config", "add", "show", "list", "edit", "resolve",
     "supersede", "pin", "unpin", "link", "state", "query", "similar", "related", "context",
     "watch", "topics", "timeline", "agents", "summary", "aggregate", "explain", "log", "diff",
-    "blame", "undo", "rollback", "path", "commit", "check", "branch", "switch", "merge", "tag",
+    "blame", "undo", "rollback", "path", "commit", "check", "repair", "branch", "switch", "merge", "tag",
     "conflicts", "resolve-conflict", "import", "export", "migrate", "size", "compact",
     "compacted", "bring-back", "recall", "recall-test",
 )  # fmt: skip
@@ -122,6 +122,10 @@ class _Command(NamedTuple):
 
 
 _commands: Final[dict[str, _Command]] = {}
+# The sessions that this call has opened.
+_in_use: Final[list[Session]] = []
+# So many sentences about damage are read; more are not.
+_TOLD: Final = 10
 # What the common options of this call say.
 _given: Final[dict[str, Any]] = {}
 
@@ -226,8 +230,12 @@ def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _boundary() -> Iterator[None]:
     """Turn every SmpError into a message on stderr and its exit status."""
+    _in_use.clear()
+    forget_notes()
     try:
         yield
+        for session in _in_use:
+            _tell_damage(session)
     except SmpError as error:
         report(error, as_json=bool(_given.get("json")))
         raise typer.Exit(error.exit_status) from None
@@ -313,9 +321,19 @@ def main_of(ctx: typer.Context) -> Session:
     return _open(ctx, store_of(ctx))
 
 
+def _tell_damage(session: Session) -> None:
+    """Tell what could not be read, each once."""
+    found = session.passed_over
+    for each in found[:_TOLD]:
+        note(each)
+    if len(found) > _TOLD:
+        note(f"and {len(found) - _TOLD} more; smp check names them")
+
+
 def _open(ctx: typer.Context, store: Store) -> Session:
     """Open the session that is meant, and tell what plain Git took off it, once."""
     session = store.session(name_of(ctx, store))
+    _in_use.append(session)
     for each in session.news():
         note(each)
     return session

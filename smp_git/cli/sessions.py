@@ -132,13 +132,11 @@ def sessions(ctx: typer.Context, everything: AllOfThem = False) -> None:
     """
     store = store_of(ctx)
     here = current(store)
-    found = []
-    for name in store.sessions():
-        with store.session(name) as session:
-            found.append(session.info())
+    found, problems = store.infos()
     value: dict[str, object] = {
         "sessions": [{**info.as_json(), "current": info.id == here} for info in found],
         "total": len(found),
+        "problems": list(problems),
     }
     lines = [_line(info, here) for info in found]
     if everything:
@@ -151,6 +149,8 @@ def sessions(ctx: typer.Context, everything: AllOfThem = False) -> None:
         lines += [f"  {each.session}  {each.text('last_access')}  archived" for each in kept]
         lines += [f"  {each.session_id}  {format_time(each.deleted_at)}  deleted" for each in gone]
     emit(ctx, value, lambda: "\n".join(lines))
+    for problem in problems:
+        note(problem)
 
 
 def _line(info: SessionInfo, here: str | None) -> str:
@@ -384,6 +384,26 @@ def check(ctx: typer.Context) -> None:
         note("this Python has no sqlite3: queries work, but each process indexes anew")
     if problems:
         raise typer.Exit(9)
+
+
+@command(example="smp repair --dry-run")
+def repair(
+    ctx: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")
+    ] = False,
+) -> None:
+    """Repair a session from what remains of it
+
+    Also one that does not open. What is damaged is stored again from the checked-out
+    files, another copy in the repository, or a remote. Of what nobody has, the version
+    before takes the place, or it is taken out of the session and its history; what is
+    known of it and the broken bytes are kept in .git/smp/damaged until the next deletion.
+    """
+    store = store_of(ctx)
+    found = store.repair(name_of(ctx, store), dry_run=dry_run)
+    value: dict[str, object] = {"repairs": [each.as_json() for each in found], "dry_run": dry_run}
+    emit(ctx, value, lambda: "\n".join(each.message for each in found) or "nothing to repair")
 
 
 @command(hidden=True, example="smp hook pre-commit")

@@ -29,9 +29,19 @@ def say(text: str, *, err: bool = False, marked: bool = False) -> None:
     stream.flush()
 
 
+_noted: set[str] = set()
+
+
+def forget_notes() -> None:
+    """Begin a command, which has told nothing yet."""
+    _noted.clear()
+
+
 def note(text: str) -> None:
-    """Tell a person something on stderr."""
-    say(f"note: {text}", err=True)
+    """Tell a person something on stderr, once."""
+    if text not in _noted:
+        _noted.add(text)
+        say(f"note: {text}", err=True)
 
 
 def report(error: SmpError, *, as_json: bool = False) -> None:

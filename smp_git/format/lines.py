@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
-from smp_git.model.ids import generation, of_generation, sort_key
-from smp_git.model.memory import Memory, MemoryId, Value, confidence_rank
+from smp_git.model.ids import generation, of_generation, parse_id, sort_key
+from smp_git.model.memory import Link, Memory, MemoryId, Value, confidence_rank
 from smp_git.model.times import format_time
 
 
@@ -97,6 +98,43 @@ def entry_of(memory: Memory, blob: str, size: int) -> Entry:
         turn=_text(fields, "turn_ref"),
         tokens=_whole(fields, "tokens"),
         reversible=_flag(fields, "reversible"),
+    )
+
+
+def told_by(entry: Entry, path: str, problem: str) -> Memory:
+    """Return what an index line says of a memory whose file cannot be read."""
+    said: dict[str, Value] = {
+        "status": entry.status,
+        "severity": entry.severity,
+        "category": entry.category,
+        "key": entry.key,
+        "impact": entry.impact,
+        "confidence": entry.basis or entry.confidence,
+        "importance": entry.importance,
+        "pinned": entry.pinned,
+        "speaker": entry.speaker,
+        "role": entry.role,
+        "type": entry.type,
+        "topic": entry.topic,
+        "conversation_id": entry.conversation,
+        "turn_ref": entry.turn,
+        "tokens": entry.tokens,
+        "reversible": entry.reversible,
+    }
+    return Memory(
+        id=entry.id,
+        kind=parse_id(entry.id).kind.name,
+        created_at=datetime.fromisoformat(entry.at),
+        updated_at=datetime.fromisoformat(entry.updated) if entry.updated else None,
+        agent=entry.agent,
+        title=entry.title,
+        tags=tuple(entry.tags),
+        links=tuple(Link(relation, MemoryId(target)) for relation, target in entry.links),
+        fields=MappingProxyType({name: each for name, each in said.items() if each is not None}),
+        life=entry.life or "",
+        path=path,
+        size_bytes=entry.size,
+        problem=problem,
     )
 
 

@@ -54,6 +54,7 @@ _SCRATCH_CONFIG: Final = """\
 [gc]
 	auto = 0
 """
+_VERSION: Final = "core.repositoryformatversion"
 # Outranks the tracked attributes, so that no file of a session can ask for a filter.
 # A merge goes memory by memory and field by field.
 _ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding merge=smp\n"
@@ -114,6 +115,20 @@ def create_scratch(git: Path, objects: Iterable[Path]) -> None:
             raise unfit(place.parent.parent)
     alternates = git / "objects" / "info" / "alternates"
     alternates.write_bytes(b"".join(os.fsencode(place) + b"\n" for place in places))
+
+
+def configure(git: Path) -> None:
+    """Write the settings of a session anew, durable."""
+    disk.replace_durably(git / "config", _CONFIG.encode(), git / "smp" / "config.tmp")
+
+
+def is_configured(git: Path) -> bool:
+    """Whether Git's settings of a session can be read and say that it has files."""
+    try:
+        config = pygit2.Config(str(git / "config"))
+        return not config.get_bool("core.bare") and config.get_int(_VERSION) in (0, 1)
+    except (pygit2.GitError, KeyError, ValueError):
+        return False
 
 
 def install_hooks(folder: Path) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 import zlib
 from binascii import unhexlify
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -183,6 +184,19 @@ def raw_commit(data: bytes) -> Raw:
     return Raw(unhexlify(data[5:45]), tuple(parents), head[at:] + b"\n", message)
 
 
+# A signature is of the bytes that it signs.
+_SIGNATURE: Final = re.compile(
+    rb"^(?:gpgsig|gpgsig-sha256|mergetag) [^\n]*\n(?: [^\n]*\n)*", re.MULTILINE
+)
+
+
+def changed_commit(raw: Raw, tree: bytes, parents: Iterable[bytes]) -> bytes:
+    """Return the bytes of a commit with another tree and other parents, not signed any more."""
+    head = b"".join(b"parent %s\n" % each.hex().encode() for each in parents)
+    rest = _SIGNATURE.sub(b"", raw.rest)
+    return b"tree %s\n%s%s\n%s" % (tree.hex().encode(), head, rest, raw.message)
+
+
 def _person(line: bytes) -> tuple[str, str, datetime]:
     name, _, rest = line.decode("utf-8", "replace").rpartition(" <")
     email, _, when = rest.partition("> ")
@@ -232,6 +246,13 @@ class ObjectStore:
             return self._elsewhere(self._packs(), name)
         except _UNREADABLE:
             raise unreadable(name, first) from first
+
+    def is_whole(self, name: str) -> bool:
+        """Whether the file of a loose object holds it."""
+        try:
+            return self._loose(name) is not None
+        except _UNREADABLE:
+            return False
 
     def _is_loose(self, name: str) -> bool:
         return os.access(self._path(name), os.F_OK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from smp_git.git.repository import Repository
 
 _ID = re.compile(r"[0-9a-f]{40}")
+_PACKED_LINE = re.compile(r"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
 _SYMBOLIC: Final = "ref: "
 _ZERO: Final = "0" * 40
 # Git needs `refs/heads` and its like, empty or not.
@@ -28,8 +29,11 @@ _OWN_FOLDERS: Final = 2
 _LOCK_SECONDS: Final = 10.0
 _PACKED_LOCK: Final = "packed-refs.lock"
 _OWN_LOCK: Final = "smp/packed-lock"
-STASH_LOG: Final = "logs/refs/stash"
+STASH: Final = "refs/stash"
+STASH_LOG: Final = f"logs/{STASH}"
 HEAD: Final = "HEAD"
+# A line of a log begins with where the reference was and is.
+_TWO_IDS: Final = 81
 
 HEADS: Final = "refs/heads/"
 TAGS: Final = "refs/tags/"
@@ -63,6 +67,24 @@ def read(git: Path) -> dict[str, str]:
             found[name] = value
     detached = _value(f"{git}/{HEAD}", HEAD)
     return found | ({HEAD: detached} if detached else {})
+
+
+def read_each(git: Path) -> tuple[dict[str, CommitId], dict[str, str]]:
+    """Return what every reference names, and what is wrong with those that cannot be read."""
+    found = {name: CommitId(tip) for name, tip in _packed(git).items() if _ID.fullmatch(tip)}
+    torn: dict[str, str] = {}
+    for name in _files(f"{git}/refs", "refs"):
+        try:
+            value = _value(f"{git}/{name}", name)
+        except (DamagedError, OSError):
+            torn[name] = f"{name} names no commit"
+            found.pop(name, None)
+            continue
+        if value is None:
+            found.pop(name, None)
+        elif value:
+            found[name] = CommitId(value)
+    return found, torn
 
 
 def _files(folder: str, above: str) -> Iterator[str]:
@@ -165,6 +187,36 @@ def drop(git: Path, name: str) -> None:
     # A folder that is left is in the way of a reference of its name.
     top = "/".join(name.split("/")[:_OWN_FOLDERS])
     disk.remove_empty_above(git / name, git / top)
+
+
+def is_packed_whole(git: Path) -> bool:
+    """Whether every line of `packed-refs` can be read."""
+    return _unreadable_lines(git) == []
+
+
+def _unreadable_lines(git: Path) -> list[str]:
+    text = (disk.content(git / "packed-refs") or b"").decode("utf-8", "surrogateescape")
+    return [line for line in text.splitlines() if not _PACKED_LINE.fullmatch(line)]
+
+
+def drop_unreadable(git: Path) -> None:
+    """Write `packed-refs` anew with the lines that can be read; the caller holds the session's lock."""
+    text = (disk.content(git / "packed-refs") or b"").decode("utf-8", "surrogateescape")
+    kept = "".join(f"{line}\n" for line in text.splitlines() if _PACKED_LINE.fullmatch(line))
+    with _packing(git) as lock:
+        disk.replace_durably(git / "packed-refs", kept.encode("utf-8", "surrogateescape"), lock)
+
+
+def forget_in_logs(git: Path, names: Collection[str]) -> None:
+    """Take the lines that name some commits out of the logs of references."""
+    gone = {name.encode() for name in names}
+    for log in (git / "logs").rglob("*"):
+        if log.is_dir() or log == git / STASH_LOG:
+            continue
+        lines = log.read_bytes().splitlines(keepends=True)
+        kept = [line for line in lines if not gone & set(line[:_TWO_IDS].split())]
+        if kept != lines:
+            disk.replace_file(log, b"".join(kept), git / "smp" / "log.tmp")
 
 
 def read_stash(git: Path) -> list[StashEntry]:

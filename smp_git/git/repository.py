@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import pygit2
 from pygit2.enums import Option
 
-from smp_git.git import disk, references, storage
+from smp_git.git import disk, layout, references, storage
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -28,13 +28,14 @@ from smp_git.git.objects import (
     read_tree,
     unreadable,
 )
-from smp_git.git.standby import Standby
+from smp_git.git.standby import Spare, Standby
 from smp_git.model.errors import (
     DamagedError,
     FormatError,
     InvalidRevisionError,
     LockedError,
     SessionNotFoundError,
+    SmpError,
     shown,
 )
 from smp_git.model.memory import CommitId
@@ -184,12 +185,24 @@ class Repository:
             )
         return data
 
+    def spare(self, name: ObjectId) -> tuple[bytes, Spare] | None:
+        """Return an object as the checked-out files or Git's index have it, with its type."""
+        for kind in (BLOB, TREE):
+            found = self._standby.find(kind, name)
+            if found is not None:
+                return kind, found
+        return None
+
     def raw(self, name: bytes) -> tuple[bytes, bytes]:
         """Return the type and bytes of any object, as the store has it."""
         try:
             return self._objects.read(name.hex())
         except DamagedError as error:
             raise _damaged(self.git, name.hex(), error) from error
+
+    def kind(self, name: bytes) -> bytes:
+        """Return the type of an object without reading it; raise DamagedError."""
+        return self._objects.header(name.hex())[0]
 
     def remotes(self) -> dict[str, str]:
         """Return the address of each remote by its name."""
@@ -267,33 +280,53 @@ class Repository:
             if left_file != right_file:
                 yield f"{prefix}{name}", left_file, right_file, False
 
-    def walk(self, start: CommitId) -> Iterator[Commit]:
-        """Yield the commits reachable from `start`, newest first, none before its children."""
+    def walk(
+        self, start: CommitId, lost: dict[CommitId, DamagedError] | None = None
+    ) -> Iterator[Commit]:
+        """Yield the commits reachable from `start`, newest first, none before its children.
+
+        A commit that cannot be read is put among the `lost` ones, if there is a place for them.
+        """
         # As long as there is one way back, no other commit can come first.
         waiting = [self.commit(start)]
         while len(waiting) == 1:
             (commit,) = waiting
             yield commit
-            waiting = [self.commit(name) for name in dict.fromkeys(commit.parents)]
-        yield from self._walk_apart(waiting)
+            waiting = self._parents(commit, lost)
+        yield from self._walk_apart(waiting, lost)
 
-    def _walk_apart(self, starts: Sequence[Commit]) -> Iterator[Commit]:
+    def _parents(self, commit: Commit, lost: dict[CommitId, DamagedError] | None) -> list[Commit]:
+        found = []
+        for name in dict.fromkeys(commit.parents):
+            try:
+                found.append(self.commit(name))
+            except DamagedError as error:
+                if lost is None:
+                    raise
+                lost[name] = error
+        return found
+
+    def _walk_apart(
+        self, starts: Sequence[Commit], lost: dict[CommitId, DamagedError] | None
+    ) -> Iterator[Commit]:
         """Yield the commits that several reach, newest first, none before its children."""
         known = {commit.id: commit for commit in starts}
         children = dict.fromkeys(known, 0)
         unread = list(starts)
         while unread:
-            for name in unread.pop().parents:
-                children[name] = children.get(name, 0) + 1
-                if name not in known:
-                    known[name] = self.commit(name)
-                    unread.append(known[name])
+            for parent in self._parents(unread.pop(), lost):
+                children[parent.id] = children.get(parent.id, 0) + 1
+                if parent.id not in known:
+                    known[parent.id] = parent
+                    unread.append(parent)
         ready = [_by_time(each) for each in starts if not children[each.id]]
         heapify(ready)
         while ready:
             commit = known[heappop(ready)[-1]]
             yield commit
-            for name in commit.parents:
+            for name in dict.fromkeys(commit.parents):
+                if name not in known:
+                    continue
                 children[name] -= 1
                 if not children[name]:
                     heappush(ready, _by_time(known[name]))
@@ -579,11 +612,16 @@ def _open(path: Path) -> pygit2.Repository:
         raise _unopened(path, str(error)) from error
 
 
-def _unopened(path: Path, reason: str) -> FormatError:
+def _unopened(path: Path, reason: str) -> SmpError:
     if "not owned by current user" in reason:
         return FormatError(
             f"{path} belongs to another user, so Git refuses it",
             hint="run as its owner, or change the owner of the folder",
+        )
+    if not layout.is_configured(path / ".git") or not (path / ".git/HEAD").exists():
+        return DamagedError(
+            f"Git's settings or HEAD of {path} cannot be read",
+            hint=f"smp -s {path.name} repair writes them anew",
         )
     return FormatError(
         f"the repository at {path} cannot be opened: {reason}",

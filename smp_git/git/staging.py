@@ -236,6 +236,15 @@ def _entry(path: str, blob: ObjectId) -> pygit2.IndexEntry:
     return pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB)
 
 
+def is_readable(git: Path) -> bool:
+    """Whether the index is there and can be read; before the first write there is none."""
+    try:
+        staged(git / "index")
+    except FormatError:
+        return False
+    return True
+
+
 def forget(git: Path) -> None:
     """Trust the record of the index no longer, so that the next refresh compares everything."""
     _record(git, [])

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Self
 
 from smp_git.git import disk, locks
 from smp_git.git.objects import BLOB, COMMIT, TREE, Object, deflate, framed, stored
+from smp_git.model.errors import DamagedError
 
 # So many bytes are compared as two numbers; differences tend to be near the end.
 _COMPARED: Final = 512
@@ -253,8 +254,14 @@ def _index(rows: list[tuple[bytes, int, int]], names: bytes, total: bytes) -> by
 
 
 def names(index: Path) -> list[bytes]:
-    """Return the ids of the objects in the pack of an index, of version 1 or 2."""
-    data = index.read_bytes()
+    """Return the ids of the objects in the pack of an index, of version 1 or 2; raise DamagedError."""
+    try:
+        return _names(index.read_bytes())
+    except struct.error:
+        raise DamagedError(f"{index} cannot be read", hint="smp repair makes it anew") from None
+
+
+def _names(data: bytes) -> list[bytes]:
     if data[:4] != b"\xfftOc":
         count = struct.unpack_from(">I", data, 255 * 4)[0]
         rows = range(256 * 4, 256 * 4 + count * 24, 24)
@@ -454,6 +461,25 @@ def _existing(path: str, data: bytes) -> tuple[int, bytes] | None:
             return fd, found
     os.close(fd)
     return None
+
+
+def broken_packs(objects: Path) -> list[Path]:
+    """Return the packs that are not as they were written, or whose index is not."""
+    found = []
+    for pack in sorted((objects / "pack").glob("pack-*.pack")):
+        total, end = _summed(pack)
+        index = pack.with_suffix(".idx")
+        index_total, index_end = _summed(index) if index.exists() else (b"", b"")
+        is_whole = total == end[_NAME:] and index_total == index_end[_NAME:]
+        if not is_whole or index_end[:_NAME] != end[_NAME:]:
+            found.append(pack)
+    return found
+
+
+def _summed(file: Path) -> tuple[bytes, bytes]:
+    """Return the checksum of all but the last 20 bytes of a file, and its last 40 bytes."""
+    data = file.read_bytes()
+    return hashlib.sha1(data[:-_NAME], usedforsecurity=False).digest(), data[-2 * _NAME :]
 
 
 def write_pack(folder: Path, objects: Iterable[Packed]) -> None:

@@ -2,5 +2,5 @@
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every,
 hooks.install, hooks.merge, hooks.proposal, hooks.push, log, maintenance, opening,
-quota, recall, schedules, stats, stores.
+quota, recall, repair, repairs, schedules, stats, stores.
 """

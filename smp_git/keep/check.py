@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.format import messages
-from smp_git.git import references, staging
-from smp_git.git.objects import BLOB, COMMIT, Commit, ObjectId, object_id
+from smp_git.git import layout, references, staging
+from smp_git.git.objects import COMMIT, Commit, ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
-from smp_git.model.errors import DamagedError, InvalidFileError, SmpError
+from smp_git.git.survey import Lost, survey
+from smp_git.keep.reopening import is_head_named
+from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.results import Result
@@ -35,43 +37,82 @@ class Problem(Result):
 
 def check(reader: Reader) -> tuple[Problem, ...]:
     """Return everything that is wrong with a session; empty when it is sound."""
-    try:
-        snapshot = reader.snapshot()
-        found = [*_objects(snapshot), *_pages(snapshot), *_references(reader)]
-        found += _brought_back(snapshot)
-    except DamagedError as error:
-        return (Problem(code=error.code, path="", message=error.message),)
-    if not found and reader.repository.checked_out() == MAIN:
+    snapshot = reader.snapshot()
+    found = [*_git_files(reader.repository.git), *_store(reader)]
+    for look in (_pages, _brought_back):
+        try:
+            found += look(snapshot)
+        except DamagedError as error:
+            found += [] if found else [_damaged("", error.message)]
+    if reader.repository.checked_out() == MAIN:
         main = reader.main()
-        found += [*_checked_out(reader, main), *_git_index(reader, main)]
+        found += _git_index_whole(reader)
+        if not found:
+            found += [*_checked_out(reader, main), *_git_index(reader, main)]
     return tuple(found)
 
 
-def _references(reader: Reader) -> list[Problem]:
-    """Check that everything that has a name is there."""
-    found = references.read(reader.repository.git)
-    missing = {
-        ref: name[:12] for ref, name in found.items() if not reader.repository.has(ObjectId(name))
+def _git_files(git: Path) -> list[Problem]:
+    """Check the files of Git's that lead to everything else."""
+    wrong = {
+        "config": not layout.is_configured(git),
+        "HEAD": not is_head_named(git),
+        "packed-refs": not references.is_packed_whole(git),
     }
     return [
-        Problem(code="damaged_object", path="", message=f"{ref} names {name}, which is missing")
-        for ref, name in missing.items()
+        Problem(
+            code="damaged_file",
+            path=f".git/{name}",
+            message=f".git/{name} is not as it must be; smp repair writes it anew",
+        )
+        for name, is_wrong in wrong.items()
+        if is_wrong
     ]
 
 
-def _objects(snapshot: Snapshot) -> list[Problem]:
-    """Check that every file at head is there, whole, and under its own name."""
-    found = []
-    for path, blob in snapshot.repository.files(snapshot.tree):
-        try:
-            data = snapshot.repository.blob(blob)
-        except DamagedError as error:
-            found.append(Problem(code="damaged_object", path=path, message=error.message))
-            continue
-        if object_id(BLOB, data) != blob:
-            message = f"{path}: the stored bytes are not those of {blob[:12]}"
-            found.append(Problem(code="damaged_object", path=path, message=message))
+def _damaged(path: str, message: str) -> Problem:
+    return Problem(code="damaged_object", path=path, message=message)
+
+
+def _store(reader: Reader) -> list[Problem]:
+    """Name every object that a reference leads to and that is not whole, with what has it."""
+    seen = survey(reader.repository)
+    found = [
+        Problem(code="damaged_reference", path="", message=f"{why}; smp repair")
+        for why in seen.torn.values()
+    ]
+    found += [_damaged(lost.path, _lost(reader, lost)) for lost in seen.lost.values()]
     return found
+
+
+def _lost(reader: Reader, lost: Lost) -> str:
+    where = f"in commit {lost.commit[:12]}"
+    if not lost.path:
+        if lost.commit.startswith("refs/"):
+            return f"{lost.commit} names {lost.name.hex()[:12]}, which is {lost.why.rpartition(' ')[2]}"
+        what = "its folder" if lost.is_folder else "the commit itself"
+        return (
+            f"commit {lost.commit[:12]}: {what} cannot be read: {lost.why}; {_cure(reader, lost)}"
+        )
+    place = parse_path(lost.path)
+    named = f" ({place.text})" if place is not None else ""
+    return f"{lost.path}{named} {where}: {lost.why}; {_cure(reader, lost)}"
+
+
+def _cure(reader: Reader, lost: Lost) -> str:
+    """Say what can be done about an object that is lost."""
+    spare = reader.repository.spare(ObjectId(lost.name.hex()))
+    if spare is not None:
+        return f"{spare[1].place} has it, and smp repair stores it again"
+    return "smp repair looks for it elsewhere, and keeps what is known of it aside if nobody has it"
+
+
+def _git_index_whole(reader: Reader) -> list[Problem]:
+    """Check that Git's index can be read."""
+    if staging.is_readable(reader.repository.git):
+        return []
+    message = "Git's index cannot be read; smp repair makes it anew"
+    return [Problem(code="damaged_index", path=".git/index", message=message)]
 
 
 def _pages(snapshot: Snapshot) -> list[Problem]:
@@ -79,13 +120,18 @@ def _pages(snapshot: Snapshot) -> list[Problem]:
     found = _strays(snapshot)
     for path, tree_id in snapshot.page_ids().items():
         try:
-            wanted = index.rebuilt(repository, path, tree_id).encode()
-        except InvalidFileError as error:
-            found.append(Problem(code=error.code, path=path, message=error.message))
+            wanted, unread = index.rebuilt_past(repository, path, tree_id)
+            child = repository.tree(tree_id).get(INDEX)
+            is_same = (repository.blob(child.id) if child else b"") == wanted.encode()
+        except DamagedError:
+            # What is lost of it is named already.
             continue
-        child = repository.tree(tree_id).get(INDEX)
-        if (repository.blob(child.id) if child else b"") != wanted:
-            message = f"{path}/{INDEX} does not match its files"
+        found += [
+            Problem(code=error.code, path=file, message=error.message)
+            for file, error in unread.items()
+        ]
+        if not is_same:
+            message = f"{path}/{INDEX} does not match its files; smp repair makes it anew"
             found.append(Problem(code="stale_index", path=f"{path}/{INDEX}", message=message))
     return found
 
@@ -193,9 +239,9 @@ def losses(reader: Reader) -> list[Loss]:
     names = _left_by_git(repository.git)
     if not names:
         return []
-    refs = references.read(repository.git)
+    refs, _ = references.read_each(repository.git)
     tips = [CommitId(tip) for ref, tip in refs.items() if ref.startswith(_KEEPING)]
-    tips = [tip for tip in tips if repository.raw(bytes.fromhex(tip))[0] == COMMIT]
+    tips = [tip for tip in tips if _is_commit(reader, tip)]
     found: list[Loss] = []
     for name in names:
         if not repository.has(name) or any(
@@ -211,6 +257,13 @@ def losses(reader: Reader) -> list[Loss]:
         if ids:
             found.append(Loss(name, len(gone), ids))
     return found
+
+
+def _is_commit(reader: Reader, name: CommitId) -> bool:
+    try:
+        return reader.repository.raw(bytes.fromhex(name))[0] == COMMIT
+    except DamagedError:
+        return False
 
 
 def news(reader: Reader) -> list[Loss]:
@@ -268,7 +321,7 @@ def _sentence(commit: str, names: list[str], head: CommitId) -> str:
 
 def _since(snapshot: Snapshot, seen: str | None) -> Iterator[Commit]:
     """Yield the commits after `seen` that somebody else made."""
-    for commit in snapshot.repository.walk(snapshot.id):
+    for commit in snapshot.walk():
         if commit.id == seen:
             return
         if len(commit.parents) == 1 and not commit.committer_email.endswith(OURS):
@@ -278,10 +331,11 @@ def _since(snapshot: Snapshot, seen: str | None) -> Iterator[Commit]:
 def _removed(snapshot: Snapshot, commit: Commit) -> list[str]:
     repository = snapshot.repository
     told = {touch.id for touch in messages.read(commit.message).touches if touch.verb in _EXPLAINED}
-    parent = repository.commit(commit.parents[0])
-    gone = (
-        parse_path(path)
-        for path, _, new in repository.changes(parent.tree, commit.tree)
-        if new is None
-    )
+    try:
+        parent = repository.commit(commit.parents[0])
+        changes = list(repository.changes(parent.tree, commit.tree))
+    except DamagedError as error:
+        snapshot.pass_over(f"what commit {commit.id[:12]} changed", error)
+        return []
+    gone = (parse_path(path) for path, _, new in changes if new is None)
     return [place.text for place in gone if place is not None and place.text not in told]

@@ -16,7 +16,7 @@ from smp_git.git import transport
 from smp_git.keep import opening
 from smp_git.keep.archive import opened_within
 from smp_git.keep.check import check
-from smp_git.keep.stores import new_id, open_by_id, session_ids
+from smp_git.keep.stores import naming, new_id, open_by_id, session_ids
 from smp_git.model.errors import (
     AlreadyExistsError,
     SmpError,
@@ -85,17 +85,17 @@ def purge_expired(
     now, left = home.clock(), list[str]()
     moment, found = moment_before(older_than, now), list[Purged]()
     for name in names(home):
-        with _naming(f"session {name}", left), opened(home, name) as handle:
+        with naming(f"session {name}", left), opened(home, name) as handle:
             found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     for name in archives.names(home.path):
         if has_due(home, name, now, moment):
-            with _naming(f"archived session {name}", left), opened_within(home, name) as handle:
+            with naming(f"archived session {name}", left), opened_within(home, name) as handle:
                 found.append(purge_due(handle, older_than, by=by, dry_run=dry_run))
     gone = []
     for record in sessions.deleted(home):
         if not record.is_due(now, moment):
             continue
-        with _naming(f"deleted session {record.session_id}", left):
+        with naming(f"deleted session {record.session_id}", left):
             if not dry_run:
                 damaged = sessions.purge_record(home, record, now, by, "deadline passed")
                 left += [
@@ -124,15 +124,6 @@ def has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bo
     )
     copies = [each.is_due(now, moment) for each in trash.records()]
     return any(copies) or any(each.is_due(now, moment) for each in trash.damaged())
-
-
-@contextmanager
-def _naming(what: str, left: list[str]) -> Iterator[None]:
-    """Go on past an error, and name it among what is left."""
-    try:
-        yield
-    except SmpError as error:
-        left.append(f"{what}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
 
 
 # Most of a sync is waiting for the other side.

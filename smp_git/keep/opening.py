@@ -15,7 +15,7 @@ from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.keep import check, growth
-from smp_git.model.errors import SmpError
+from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.settings import Settings
@@ -45,14 +45,45 @@ def open_session(
     home: Home | None = None,
 ) -> Handle:
     """Open the session in a folder; what a dead process left unfinished is finished first."""
+    try:
+        return _opened(path, clock, settings, shared, home)
+    except DamagedError as error:
+        raise DamagedError(
+            f"session {path.name} cannot be opened: {error.message}",
+            hint=f"smp -s {path.name} repair repairs it from what remains",
+        ) from error
+
+
+def _opened(
+    path: Path,
+    clock: Callable[[], datetime],
+    settings: Settings,
+    shared: Path | None,
+    home: Home | None,
+) -> Handle:
     recovery.before_reading(path)
+    handle = unchecked(path, clock, settings, shared=shared, home=home)
+    said = handle.reader.snapshot().metadata
+    if min(said.format, said.rule) < FORMAT:
+        handle.writer.before_writing = partial(_upgrade, handle.writer, clock)
+    _finish_deletions(handle)
+    _repair(handle)
+    return handle
+
+
+def unchecked(
+    path: Path,
+    clock: Callable[[], datetime],
+    settings: Settings,
+    *,
+    shared: Path | None = None,
+    home: Home | None = None,
+) -> Handle:
+    """Return a handle on a session of which nothing was read yet."""
     reader = Reader(path, durable=settings.durable)
-    said = reader.snapshot().metadata
     limit = settings.lock_timeout_seconds
     writer = Writer(reader, clock, timeout_seconds=limit, defaults=settings)
-    if min(said.format, said.rule) < FORMAT:
-        writer.before_writing = partial(_upgrade, writer, clock)
-    handle = Handle(
+    return Handle(
         reader=reader,
         writer=writer,
         keeper=IndexKeeper(writer),
@@ -62,9 +93,6 @@ def open_session(
         home=home,
         shared=shared,
     )
-    _finish_deletions(handle)
-    _repair(handle)
-    return handle
 
 
 def _upgrade(writer: Writer, clock: Callable[[], datetime]) -> None:

@@ -7,8 +7,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from smp_git.model.errors import (
     InvalidError,
     NotStoreError,
     SessionNotFoundError,
+    SmpError,
     shown,
 )
 from smp_git.model.ids import SESSION_ID
@@ -152,6 +153,15 @@ def find_session(store: Path, text: str) -> str:
             f"no session {shown(text)} in {store}", hint="smp sessions lists them"
         )
     return found[0]
+
+
+@contextmanager
+def naming(session: str, left: list[str]) -> Iterator[None]:
+    """Go on past a session that cannot be read, and name it among what is left."""
+    try:
+        yield
+    except SmpError as error:
+        left.append(f"{session}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
 
 
 def place_of(home: Home, name: str) -> Path:

@@ -123,7 +123,8 @@ class Memory:
     read; they are not part of the memory. `life` names the restoration or redaction that
     this is of, if any; `duplicate_of` names a recent memory that
     says the same, when an addition noticed one; `redacted` says which secrets the write
-    took out, by pattern and count. `access_count` and `last_accessed` say how often it was
+    took out, by pattern and count. `problem` says why its file cannot be read; then this is
+    what its index line says, without content. `access_count` and `last_accessed` say how often it was
     read before and when last, if that was looked up.
     """
 
@@ -143,6 +144,7 @@ class Memory:
     size_bytes: int = field(default=0, compare=False)
     duplicate_of: MemoryId | None = field(default=None, compare=False)
     redacted: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    problem: str = field(default="", compare=False)
     access_count: int | None = field(default=None, compare=False)
     last_accessed: datetime | None = field(default=None, compare=False)
 
@@ -191,6 +193,8 @@ class Memory:
             out["duplicate_of"] = self.duplicate_of
         if self.redacted:
             out["redacted"] = dict(self.redacted)
+        if self.problem:
+            out["problem"] = self.problem
         if self.access_count is not None:
             out["access_count"] = self.access_count
             last = self.last_accessed

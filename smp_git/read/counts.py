@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from smp_git.git import references
 from smp_git.git.references import ACCESS
 from smp_git.model.errors import SmpError
 from smp_git.model.memory import Memory
@@ -143,7 +144,8 @@ class Accesses:
     def _published(self) -> dict[str, Counts]:
         repository = self._reader.repository
         out: dict[str, Counts] = {}
-        for ref, head in repository.references().items():
+        refs, _ = references.read_each(repository.git)
+        for ref, head in refs.items():
             if ref.startswith(ACCESS):
                 with suppress(SmpError):
                     blob = repository.find(repository.commit(head).tree, FILE)

@@ -15,7 +15,12 @@ from smp_git.git.objects import FOLDER_MODE, Commit, ObjectId
 from smp_git.git.references import newest_first
 from smp_git.git.repository import Repository
 from smp_git.model import times
-from smp_git.model.errors import InvalidFileError, InvalidRevisionError, MemoryNotFoundError
+from smp_git.model.errors import (
+    DamagedError,
+    InvalidFileError,
+    InvalidRevisionError,
+    MemoryNotFoundError,
+)
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, Memory, MemoryId, Value, aware, is_same
 from smp_git.model.times import format_time
@@ -248,29 +253,46 @@ def version_of(commit: Commit) -> Version:
 
 def log(snapshot: Snapshot) -> Iterator[Version]:
     """Yield the commits of the session, newest first."""
-    for commit in snapshot.repository.walk(snapshot.id):
+    for commit in snapshot.walk():
         yield version_of(commit)
 
 
 def versions(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[tuple[Version, ObjectId | None]]:
     """Yield the commits that changed one memory, newest first, with its file after each."""
-    repository = snapshot.repository
     path = parse_id(memory_id).path
-    finder = _Finder(repository, path)
-    for commit in repository.walk(snapshot.id):
-        blob = finder.find(commit.tree)
-        before = [finder.find(repository.commit(parent).tree) for parent in commit.parents]
-        if blob not in before if before else blob is not None:
-            yield version_of(commit), blob
+    finder = _Finder(snapshot, path)
+    for commit in snapshot.walk():
+        found = finder.passing(commit.id)
+        before = [finder.passing(parent) for parent in commit.parents]
+        if found is None or None in before:
+            # What led to it cannot be told.
+            continue
+        if found not in before if before else found.blob is not None:
+            yield version_of(commit), found.blob
+
+
+class _Found(NamedTuple):
+    """The version of a file in a commit that can be read, None if there is none."""
+
+    blob: ObjectId | None
 
 
 class _Finder:
     """Finds one path in many trees, looking once into each page."""
 
-    def __init__(self, repository: Repository, path: str) -> None:
-        self._repository = repository
+    def __init__(self, snapshot: Snapshot, path: str) -> None:
+        self._snapshot = snapshot
+        self._repository = snapshot.repository
         self._folder, self._rest = path.split("/", 1)
         self._known: dict[ObjectId | None, ObjectId | None] = {None: None}
+
+    def passing(self, commit: CommitId) -> _Found | None:
+        """Return the file in a commit, None if that cannot be read."""
+        try:
+            return _Found(self.find(self._repository.commit(commit).tree))
+        except DamagedError as error:
+            self._snapshot.pass_over(f"commit {commit[:12]}", error)
+            return None
 
     def find(self, tree: ObjectId) -> ObjectId | None:
         """Return the blob at the path below `tree`, or None."""

@@ -37,6 +37,7 @@ class Use(StrEnum):
 
 ACCESSES: Final = "access.log"
 CATALOGUE: Final = "search-catalogue"
+DAMAGED: Final = "damaged"
 ERASURE: Final = "erasure.json"
 EXPORTS: Final = "exports.json"
 LEFT: Final = "left.json"
@@ -79,6 +80,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         _SIZE: Use.CACHE,  # the bytes of a tree, and when it was tried to make it smaller
         _REPORTED: Use.CACHE,  # commits that Git took off main and a person was told of
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
+        DAMAGED: Use.CONTENT,  # what a repair could not use: broken files, and what is known of them
         REDO: Use.CONTENT,  # the write-ahead log of an earlier version, until it is replayed
         CATALOGUE: Use.CONTENT,
         SEARCH: Use.CONTENT,

@@ -36,8 +36,11 @@ def files(snapshot: Snapshot) -> Iterator[TrackedFile]:
     """Yield every tracked file; the sizes of memories are those that their indexes say."""
     known = {entry.blob: entry.size for page in snapshot.pages() for entry in page.entries.values()}
     repository = snapshot.repository
-    for path, blob in repository.files(snapshot.tree):
-        yield TrackedFile(path, known.get(blob) or repository.size(blob))
+    for path, blob in snapshot.files():
+        try:
+            yield TrackedFile(path, known.get(blob) or repository.size(blob))
+        except DamagedError as error:
+            snapshot.pass_over(path, error)
 
 
 def tracked_bytes(reader: Reader, snapshot: Snapshot) -> int:

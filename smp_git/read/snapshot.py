@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from smp_git.format import document, metadata
+from smp_git.format import document, lines, metadata
 from smp_git.format import records as tombstones
 from smp_git.format.lines import Entry
 from smp_git.format.metadata import Metadata
@@ -28,7 +28,7 @@ from smp_git.model.errors import (
     SessionNotFoundError,
     SmpError,
 )
-from smp_git.model.ids import FIRST, Id, is_page, parse_id, short_id, sort_key
+from smp_git.model.ids import FIRST, PAGE_SIZE, Id, is_page, parse_id, short_id, sort_key
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
 from smp_git.read import pages as index
 from smp_git.read.pages import Page
@@ -37,10 +37,12 @@ from smp_git.read.replica import Local
 _CACHED = 4096
 
 _T = TypeVar("_T")
+_UNHARMED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def _key(tree_id: ObjectId, dead: frozenset[MemoryId]) -> str:
-    return f"{tree_id} {' '.join(sorted(dead))}" if dead else tree_id
+def _key(tree_id: ObjectId, dead: frozenset[MemoryId], lost: Iterable[str]) -> str:
+    hidden = [*sorted(dead), *(f"-{path}" for path in sorted(lost))]
+    return f"{tree_id} {' '.join(hidden)}" if hidden else tree_id
 
 
 class Subject(NamedTuple):
@@ -58,6 +60,8 @@ class PageCache:
         self.buried = local.tombstones
         self._local = local
         self._epoch = local.epoch() if epoch is None else epoch
+        # What was read from elsewhere, or not at all: what is to be said, by path, by place.
+        self._damage: dict[tuple[str, ObjectId], dict[str, str]] = {}
         self._pages: dict[tuple[str, ObjectId], Page] = {}
         self._known: tuple[tuple[ObjectId | None, Tombstones], Tombstones, Tombstones] | None = None
         self._memories: dict[tuple[str, ObjectId], Memory] = {}
@@ -67,6 +71,31 @@ class PageCache:
     def is_current(self) -> bool:
         """Whether no rewrite of the history was published since these pages could be read."""
         return self._local.epoch() == self._epoch
+
+    def pass_over(self, place: tuple[str, ObjectId], path: str, error: DamagedError) -> str:
+        """Take note of what cannot be read, and return what is to be said of it.
+
+        Raises the error if history was rewritten meanwhile: then another look finds it.
+        """
+        if not self.is_current():
+            raise error
+        return self._damage.setdefault(place, {}).setdefault(path, index.lost(path, error))
+
+    def note_spared(self, place: tuple[str, ObjectId], path: str, blob: ObjectId) -> None:
+        """Take note if a file had to be read from elsewhere."""
+        if blob in self.repository.spared:
+            sentence = index.spared(path, self.repository.spared[blob])
+            self._damage.setdefault(place, {}).setdefault(path, sentence)
+
+    def damage(self, path: str, tree_id: ObjectId) -> Mapping[str, str]:
+        """Return what of a page is damaged, as far as it was looked at, with what to say of it."""
+        return self._damage.get((path, tree_id), _UNHARMED)
+
+    def passed_over(self) -> tuple[str, ...]:
+        """Return everything that is to be said of damage that was met."""
+        return tuple(
+            dict.fromkeys(each for said in self._damage.values() for each in said.values())
+        )
 
     def metadata(self, blob: ObjectId) -> Metadata:
         """Return what the session says of itself in a file."""
@@ -105,7 +134,14 @@ class PageCache:
         if found is None:
             if len(self._pages) >= _CACHED:
                 self._pages.clear()
-            found = self._pages[path, tree_id] = index.load(self.repository, path, tree_id)
+            found = index.load(self.repository, path, tree_id)
+            if found.damaged:
+                if not self.is_current():
+                    raise DamagedError(found.damaged[0])
+                self._damage.setdefault((path, tree_id), {}).update(
+                    {each.partition(" ")[0]: each for each in found.damaged}
+                )
+            self._pages[path, tree_id] = found
         return found
 
     def know_page(self, page: Page, tree_id: ObjectId) -> None:
@@ -191,12 +227,29 @@ class Snapshot:
         blob = self.repository.find(self.tree, metadata.PATH)
         if blob is None:
             raise FormatError(f"{self.repository.path} is a Git repository, but not a session")
-        return self._cache.metadata(blob)
+        found = self._cache.metadata(blob)
+        self._cache.note_spared(self._root, metadata.PATH, blob)
+        return found
 
     @cached_property
     def tombstones(self) -> Tombstones:
-        """Tombstones of this branch, with those known here from others."""
-        return self._cache.records(self.repository.find(self.tree, tombstones.PATH))
+        """Tombstones of this branch, with those known here from others.
+
+        What is known here stays known where the file cannot be read.
+        """
+        blob = self.repository.find(self.tree, tombstones.PATH)
+        try:
+            found = self._cache.records(blob)
+        except DamagedError as error:
+            self._cache.pass_over(self._root, tombstones.PATH, error)
+            return self._cache.records(None)
+        if blob:
+            self._cache.note_spared(self._root, tombstones.PATH, blob)
+        return found
+
+    @property
+    def _root(self) -> tuple[str, ObjectId]:
+        return "", self.tree
 
     @cached_property
     def said(self) -> Tombstones:
@@ -211,12 +264,30 @@ class Snapshot:
     def shown_pages(self, kind: str | None = None) -> dict[str, str]:
         """Return a name for each page as it is shown: it changes when what is shown does."""
         pages = self.page_ids(kind)
-        if not self.tombstones and self._lens is None:
-            return dict(pages)
-        return {
-            path: _key(tree, self._cache.dead(path, tree, self.tombstones) | self._unseen(path))
-            for path, tree in pages.items()
-        }
+        return {path: self._name(path, tree) for path, tree in pages.items()}
+
+    def shown_name(self, path: str) -> str | None:
+        """Return the name of one page as it is shown, None if it is not there."""
+        tree_id = self.repository.folder(self.tree, path)
+        return self._name(path, tree_id) if tree_id else None
+
+    def _name(self, path: str, tree_id: ObjectId) -> str:
+        dead = self._cache.dead(path, tree_id, self.tombstones) if self.tombstones else frozenset()
+        return _key(tree_id, dead | self._unseen(path), self._cache.damage(path, tree_id))
+
+    def damage(self, kinds: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Say what the store has lost of some kinds, as far as it was looked at.
+
+        Through a lens nothing is said: it may be of what is hidden.
+        """
+        if self._lens is not None:
+            return ()
+        found = dict(self._cache.damage(*self._root))
+        for kind in KINDS if kinds is None else kinds:
+            folder = KINDS[kind].folder
+            for path, tree_id in ((folder, self.tree), *self.page_ids(kind).items()):
+                found |= self._cache.damage(path, tree_id)
+        return tuple(found.values())
 
     def shown_page(self, path: str) -> Page | None:
         """Return the page at `path` without what was deleted or is hidden, or None."""
@@ -258,10 +329,21 @@ class Snapshot:
             if each.name == "state":
                 out[each.folder] = folder.id
                 continue
-            for name, child in self.repository.tree(folder.id).items():
+            for name, child in self._folder(each.folder, folder.id).items():
                 if child.mode == FOLDER_MODE and is_page(name):
                     out[f"{each.folder}/{name}"] = child.id
         return out
+
+    def _folder(self, path: str, tree_id: ObjectId) -> Mapping[str, Child]:
+        """Return the pages of a kind, none if its folder cannot be read."""
+        place = path, self.tree
+        try:
+            found = self.repository.tree(tree_id)
+        except DamagedError as error:
+            self._cache.pass_over(place, path, error)
+            return {}
+        self._cache.note_spared(place, path, tree_id)
+        return found
 
     def pages(self, kind: str | None = None) -> Iterator[Page]:
         """Yield the pages of a kind, or of all."""
@@ -274,7 +356,7 @@ class Snapshot:
         ordered = self._newest.get(folder)
         if ordered is None:
             tree_id = self.repository.folder(self.tree, folder)
-            found = self.repository.tree(tree_id) if tree_id else {}
+            found = self._folder(folder, tree_id) if tree_id else {}
             # Names of pages are as long as their numbers are high.
             names = sorted(sorted(found, reverse=True), key=len, reverse=True)
             ordered = self._newest[folder] = [(name, found[name]) for name in names]
@@ -310,9 +392,30 @@ class Snapshot:
         page = self.shown_page(place.page)
         return page.entries.get(place.text) if page else None
 
+    def files(self) -> Iterator[tuple[str, ObjectId]]:
+        """Yield every tracked file, past the folders that cannot be read."""
+        waiting = [("", self.tree)]
+        while waiting:
+            path, tree_id = waiting.pop()
+            try:
+                found = self.repository.tree(tree_id)
+            except DamagedError as error:
+                self.pass_over(path.rstrip("/") or "the folder of the session", error)
+                continue
+            for name, child in found.items():
+                if child.mode == FOLDER_MODE:
+                    waiting.append((f"{path}{name}/", child.id))
+                else:
+                    yield f"{path}{name}", child.id
+
     def blob(self, memory_id: str) -> ObjectId | None:
         """Return the object id of a memory's file, or None."""
-        return self.repository.find(self.tree, parse_id(memory_id).path)
+        path = parse_id(memory_id).path
+        try:
+            return self.repository.find(self.tree, path)
+        except DamagedError as error:
+            said = self._cache.pass_over(self._root, path.rpartition("/")[0], error)
+            raise DamagedError(f"{memory_id}: {said}", hint=error.hint) from error
 
     def file(self, memory_id: str) -> bytes | None:
         """Return the bytes of a memory's file, or None."""
@@ -327,7 +430,13 @@ class Snapshot:
         if blob is None:
             raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
         self._refuse_hidden(MemoryId(memory_id))
-        found = self._cache.memory(parse_id(memory_id).path, blob)
+        path = parse_id(memory_id).path
+        try:
+            found = self._cache.memory(path, blob)
+        except DamagedError as error:
+            said = self._cache.pass_over(self._place(memory_id), path, error)
+            raise DamagedError(f"{memory_id}: {said}", hint=error.hint) from error
+        self._cache.note_spared(self._place(memory_id), path, blob)
         if self.tombstones.is_dead(memory_id, found.life):
             raise MemoryNotFoundError(
                 f"{memory_id} was deleted, and plain Git brought a version of it back",
@@ -335,19 +444,59 @@ class Snapshot:
             )
         return replace(found, commit=self.id)
 
+    def _place(self, memory_id: str) -> tuple[str, ObjectId]:
+        page = parse_id(memory_id).page
+        return page, self.repository.folder(self.tree, page) or self.tree
+
+    def readable(self, memory_id: str) -> Memory | None:
+        """Return a memory, None if it is not there or its file cannot be read."""
+        try:
+            return self.get(memory_id)
+        except (DamagedError, InvalidFileError, MemoryNotFoundError) as error:
+            self._reraise_if_rewritten(error)
+            return None
+
+    def readable_file(self, memory_id: str) -> bytes | None:
+        """Return the bytes of a memory's file, None if it is not there or cannot be read."""
+        try:
+            return self.file(memory_id)
+        except DamagedError as error:
+            path = parse_id(memory_id).path
+            self._cache.pass_over(self._place(memory_id), path, error)
+            return None
+
+    def shown(self, entry: Entry) -> Memory:
+        """Return a memory; if its file cannot be read, what its index line says."""
+        try:
+            return self.get(entry.id)
+        except (DamagedError, InvalidFileError) as error:
+            self._reraise_if_rewritten(error)
+            path = parse_id(entry.id).path
+            return replace(lines.told_by(entry, path, error.message), commit=self.id)
+
+    def _reraise_if_rewritten(self, error: SmpError) -> None:
+        if isinstance(error, DamagedError) and not self._cache.is_current():
+            raise error
+
     def memories(self, kind: str | None = None) -> list[Memory]:
-        """Return the memories that can be read, sorted like ids."""
-        out = []
-        for entry in self.entries(kind):
-            try:
-                out.append(self.get(entry.id))
-            except InvalidFileError:
-                continue
-        return out
+        """Return the memories, sorted like ids; one that cannot be read as its line has it."""
+        return [self.shown(entry) for entry in self.entries(kind)]
+
+    def walk(self) -> Iterator[Commit]:
+        """Yield the commits up to this one, newest first, past those that cannot be read."""
+        lost: dict[CommitId, DamagedError] = {}
+        yield from self.repository.walk(self.id, lost)
+        for name, error in lost.items():
+            self.pass_over(f"commit {name[:12]} and what led to it", error)
+
+    def pass_over(self, what: str, error: DamagedError) -> None:
+        """Take note of something of the whole session that cannot be read."""
+        self._cache.pass_over(self._root, what, error)
 
     def problems(self) -> list[str]:
         """Say what the indexes got wrong and which files cannot be read."""
-        return [problem for page in self.pages() for problem in page.problems]
+        found = [problem for page in self.pages() for problem in page.problems]
+        return list(dict.fromkeys((*found, *self.damage())))
 
     def find(self, text: str) -> MemoryId:
         """Return the id that `text` names: exact, else kind and number if unique."""
@@ -395,6 +544,9 @@ class Snapshot:
         for page in self.newest_pages(kind):
             places = map(sort_key, page.entries)
             numbers = [number for _, number, own in places if own == tag]
+            if page.damaged and not page.is_whole:
+                # Any of its numbers may be one of those that cannot be read.
+                numbers.append((int(page.path.rpartition("/")[2]) + 1) * PAGE_SIZE - 1)
             if numbers:
                 return max(numbers)
         return 0
@@ -427,6 +579,10 @@ class Reader:
     def through(self, lens: Lens) -> Reader:
         """Return another reader of the same branch, to which a lens hides a part of it."""
         return Reader(self.path, self.ref, durable=self._durable, lens=lens)
+
+    def passed_over(self) -> tuple[str, ...]:
+        """Say what could not be read so far, or had to be read from elsewhere."""
+        return self._pages.passed_over() if self.lens is None else ()
 
     def close(self) -> None:
         """Let go of the repository."""
@@ -471,9 +627,8 @@ class Reader:
         if head is None:
             branch = ref.removeprefix("refs/heads/")
             missing = DamagedError if ref == MAIN else NotFoundError
-            raise missing(
-                f"session {self.path.name} has no branch {branch}", hint="smp branch lists them"
-            )
+            hint = f"smp -s {self.path.name} repair" if ref == MAIN else "smp branch lists them"
+            raise missing(f"session {self.path.name} has no branch {branch}", hint=hint)
         return head
 
     def know_pages(self, tree_id: ObjectId, pages: Mapping[str, Page]) -> None:

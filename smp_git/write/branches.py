@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final, cast
 
 from smp_git.format import document
-from smp_git.git.objects import ObjectId
 from smp_git.git.references import HEADS, TAGS, collisions
 from smp_git.git.repository import MovedError
 from smp_git.model.errors import (
@@ -196,7 +195,7 @@ def _contested(snapshot: Snapshot) -> tuple[Contested, ...]:
     """Return what is contested; only files that speak of it are taken apart."""
     found = []
     for entry in snapshot.entries():
-        if b"contested" not in snapshot.repository.blob(ObjectId(entry.blob)):
+        if b"contested" not in (snapshot.readable_file(entry.id) or b""):
             continue
         memory = snapshot.get(entry.id)
         present = document.fields_of(memory)

@@ -251,6 +251,7 @@ class SearchCache:
         self._built: Index | None = None
         self._progress: Progress | None = None
         self._may_keep: MayKeep = lambda: True
+        self._still: Callable[[], bool] = lambda: True
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -263,17 +264,20 @@ class SearchCache:
         load: Load,
         progress: Progress | None = None,
         may_keep: MayKeep = lambda: True,
+        still: Callable[[], bool] = lambda: True,
     ) -> None:
         """Make `pages` (key to content id) what is searched.
 
         `load` is called with the key of each page that is not known by its content id;
         `progress` with how many of these are read, and how many there are. Nothing is
         written once `may_keep` says no: the documents may have been deleted meanwhile.
-        An id stands for the same documents for ever, and a document is on one page.
+        An id stands for the same documents for ever, and a document is on one page. What
+        was loaded is kept if the ids are `still` those of the pages.
         """
         before = self._pages, self._load, self._built
         if pages != self._pages:
             self._pages, self._load, self._built = dict(pages), load, None
+        self._still = still
         try:
             self._progress, self._may_keep = progress, may_keep
             _repeated([self], lambda: self.index)
@@ -302,6 +306,8 @@ class SearchCache:
                 pages[name] = list(self._load(names[name]))
                 if self._progress is not None:
                     self._progress(read, len(lacking))
+            if not self._still():
+                break
             used = {batch for batch, _ in homes.values()}
             number = self._file.add(encode(pages), used, self._may_keep)
             self._batches[number] = self._batch(number)

@@ -1,0 +1,1 @@
+"""Real damage in real repositories: what is still read, what is said of it, what is repaired."""
