@@ -130,7 +130,7 @@ class _StoreRepair:
         for name, file in list(broken_loose(self._git)):
             if not self._dry:
                 self._aside.take(file)
-            if name not in self._seen.lost:
+            if name not in self._seen.lost and name not in self._spared:
                 path = file.relative_to(self._reader.path).as_posix()
                 yield repaired(
                     REPLACED, path, f"object {name.hex()[:12]} is broken, and kept aside"
