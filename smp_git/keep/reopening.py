@@ -17,6 +17,7 @@ from smp_git.git.locks import locked
 from smp_git.git.objects import COMMIT, ObjectId, Raw, raw_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.survey import Survey
+from smp_git.keep.refounding import refound
 from smp_git.keep.salvage import Aside, found_in_remotes, take_pack
 from smp_git.model.errors import DamagedError, SessionNotFoundError, SmpError
 from smp_git.model.memory import CommitId, Value
@@ -128,6 +129,13 @@ def _branch(place: Path, home: Home, aside: Aside, *, dry_run: bool) -> Iterator
             return
         found = _newest(repository, {ref: each for ref, each in refs.items() if ref != MAIN})
         if found is None:
+            count = refound(repository, home, dry_run=dry_run)
+            if count is not None:
+                yield (
+                    MAIN,
+                    f"no commit can be read: {count} memories of the folder begin a new history",
+                )
+                return
             raise DamagedError(
                 f"session {place.name} has no commit that can be read",
                 hint="smp clone brings it from a remote; a backup of its folder has it",

@@ -260,6 +260,20 @@ def test_the_newest_whole_commit_takes_the_place_of_a_lost_one_and_the_folder_is
     is_sound(store)
 
 
+def test_a_history_that_is_lost_as_a_whole_begins_anew_with_the_files_that_stand(template: Path, tmp_path: Path) -> None:  # fmt: skip
+    store = copied(template, tmp_path / "store", packed=True)
+    shop = store.path / "active/shop"
+    for file in (shop / ".git/objects/pack").iterdir():
+        file.write_bytes(b"")
+
+    store.repair("shop")
+
+    with store.session("shop") as session:
+        assert len(session.memories()) == MEMORIES
+        assert session.get(VICTIM).content == "slow page 41, and the worst of them"
+    is_sound(store)
+
+
 def test_what_is_kept_aside_goes_with_the_next_deletion(template: Path, tmp_path: Path) -> None:
     store = copied(template, tmp_path / "store", packed=False)
     shop = store.path / "active/shop"
