@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
-from smp_git.agents.fence import fenced_context, unfenced
+from smp_git.agents.fence import fenced_context
 from smp_git.agents.sight import Sight
 from smp_git.agents.transaction import AgentTransaction
 from smp_git.ask import questions
 from smp_git.ask.briefing import Wish
 from smp_git.ask.context import Context
+from smp_git.convert.transcripts import unfenced
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.memory import KINDS, Memory
 

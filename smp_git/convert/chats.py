@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
+from smp_git.convert import transcripts
 from smp_git.convert.entries import (
     ForeignMemory,
     ForeignSession,
@@ -22,11 +22,6 @@ from smp_git.convert.entries import (
 from smp_git.convert.files import JsonRow, is_plain, json_lines, json_list, member
 
 _CHATS: Final = "conversations.json"
-# What the program itself puts among what the person says.
-_MACHINE: Final = re.compile(
-    r"\s*<(command-name|command-message|command-args|local-command-stdout|local-command-caveat|system-reminder|bash-input|bash-stdout|bash-stderr|task-notification)>"
-)
-_FENCED: Final = re.compile(r"<smp-memory\b.*?</smp-memory>\s*", re.DOTALL)
 _LONGEST_TITLE: Final = 120
 
 
@@ -69,7 +64,7 @@ def _transcript(file: Path) -> ForeignSession:
     if branch := first.get("gitBranch"):
         context["git_branch"] = branch
     return ForeignSession(
-        format="claude-code",
+        format=transcripts.FORMAT,
         id=first.get("sessionId") or file.stem,
         items=_turns(file),
         agents=("claude",),
@@ -93,51 +88,28 @@ def _turns(file: Path) -> Iterator[Item]:
 
 def turn_of(value: Mapping[str, object], where: str) -> Item:
     """Return the turn of a line of a transcript, or what it is instead."""
-    said = value.get("type")
-    message = value.get("message")
-    if said not in ("user", "assistant") or not isinstance(message, dict):
-        return PassedOver(f"lines of type {as_text(said)[:40] or 'none'}")
-    if value.get("isSidechain") is True:
-        return PassedOver("lines of subagents")
-    if value.get("isMeta") is True or value.get("isCompactSummary") is True:
-        return PassedOver("lines of the program itself")
-    text, tools = _said(message.get("content"))
-    text = _FENCED.sub("", text).strip()
-    if not text:
-        return PassedOver("lines of tools alone")
-    if said == "user" and _MACHINE.match(text):
-        return PassedOver("commands and their output")
-    raw: dict[str, object] = {"role": said, "parent": value.get("parentUuid")}
-    if said == "user":
-        raw["speaker"] = "user"
-    if tools:
-        raw["tools"] = tools
-    if said == "assistant" and message.get("model"):
-        raw["model"] = message["model"]
+    said = transcripts.said(value)
+    if isinstance(said, str):
+        return PassedOver(said)
+    message = value["message"]
+    model = message.get("model") if isinstance(message, dict) else None
+    raw: dict[str, object] = {
+        "role": said.role,
+        "conversation_id": value.get("sessionId"),
+        "parent": value.get("parentUuid"),
+        "speaker": "user" if said.role == "user" else None,
+        "tools": list(said.tools) or None,
+        "model": model if said.role == "assistant" else None,
+    }
     return made(
         "turn",
         value.get("uuid"),
-        text,
+        said.text,
         raw,
         where=where,
-        agent="claude" if said == "assistant" else "user",
+        agent="claude" if said.role == "assistant" else "user",
         at=value.get("timestamp"),
     )
-
-
-def _said(content: object) -> tuple[str, list[str]]:
-    """Return the text of a message, and the names of the tools that it calls."""
-    if isinstance(content, str):
-        return content, []
-    texts, tools = [], []
-    for block in content if isinstance(content, list) else ():
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "text":
-            texts.append(as_text(block.get("text")))
-        elif block.get("type") == "tool_use":
-            tools.append(as_text(block.get("name")))
-    return "\n\n".join(text for text in texts if text.strip()), list(dict.fromkeys(tools))
 
 
 # Exports of an account
@@ -284,8 +256,8 @@ def _of_claude(value: Mapping[str, object], where: str) -> Iterator[Item]:
 
 
 def _claude_turn(message: Mapping[str, object], where: str) -> ForeignMemory | PassedOver:
-    text, tools = _said(message.get("content"))
-    text = text or as_text(message.get("text"))
+    texts, tools = transcripts.parts(message.get("content"))
+    text = "\n\n".join(texts) or as_text(message.get("text"))
     attached = message.get("attachments")
     for each in attached if isinstance(attached, list) else ():
         if isinstance(each, dict) and each.get("extracted_content"):
@@ -297,7 +269,7 @@ def _claude_turn(message: Mapping[str, object], where: str) -> ForeignMemory | P
     if human:
         raw["speaker"] = "user"
     if tools:
-        raw["tools"] = tools
+        raw["tools"] = list(tools)
     parent = message.get("parent_message_uuid")
     return made(
         "turn",

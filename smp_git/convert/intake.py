@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from smp_git.convert import bundle
+from smp_git.convert import bundle, transcripts
 from smp_git.convert.entries import (
     REFERENCES,
     ForeignDeletion,
@@ -121,9 +121,22 @@ def take(
     home: Home, sources: Iterable[ForeignSession], wanted: ImportOptions
 ) -> Iterator[Imported]:
     """Take sessions in one by one, each in one commit for each session that it becomes."""
+    recorded: frozenset[str] | None = None
     for source in sources:
+        if recorded is None and source.format == transcripts.FORMAT:
+            recorded = _recorded(home)
         name = wanted.session or (GLOBAL if source.shared else _name_for(home, source))
-        yield from _Intake(home, source, name, wanted).run()
+        yield from _Intake(home, source, name, wanted, recorded or frozenset()).run()
+
+
+def _recorded(home: Home) -> frozenset[str]:
+    """Return the turns of transcripts that sessions have which are no import of one."""
+    found = set[str]()
+    for name in stores.session_ids(home.path):
+        with suppress(SmpError), _opened(home, name) as handle:
+            if "source" not in handle.metadata.context:
+                found |= _sources(handle)[0].keys()
+    return frozenset(each for each in found if each.startswith(f"{transcripts.FORMAT}:"))
 
 
 def _name_for(home: Home, source: ForeignSession) -> str:
@@ -175,9 +188,15 @@ class _Intake:
     """One source on its way into one session, or into several if it is too large for one."""
 
     def __init__(
-        self, home: Home, source: ForeignSession, name: str, wanted: ImportOptions
+        self,
+        home: Home,
+        source: ForeignSession,
+        name: str,
+        wanted: ImportOptions,
+        recorded: frozenset[str],
     ) -> None:
         self._home, self._source, self._wanted = home, source, wanted
+        self._recorded = recorded
         self._name = name
         self._part = 1
         self._ids: dict[str, MemoryId] = {}
@@ -195,6 +214,9 @@ class _Intake:
         for item in self._source.items:
             if isinstance(item, ForeignDeletion):
                 self._gone.append(f"{self._source.name}/{item.id}")
+            if isinstance(item, ForeignMemory) and self._is_recorded(item):
+                report.known += 1
+                continue
             entry = _counted(item, report, known, self._source)
             if entry is None:
                 continue
@@ -209,6 +231,10 @@ class _Intake:
             size += weight
         self._write(batch, report, known)
         yield report
+
+    def _is_recorded(self, item: ForeignMemory) -> bool:
+        """Whether a hook recorded a turn, in whatever session it was used in."""
+        return source_of(self._source, item) in self._recorded
 
     def _report(self) -> Imported:
         return Imported(session=self._session, source=self._source.name)

@@ -42,7 +42,8 @@ def log(store: Store) -> list[dict[str, str]]:
 def line(number: int, role: str, content: object, **more: object) -> str:
     at = f"2026-01-12T10:00:{number:02d}.000Z"
     message = {"role": role, "content": content}
-    entry = {"type": role, "uuid": f"u-{number}", "timestamp": at, "message": message, **more}
+    entry: dict[str, object] = {"type": role, "uuid": f"u-{number}", "sessionId": "c1"}
+    entry |= {"timestamp": at, "message": message, **more}
     return json.dumps(entry) + "\n"
 
 
@@ -150,7 +151,7 @@ def test_what_was_said_is_recorded_without_what_was_injected(
     assert said(shop) == ALL
     turn = shop.memories("turn")[0]
     assert turn.fields["conversation_id"] == "c1"
-    assert turn.fields["source"] == "u-1"
+    assert turn.fields["source"] == "claude-code:c1/u-1"
     assert turn.created_at.isoformat() == "2026-01-12T10:00:01+00:00"
     assert shop.log(limit=1)[0].agent == "claude"
 
@@ -372,3 +373,17 @@ def test_the_plugin_is_whole() -> None:
     assert EVENTS == calls.EVENTS
     for name in ("remember", "recall", "forget"):
         assert (install.PLUGIN / f"commands/{name}.md").read_text().startswith("---\ndescription: ")
+
+
+def test_import_repeats_no_turn_that_a_hook_recorded(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    hook("stop", store, transcript_path=str(transcript))
+    before = len(shop.memories("turn"))
+    assert before
+
+    done = store.import_(transcript)
+
+    assert done.added == 0
+    assert done.sessions[0].known == before
+    assert len(shop.memories("turn")) == before

@@ -6,23 +6,13 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from smp_git.agents.fence import unfenced
 from smp_git.agents.writing import ClientTurn
+from smp_git.convert import transcripts
 
 _LONGEST_LINE: Final = 8_000_000
 _LONGEST_TEXT: Final = 900_000
-# What the program writes in the name of the user.
-_MADE: Final = (
-    "<command-",
-    "<local-command",
-    "<bash-",
-    "<user-memory",
-    "<task-notification",
-    "Caveat: The messages below",
-    "[Request interrupted",
-)
 
 
 class TranscriptPart(NamedTuple):
@@ -52,16 +42,14 @@ def _said(line: bytes, conversation: str) -> Iterator[ClientTurn]:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return
-    if not isinstance(entry, dict) or not _is_conversation(entry):
-        return
-    text = unfenced(_text(entry["message"].get("content"))).strip()
-    if not text or text.startswith(_MADE):
+    said = transcripts.said(entry) if isinstance(entry, dict) else ""
+    if isinstance(said, str):
         return
     yield ClientTurn(
-        key=str(entry["uuid"]),
+        key=transcripts.source(conversation, entry["uuid"]),
         conversation=conversation,
-        role=entry["type"],
-        text=text[:_LONGEST_TEXT],
+        role=said.role,
+        text=said.text[:_LONGEST_TEXT],
         at=_time(entry.get("timestamp")),
     )
 
@@ -72,31 +60,3 @@ def _time(text: object) -> str | None:
     except ValueError:
         return None
     return str(text)
-
-
-def _is_conversation(entry: dict[str, Any]) -> bool:
-    """Whether a line is something that the user or the model said, to each other."""
-    is_aside = any(
-        entry.get(name)
-        for name in ("isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessage")
-    )
-    return (
-        entry.get("type") in ("user", "assistant")
-        and not is_aside
-        and isinstance(entry.get("uuid"), str)
-        and isinstance(entry.get("message"), dict)
-    )
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    texts = [
-        block["text"]
-        for block in blocks
-        if isinstance(block, dict)
-        and block.get("type") == "text"
-        and isinstance(block.get("text"), str)
-    ]
-    return "\n\n".join(text for text in texts if not text.startswith(_MADE))
