@@ -9,17 +9,16 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from smp_git.ask.catalogue import Catalogue, Row
-from smp_git.ask.ranking import Ranking, Scale
+from smp_git.ask.catalogue import Row
 from smp_git.format import document, messages
 from smp_git.keep import summaries
+from smp_git.keep.preserved import Preserved
 from smp_git.keep.summaries import BLOCK, SourceTurn
 from smp_git.model.errors import InvalidError, InvalidFileError
 from smp_git.model.ids import parse_id, sort_key
-from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId
-from smp_git.model.relevance import scales
+from smp_git.model.memory import CommitId, Memory, MemoryId
 from smp_git.read import sizes
-from smp_git.read.derived import AGENT, RECALL, SOURCES, SUMMARY, questions, sources_of
+from smp_git.read.derived import AGENT, SOURCES, SUMMARY, sources_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
@@ -28,10 +27,7 @@ from smp_git.write.writer import Work
 GENTLE: Final = 0.1
 AGGRESSIVE: Final = 0.2
 _DECAYED: Final = 0.3
-_HIGH: Final = 0.7
 _THRESHOLD: Final = 0.05
-_RECENT: Final = timedelta(hours=24)
-_READ: Final = timedelta(hours=48)
 _OLD: Final = timedelta(days=7)
 _FEWEST_TURNS: Final = 5
 # What an agent's state can do without after a while.
@@ -218,24 +214,13 @@ class _Plan:
         settings = handle.settings
         # An estimate does not call the user's program.
         self._settings = replace(settings, summarizer=None) if is_estimate else settings
-        said = scales(settings.decay, settings.relevance, settings.file)
-        self._catalogue = Catalogue()
-        self._catalogue.follow(snapshot, KINDS)
-        self._accesses = handle.accesses.totals()
-        scale = Scale(
-            now=now,
-            preset=said.preset,
-            weights=said.weights,
-            product=said.product,
-            accesses=self._accesses,
-        )
-        self._ranking = Ranking(self._catalogue, scale)
+        self._preserved = Preserved(handle, snapshot, now)
+        self._catalogue, self._ranking = self._preserved.catalogue, self._preserved.ranking
         self._lines = {
             name: len(line.encode()) + 1
             for page in snapshot.pages()
             for name, line in page.lines.items()
         }
-        self._recalled = {name for each in questions(snapshot) for name in each.ids}
         self.kept: dict[str, int] = {}
         self._going: set[MemoryId] = set()
 
@@ -270,7 +255,7 @@ class _Plan:
         kept, found = Counter[str](), list[Removable]()
         for row in self._catalogue.rows:
             decayed = self._ranking.decayed(row)
-            reason = self._rule(row, decayed.unfloored)
+            reason = self._preserved.rule(row)
             if reason:
                 kept[reason] += 1
                 continue
@@ -281,23 +266,6 @@ class _Plan:
         yield from sorted(
             found, key=lambda each: (each.unfloored, each.row.at, sort_key(each.row.entry.id))
         )
-
-    def _rule(self, row: Row, unfloored: float) -> str:
-        """Return the rule that keeps a memory, empty if none does."""
-        entry, access = row.entry, self._accesses.get(row.entry.id)
-        is_over = entry.status == "resolved" or self._catalogue.is_superseded(row)
-        rules = (
-            ("state", row.kind == "state"),
-            ("recall question", entry.type == RECALL or entry.id in self._recalled),
-            ("pinned", bool(entry.pinned)),
-            ("active decision", row.kind == "decision" and not is_over),
-            ("open finding", row.kind == "finding" and not is_over),
-            ("explicit preference", row.kind == "preference" and entry.basis == "explicit"),
-            ("recent conversation", row.kind == "turn" and self._now - row.at < _RECENT),
-            ("read lately", access is not None and self._now - access.last_at < _READ),
-            ("high priority", unfloored > _HIGH),
-        )
-        return next((name for name, holds in rules if holds), "")
 
     # The steps
 

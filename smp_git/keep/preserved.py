@@ -1,0 +1,61 @@
+"""Preservation rules: what neither compaction nor retention takes, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from smp_git.ask.catalogue import Catalogue, Row
+from smp_git.ask.ranking import Ranking, Scale
+from smp_git.model.memory import KINDS
+from smp_git.model.relevance import scales
+from smp_git.read.derived import RECALL, questions
+from smp_git.read.snapshot import Snapshot
+from smp_git.write.handle import Handle
+
+# Conversation of this age, what was read within this time, and what is above this priority.
+_RECENT: Final = timedelta(hours=24)
+_READ: Final = timedelta(hours=48)
+_HIGH: Final = 0.7
+
+
+class Preserved:
+    """The rules on one snapshot, with the catalogue and the ranking that they need.
+
+    The priority that they ask for is the one that no floor raised: floors rank, and do
+    not preserve.
+    """
+
+    def __init__(self, handle: Handle, snapshot: Snapshot, now: datetime) -> None:
+        settings = handle.settings
+        said = scales(settings.decay, settings.relevance, settings.file)
+        self._now = now
+        self._accesses = handle.accesses.totals()
+        self._recalled = {name for each in questions(snapshot) for name in each.ids}
+        self.catalogue = Catalogue()
+        self.catalogue.follow(snapshot, KINDS)
+        scale = Scale(
+            now=now,
+            preset=said.preset,
+            weights=said.weights,
+            product=said.product,
+            accesses=self._accesses,
+        )
+        self.ranking = Ranking(self.catalogue, scale)
+
+    def rule(self, row: Row) -> str:
+        """Return the rule that keeps a memory, empty if none does."""
+        entry, access = row.entry, self._accesses.get(row.entry.id)
+        is_over = entry.status == "resolved" or self.catalogue.is_superseded(row)
+        rules = (
+            ("state", row.kind == "state"),
+            ("recall question", entry.type == RECALL or entry.id in self._recalled),
+            ("pinned", bool(entry.pinned)),
+            ("active decision", row.kind == "decision" and not is_over),
+            ("open finding", row.kind == "finding" and not is_over),
+            ("explicit preference", row.kind == "preference" and entry.basis == "explicit"),
+            ("recent conversation", row.kind == "turn" and self._now - row.at < _RECENT),
+            ("read lately", access is not None and self._now - access.last_at < _READ),
+            ("high priority", self.ranking.decayed(row).unfloored > _HIGH),
+        )
+        return next((name for name, holds in rules if holds), "")
