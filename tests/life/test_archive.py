@@ -282,7 +282,9 @@ def test_killed_at_any_step_it_is_active_or_archived(tmp_path: Path, act: str) -
     outcomes = set()
     for step in range(1, steps + 1):
         store, head = made(f"at-{step}")
-        assert python(code, store.path, step, check=False).returncode == 73
+        died = python(code, store.path, step, check=False)
+        # How many folders are flushed depends on the names of objects, which are random.
+        assert died.returncode == 73 or int(died.stdout) < step, died.stderr
         is_active = "shop" in store.sessions()
         assert is_active is (store.archived_sessions() == ()), step
         outcomes.add(is_active)
