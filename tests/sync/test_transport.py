@@ -449,8 +449,10 @@ def test_more_than_the_limit_is_not_taken(here: Path, there: Path) -> None:
 
 def test_interrupt_ends_what_was_started(tmp_path: Path) -> None:
     code = """
-import os, sys
+import os, signal, sys
 from smp_git.git.transport import RemoteAccess as Access, advertised
+# A shell lets what it starts in the background ignore an interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("ready", flush=True)
 advertised(f"http://127.0.0.1:{sys.argv[1]}/x", Access(surroundings=os.environ))
 """
