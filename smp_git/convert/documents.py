@@ -215,7 +215,7 @@ def _turns(path: Path, where: str) -> Iterator[Item]:
         known = head.start()
         end = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         yield _turn(head, text[head.end() : end], f"{where}:{line}")
-    if not heads and text.strip():
+    if not heads and text.strip() and not text.startswith("# Conversation History"):
         yield Trouble(where=where, reason="no turn begins with '## Turn 1 - TIME'")
 
 

@@ -34,14 +34,14 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, Link, MemoryId, Value, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, merged
 from smp_git.model.times import format_time
+from smp_git.read import sizes
 from smp_git.write import edits
 from smp_git.write.handle import GLOBAL, Handle, Home
 from smp_git.write.stage import Draft
 from smp_git.write.transaction import Transaction
 
-QUOTA: Final = 10 * 1024 * 1024
-# The share of the quota that an import fills; the rest is for what is written later.
-_FILLED: Final = 0.8
+# So much below the warning an import ends a part: what is written later does not compact it at once.
+_BELOW_WARNING: Final = 5
 # What a memory takes beside its text: its keys, its index line, its page.
 _OVERHEAD: Final = 600
 _LONGEST_ID: Final = 60
@@ -112,7 +112,8 @@ class ImportOptions(NamedTuple):
     """How an import is to be done."""
 
     session: str | None = None
-    quota: int = QUOTA
+    # The bytes of a session; None is what the settings say.
+    quota: int | None = None
     dry_run: bool = False
     progress: Callable[[int], None] = lambda _: None
 
@@ -207,7 +208,9 @@ class _Intake:
     def run(self) -> Iterator[Imported]:
         """Yield what became of each part."""
         known = self._known_of_all_parts()
-        limit = int(self._wanted.quota * _FILLED)
+        settings = self._home.settings
+        quota = self._wanted.quota or settings.quota_bytes
+        limit = quota * (settings.quota_warn_percent - _BELOW_WARNING) // 100
         report = self._report()
         batch: list[ForeignMemory] = []
         size = known.bytes
@@ -280,7 +283,7 @@ class _Intake:
         if not there and not batch and not report.deleted:
             return
         if not there:
-            _create(self._home, self._session, self._source, report)
+            _create(self._home, self._session, self._source, report, self._wanted.quota)
         with _opened(self._home, self._session) as handle:
             edits.never_import(handle, set(self._gone) - known.ids.keys(), None)
             drafts = list(_drafts(handle, batch, self._source, report))
@@ -350,12 +353,12 @@ def _from_last_day(batch: Sequence[ForeignMemory]) -> list[ForeignMemory]:
 
 def _sources(handle: Handle) -> tuple[dict[str, MemoryId], int]:
     snapshot = handle.reader.snapshot()
-    found, size = {}, 0
-    for memory in snapshot.memories():
-        size += memory.size_bytes + _OVERHEAD // 2
-        if source := edits.source_of(memory):
-            found[source] = memory.id
-    return found, size
+    found = {
+        source: memory.id
+        for memory in snapshot.memories()
+        if (source := edits.source_of(memory)) is not None
+    }
+    return found, sizes.tracked_bytes(handle.reader, snapshot)
 
 
 def _gone(handle: Handle) -> frozenset[str]:
@@ -364,7 +367,9 @@ def _gone(handle: Handle) -> frozenset[str]:
     return imports.read(snapshot.repository.blob(blob)) if blob else frozenset()
 
 
-def _create(home: Home, name: str, source: ForeignSession, report: Imported) -> None:
+def _create(
+    home: Home, name: str, source: ForeignSession, report: Imported, quota: int | None
+) -> None:
     """Make the session that a source becomes; what its rules refuse is left out and named."""
     now = min(home.clock(), source.created_at or home.clock())
     report.created = True
@@ -375,6 +380,7 @@ def _create(home: Home, name: str, source: ForeignSession, report: Imported) -> 
     context = {**source.context, "source": source.name}
     agents = [agent for each in source.agents if (agent := as_agent(each))]
     user, tags = as_agent(source.user) or None, _tags(source.tags)
+    own = {"quota_bytes": quota} if quota else {}
     try:
         stores.create_session(
             home,
@@ -384,12 +390,12 @@ def _create(home: Home, name: str, source: ForeignSession, report: Imported) -> 
             agents=agents,
             context=context,
             tags=tags,
-            overrides=source.overrides,
+            overrides={**source.overrides, **own},
         )
     except InvalidError as error:
         why = f"the session says less than its source: {error.message}"
         report.problems.append(Trouble(where=source.name, reason=why))
-        stores.create_session(home, new, now, context=context)
+        stores.create_session(home, new, now, context=context, overrides=own)
 
 
 def _tags(given: Iterable[str]) -> list[str]:
@@ -546,7 +552,7 @@ def import_path(
         made = bundle.take(home, path, session)
         return Import(format=name, sessions=(_of_bundle(home, made.name),))
     into = _into(home, session) if session is not None else None
-    wanted = ImportOptions(into, quota or QUOTA, dry_run, progress)
+    wanted = ImportOptions(into, quota, dry_run, progress)
     try:
         done = _joined(take(home, FORMATS[name].read(path), wanted))
     except OSError as error:

@@ -21,11 +21,9 @@ from smp_git.keep import check, stores
 from smp_git.keep.every import opened
 from smp_git.model.errors import DamagedError, InvalidError
 from smp_git.model.times import format_time
-from smp_git.write.handle import Home
+from smp_git.write.handle import BACKUP, BACKUP_MANIFEST, Home
 
-BACKUP: Final = "backup-pre-smp"
 _LATER: Final = "later-"
-_MANIFEST: Final = "backup.json"
 _KEPT_FOR: Final = timedelta(days=30)
 _FOLDER: Final = ".bmad"
 # Where these programs keep what they remember, below the project's folder.
@@ -175,11 +173,13 @@ def _digest(path: Path) -> str:
 
 def _note(backup: Path, now: datetime) -> None:
     """Say in the backup when it was made, and until when it is kept."""
-    place = backup / _MANIFEST
+    place = backup / BACKUP_MANIFEST
     if place.exists():
         return
     said = {"made_at": format_time(now), "keep_until": format_time(now + _KEPT_FOR)}
-    disk.replace_durably(place, json.dumps(said).encode() + b"\n", backup / f".{_MANIFEST}.tmp")
+    disk.replace_durably(
+        place, json.dumps(said).encode() + b"\n", backup / f".{BACKUP_MANIFEST}.tmp"
+    )
 
 
 def _make_room(place: Path, backup: Path) -> None:

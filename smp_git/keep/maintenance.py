@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from smp_git.ask import vectors
-from smp_git.git import packing
+from smp_git.git import disk, packing
 from smp_git.git.locks import locked
 from smp_git.keep import archive, compacted, every, growth, quota, retention
 from smp_git.keep.check import check
@@ -29,7 +30,7 @@ from smp_git.read import archives
 from smp_git.remove import archive as rooms
 from smp_git.remove import sessions
 from smp_git.remove.purge import purge_due
-from smp_git.write.handle import GLOBAL, Handle, Home
+from smp_git.write.handle import BACKUP, BACKUP_MANIFEST, GLOBAL, Handle, Home
 
 # Fewer loose objects are not worth a pack.
 _WORTH_PACKING: Final = 100
@@ -101,6 +102,7 @@ def maintain(home: Home, *, only: str | None = None, dry_run: bool = False) -> M
             for name in archives.names(home.path):
                 work.guarded(name, work.archived)
             work.guarded("", work.trash)
+            work.guarded("", work.backup)
     return work.done()
 
 
@@ -187,6 +189,20 @@ class _Round:
                         self._home, record, self._now, MAINTAINER, "deadline passed"
                     )
                 self._did(record.session_id, "purge", 1, "the deleted session is destroyed")
+
+    def backup(self, _: str) -> None:
+        """Remove the backup that a migration made, once it is past its time."""
+        place = self._home.path.parent / BACKUP
+        try:
+            said = json.loads((place / BACKUP_MANIFEST).read_text("utf-8"))
+            until = datetime.fromisoformat(said["keep_until"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        if until <= self._now:
+            if not self._dry_run:
+                with disk.reporting(f"the backup at {place}"):
+                    shutil.rmtree(place)
+            self._did("", "backup", 1, f"the backup of a migration at {place} is removed")
 
     def _is_due_within(self, name: str) -> bool:
         """Whether memories or copies of an archived session are past their time."""

@@ -185,6 +185,9 @@ _T = TypeVar("_T")
 _LOOKED_BACK: Final = 500
 # The session of what holds across sessions.
 GLOBAL = "global"
+# Beside the store: what a project kept in older formats, as it was before a migration.
+BACKUP = "backup-pre-smp"
+BACKUP_MANIFEST = "backup.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

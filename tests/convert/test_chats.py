@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
+from tests.support import ROOT
 
 SESSION = "6f1c0d2e-8a1b-4c3d-9e4f-5a6b7c8d9e0f"
 
@@ -257,3 +258,16 @@ def test_secrets_are_taken_out_and_told(store: Store, tmp_path: Path) -> None:
     assert done.sessions[0].redacted
     with store.session("claude-code-") as session:
         assert secret[:40] not in session.memories()[0].content
+
+
+def test_transcript_that_the_real_program_wrote(store: Store) -> None:
+    """Written by Claude Code 2.1.327 offline; lines of more than 2,500 bytes were left out."""
+    done = store.import_(ROOT / "tests/data/foreign/claude-code/transcript.jsonl")
+
+    assert (done.format, done.problems) == ("claude-code", ())
+    with store.session(done.sessions[0].session) as session:
+        assert [(each.agent, each.content) for each in session.memories("turn")] == [
+            ("user", "Which database do we use for orders?"),
+            ("claude", "PostgreSQL it is."),
+        ]
+        assert session.metadata.context["project_name"] == "shop"

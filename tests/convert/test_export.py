@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smp_git import Session, Store
+from smp_git import Memory, Session, Store
 from smp_git.errors import AlreadyExistsError, InvalidError
 from tests.conftest import Clock
 from tests.support import ROOT, git, smp
@@ -326,3 +326,70 @@ def test_file_that_the_mcp_memory_server_wrote(store: Store) -> None:
     with store.session(done.sessions[0].session) as session:
         assert [each.title for each in session.memories("learning")] == ["Ada", "Shop"]
         assert [link.relation for link in session.get("LEARN-1").links] == ["works_on"]
+
+
+_phrase = st.text(
+    st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=60
+).filter(lambda text: bool(text.strip()))
+_REST: dict[str, st.SearchStrategy[Any]] = {
+    "decision": st.fixed_dictionaries({}, optional={"rationale": _phrase, "custom": _phrase}),
+    "finding": st.fixed_dictionaries(
+        {}, optional={"severity": st.sampled_from(["critical", "low"]), "evidence": _phrase}
+    ),
+    "preference": st.fixed_dictionaries({"category": _phrase}, optional={"value": _phrase}),
+    "turn": st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"])}),
+}
+
+
+def _an_item(kind: str) -> st.SearchStrategy[tuple[str, str, Any]]:
+    return st.tuples(st.just(kind), _phrase, _REST[kind])
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    items=st.lists(
+        st.sampled_from(sorted(_REST)).flatmap(_an_item),
+        min_size=1,
+        max_size=4,
+    ),
+    name=st.sampled_from(["000", "001", "003", "004"]),
+)
+def test_formats_of_others_bring_back_what_they_carry(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: list[tuple[str, str, dict[str, Any]]],
+    name: str,
+) -> None:
+    place = tmp_path_factory.mktemp("trip")
+    with Store.init(place / "store").create_session(
+        "shop", overrides={"redaction": "off"}
+    ) as session:
+        for kind, text, fields in items:
+            session.add(kind, text.strip(), agent="veritas", tags=["a.b"], **fields)
+        before = [_carried(each, name) for each in session.memories()]
+        out = place / ("shop.jsonl" if name == "000" else "out")
+        list(session.export(name, to=out))
+
+    again = Store.init(place / "again")
+    (again.path / "config.yaml").write_text("format: 1\nredaction: off\n")
+    done = Store.open(again.path).import_(out)
+
+    assert done.problems == ()
+    with Store.open(again.path).session("shop") as session:
+        assert [_carried(each, name) for each in session.memories()] == before
+
+
+def _carried(memory: Memory, name: str) -> dict[str, object]:
+    """Return what of a memory every one of these formats has a place for."""
+    fields = {
+        key: value
+        for key, value in memory.fields.items()
+        if key in ("rationale", "custom", "severity", "evidence", "category", "value", "role")
+        and not (name == "003" and memory.kind == "turn")
+    }
+    return {
+        "id": memory.id,
+        "text": memory.content.strip(),
+        "at": memory.created_at,
+        "fields": fields,
+        "tags": memory.tags if name in ("001", "004") and memory.kind != "turn" else None,
+    }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from smp_git import Store
 from smp_git.errors import InvalidError
+from tests.conftest import Clock
 from tests.support import ROOT, smp
 
 FOREIGN = ROOT / "tests/data/foreign"
@@ -119,3 +121,21 @@ def test_command_migrates(tmp_path: Path) -> None:
 
     assert "yes: nothing is lost" in done.stdout
     assert "NO" not in done.stdout.split("yes:")[0]
+
+
+def test_receipt_names_the_backup_and_maintenance_removes_it_when_it_is_due(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    Store.migrate(_project(tmp_path), clock=clock)
+    store = Store.open(tmp_path, clock=clock)
+    backup = tmp_path / ".bmad/backup-pre-smp"
+    with store.session("talk-7") as session:
+        assert "backup-pre-smp" in " ".join(session.delete("FIND-0001").out_of_reach)
+
+    clock.now += timedelta(days=29)
+    store.maintain()
+    assert backup.is_dir()
+    clock.now += timedelta(days=2)
+    store.maintain()
+    assert not backup.exists()

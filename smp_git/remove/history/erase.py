@@ -29,6 +29,7 @@ from smp_git.remove.history.publish import Publisher, check_unedited, reassign
 from smp_git.remove.history.renaming import Move, raised
 from smp_git.remove.history.search import DeadVersion, Search, needles
 from smp_git.write import commit
+from smp_git.write.handle import BACKUP, GLOBAL
 from smp_git.write.writer import Writer
 
 # How often another deletion may come between before this one gives up.
@@ -306,8 +307,17 @@ def _out_of_reach(work: _Work) -> tuple[str, ...]:
             for place, at in work.writer.reader.local.exports().items()
             if Path(place).exists()
         ),
+        *_backup(repository.git.parent),
         "clones, backups and file system snapshots made before",
     )
+
+
+def _backup(session: Path) -> Iterator[str]:
+    """Yield the backup that a migration made beside the store, if it is still there."""
+    store = session.parents[1] if session.name != GLOBAL else session.parent
+    place = store.parent / BACKUP
+    if place.is_dir():
+        yield f"{BACKUP}: the backup of a migration, not looked into"
 
 
 def _index_held(repository: Repository) -> LockedError:
