@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|compact|import|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.bench import (
     erase,
     forget,
     imports,
+    intake,
     lock,
     machine,
     merge,
@@ -33,6 +34,7 @@ from tests.bench import (
 PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "write": write.run,
     "batch": batch.run,
+    "intake": intake.run,
     "commands": commands.run,
     "compact": compact.run,
     "import": imports.run,
