@@ -111,8 +111,8 @@ def _tell(done: Import) -> None:
     for each in done.sessions:
         left.update(each.left_out)
         note_redacted(each.redacted)
-    for what, count in left.most_common():
-        note(f"left out: {count:,} {what}")
+    if left:
+        note(f"left out: {', '.join(f'{count:,} {what}' for what, count in left.most_common())}")
     for problem in done.problems[:_SHOWN]:
         note(f"{problem.where}: {problem.reason}")
     if len(done.problems) > _SHOWN:
