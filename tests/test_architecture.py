@@ -68,6 +68,7 @@ LATE = {
     "smp_git.keep.quota",
     "smp_git.keep.stores",
     "smp_git.model.checks",
+    "smp_git.model.errors",
     "smp_git.model.regexes",
     "smp_git.model.settings",
     "smp_git.remove.history.sweep",

@@ -6,10 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Final
 
-from smp_git.model.errors import InvalidError, InvalidQueryError, QueryTimeoutError, shown
+from smp_git.model.errors import (
+    InvalidError,
+    InvalidQueryError,
+    QueryTimeoutError,
+    nearest,
+    shown,
+)
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
 from smp_git.model.regexes import ASKING, LONGEST, Bounded
 from smp_git.model.times import parse_time
@@ -83,8 +88,8 @@ def condition(field: object, operator: object, value: object, now: datetime) -> 
 def meant(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return a hint at the word that was perhaps meant, else at all there are."""
     words = list(known)
-    close = get_close_matches(word, words, 2)
-    return f"perhaps {' or '.join(close)}" if close else f"{otherwise} {', '.join(words)}"
+    close = nearest(word, words)
+    return f"perhaps {close}" if close else f"{otherwise} {', '.join(words)}"
 
 
 def _storable(name: str, value: object) -> Any:  # noqa: ANN401 - whatever the field holds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from smp_git.ask import overviews
@@ -14,7 +13,7 @@ from smp_git.ask.catalogue import Catalogue
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, Query, QueryParts, named_parts
-from smp_git.model.errors import InvalidError, InvalidQueryError, shown
+from smp_git.model.errors import InvalidError, InvalidQueryError, nearest, shown
 from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.read.snapshot import Snapshot
 
@@ -255,5 +254,5 @@ def tag_notes(sides: Sequence[Side], query: Query) -> tuple[str, ...]:
 
 def _unknown_tag(tag: str, catalogues: Iterable[Catalogue]) -> str:
     known = sorted({name for each in catalogues for name in each.tags()})
-    close = get_close_matches(tag, known, 2)
-    return f"no memory has the tag {tag}" + (f"; perhaps {' or '.join(close)}" if close else "")
+    close = nearest(tag, known)
+    return f"no memory has the tag {tag}" + (f"; perhaps {close}" if close else "")

@@ -34,7 +34,7 @@ SmpError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from types import FunctionType
@@ -341,3 +341,10 @@ class UnfoundedError(UntrustedError):
     """What a remote says of the lives of a memory does not go together with what it holds."""
 
     code = "unfounded"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the words that were perhaps meant, e.g. for a hint; empty if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
+
+    return " or ".join(get_close_matches(word, list(known), 2))

@@ -30,7 +30,7 @@ from smp_git.model.checks import (
     whole,
     word,
 )
-from smp_git.model.errors import InvalidError, shown
+from smp_git.model.errors import InvalidError, nearest, shown
 from smp_git.model.lifecycle import Thresholds
 from smp_git.model.memory import Value
 from smp_git.model.secrets.redaction import REPLACEMENT
@@ -334,10 +334,7 @@ def row_of(name: str, where: str) -> Setting:
     found = table().get(name)
     if found is not None:
         return found
-    from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
-
-    close = get_close_matches(str(name), table(), 2)
-    meant = _ELSEWHERE.get(name) or " or ".join(close)
+    meant = _ELSEWHERE.get(name) or nearest(str(name), table())
     raise InvalidError(
         f"{where}: no setting {shown(name)}",
         hint=f"perhaps {meant}" if meant else "smp config list names every setting",
