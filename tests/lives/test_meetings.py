@@ -312,3 +312,28 @@ def test_redactions_that_met_a_deletion_keep_nobody_from_syncing(tmp_path: Path)
     assert name not in [each.id for each in three.memories()]
     for each in ("one", "two", "three"):
         assert independent_scan.scan(tmp_path / each, [X.encode(), Y.encode()]) == []
+
+
+def test_what_a_later_life_says_is_no_trace_of_an_earlier_one(tmp_path: Path) -> None:
+    machines = [Machine(tmp_path, name) for name in "AB"]
+    a = machines[0].begin(tmp_path / "r.git")
+    name = a.add("decision", "Use kiwi7 for every long harvest", agent="a").id
+    a.sync()
+    b = machines[1].clone(tmp_path / "r.git")
+    b.edit(name, side_note="noted at bravo alone")
+    a.delete(name)
+    a.sync()
+    b.sync()
+    a.restore(name)
+    a.edit(name, impact="large")
+    a.file(name).unlink()
+    a.commit()
+    a.sync()
+    b.sync()
+
+    # B keeps what it alone had; the history of both still has the life that was restored.
+    assert [item.id for item in b.trash()] == [name]
+    proof = b.verify()
+    assert proof.hits == ()
+    assert proof.text_searched
+    assert proof.also_in == (name,)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from smp_git import Session, Store
 from tests.recovery.conftest import SENTINEL
+from tests.support import git
 
 TEXT = f"{SENTINEL} the second"
 
@@ -98,3 +99,27 @@ def test_reason_that_quotes_the_text_is_found(told: Session) -> None:
         "record.yaml",
         "receipt.json",
     }
+
+
+def test_message_in_the_name_of_a_memory_that_says_otherwise_is_found(told: Session) -> None:
+    told.delete("DEC-0001")
+    assert told.verify().clean
+
+    git(told.path, "commit", "-q", "--allow-empty", "-m", f"edit finding FIND-0001: {TEXT}")
+
+    proof = told.verify()
+    assert "a commit message" in proof.hits
+    assert proof.also_in == ()
+
+
+def test_message_that_quotes_the_message_of_a_living_memory_is_no_hit(told: Session) -> None:
+    told.add("preference", TEXT, agent="veritas")
+    told.delete("DEC-0001")
+    added = git(told.path, "log", "-1", "--format=%H", "--grep", "^preference PREF-0001").strip()
+
+    git(told.path, "-c", "core.logAllRefUpdates=false", "revert", "--no-edit", added)
+
+    assert "PREF-0001: " in git(told.path, "log", "-1", "--format=%s")
+    proof = told.verify()
+    assert proof.hits == ()
+    assert proof.also_in == ("PREF-0001",)

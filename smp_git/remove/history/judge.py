@@ -184,6 +184,9 @@ _MENTION = re.compile(
     rb"([A-Za-z0-9_-]{1,64})",
     re.MULTILINE,
 )
+_KINDS_AND_IDS: Final = re.compile(
+    rb"\b(?:turn|decision|finding|preference|learning|state|artifact) ([A-Za-z0-9_-]{1,64})"
+)
 # What `git stash` makes its messages from: a branch, a commit, that commit's subject.
 _STASHED: Final = (b"WIP on", b"index on", b"untracked files on")
 _DERIVED = re.compile(rb"(WIP on|index on|untracked files on) (.+?): ([0-9a-f]{4,40})(?: .*)?")
@@ -199,6 +202,11 @@ class PageOrigin(NamedTuple):
 def mentions(message: bytes) -> list[bytes]:
     """Return the ids that lines or `Memory:` trailers of a message name."""
     return _MENTION.findall(message)
+
+
+def named(line: bytes) -> list[bytes]:
+    """Return the ids that a line names anywhere, as one does that quotes another message."""
+    return _KINDS_AND_IDS.findall(line)
 
 
 def is_derived(message: bytes) -> bool:

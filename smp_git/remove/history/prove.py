@@ -6,16 +6,18 @@ import io
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from smp_git.format import document
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git import layout
-from smp_git.git.objects import BLOB, COMMIT, TREE, raw_commit
+from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, Raw, raw_commit
 from smp_git.git.repository import Repository
-from smp_git.model.errors import DamagedError
+from smp_git.model.errors import DamagedError, InvalidError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
 from smp_git.model.results import Result
@@ -336,20 +338,47 @@ class Scan:
 
     def _place_commit(self, data: bytes) -> None:
         """Place a text by the lines of a message, or else in the commit's other parts."""
-        message = raw_commit(data).message
+        raw = raw_commit(data)
         found = False
-        for line in message.split(b"\n"):
+        for line in raw.message.split(b"\n"):
             if self._search.is_in(line):
                 found = True
-                named = judge.mentions(line)
-                if named and not self._judge.concerns(named[0]):
-                    self._also.add(named[0].decode())
+                whose = self._speaker(raw, line)
+                if whose:
+                    self._also.add(whose)
                 else:
                     self._hits.add("a commit message")
-        if not found and self._search.is_in(message):
+        if not found and self._search.is_in(raw.message):
             self._hits.add("a commit message")
         elif not found:
             self._hits.add("the author of a commit")
+
+    def _speaker(self, commit: Raw, line: bytes) -> str | None:
+        """Return the memory that a line names and that says the same, living, at the commit or before it."""
+        texts, phrases = self._search.found(line)
+        for name in judge.named(line):
+            for tree in self._trees_at(commit):
+                said = self._search.found(self._said(tree, name))
+                if texts <= said[0] and phrases <= said[1]:
+                    return name.decode()
+        return None
+
+    def _trees_at(self, commit: Raw) -> Iterator[bytes]:
+        yield commit.tree
+        for parent in commit.parents:
+            with suppress(DamagedError):
+                yield raw_commit(self._repository.raw(parent)[1]).tree
+
+    def _said(self, tree: bytes, memory_id: bytes) -> bytes:
+        """Return what the living version of a memory in a tree says, nothing if there is none."""
+        with suppress(DamagedError, InvalidError):
+            path = judge.path_of(memory_id)
+            blob = self._repository.find(ObjectId(tree.hex()), path)
+            data = self._repository.blob(blob) if blob else b""
+            if data and not self._judge.is_dead_file(data):
+                title = document.decode(data, path).title
+                return data + b"\n" + title.encode("utf-8", "surrogatepass")
+        return b""
 
 
 # For as long as Git takes packs away, a scan that they break is done again.
