@@ -6,7 +6,7 @@ from pathlib import Path
 
 from smp_git import Session, Store
 from tests.recovery.conftest import SENTINEL
-from tests.support import git
+from tests.support import git, git_input
 
 TEXT = f"{SENTINEL} the second"
 
@@ -123,3 +123,20 @@ def test_message_that_quotes_the_message_of_a_living_memory_is_no_hit(told: Sess
     proof = told.verify()
     assert proof.hits == ()
     assert proof.also_in == ("PREF-0001",)
+
+
+def test_only_a_dead_version_in_the_index_of_git_is_found(told: Session) -> None:
+    told.delete("DEC-0001")
+    told.restore("DEC-0001")
+    file = told.file("DEC-0001")
+    path = file.relative_to(told.path).as_posix()
+    living = git(told.path, "rev-parse", f"HEAD:{path}").strip()
+    file.unlink()
+    told.commit()
+    git(told.path, "update-index", "--add", "--cacheinfo", f"100644,{living},{path}")
+    assert told.verify().hits == ()
+
+    dead = git_input(told.path, b"id: DEC-0001\n", "hash-object", "-w", "--stdin")
+    git(told.path, "update-index", "--add", "--cacheinfo", f"100644,{dead},{path}")
+    assert "the file .git/index" in told.verify().hits
+    git(told.path, "read-tree", "HEAD")

@@ -14,10 +14,10 @@ from typing import IO, Final
 from smp_git.format import document
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
-from smp_git.git import layout
+from smp_git.git import layout, staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, Raw, raw_commit
 from smp_git.git.repository import Repository
-from smp_git.model.errors import DamagedError, InvalidError
+from smp_git.model.errors import DamagedError, FormatError, InvalidError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
 from smp_git.model.results import Result
@@ -187,9 +187,15 @@ class Scan:
         place = parse_path(path.decode("utf-8", "surrogateescape"))
         if place is None or not self._judge.concerns(place.text.encode()):
             return False
-        # A later life of it may be checked out.
+        # A later life of it may be checked out, or have been until its file was removed.
         file = self._repository.path / place.path
-        return not file.is_file() or self._judge.is_dead_file(file.read_bytes())
+        if file.is_file():
+            return self._judge.is_dead_file(file.read_bytes())
+        try:
+            staged = [data for _, data in staging.files(self._repository, [place.path])]
+        except (DamagedError, FormatError):
+            return True
+        return not staged or any(map(self._judge.is_dead_file, staged))
 
     def _tree(self, data: bytes) -> None:
         stretch = self._fresh_trees.stretch(data) if len(data) > _SMALL else (0, len(data))
