@@ -308,8 +308,18 @@ def history(snapshot: Snapshot, memory_id: MemoryId) -> tuple[Version, ...]:
     """Return the commits that changed one memory, newest first; raise MemoryNotFoundError."""
     found = tuple(version for version, _ in versions(snapshot, memory_id))
     if not found:
+        _refuse_gaps(snapshot)
         raise MemoryNotFoundError(f"no memory {memory_id}, now or before")
     return found
+
+
+def _refuse_gaps(snapshot: Snapshot) -> None:
+    """Raise DamagedError if a commit before this one cannot be read: nothing is known of it."""
+    lost: dict[CommitId, DamagedError] = {}
+    for _ in snapshot.repository.walk(snapshot.id, lost):
+        pass
+    for error in lost.values():
+        raise error
 
 
 def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:

@@ -18,12 +18,13 @@ from smp_git.format.messages import Touch
 from smp_git.format.metadata import Metadata
 from smp_git.git.disk import reporting
 from smp_git.git.locks import ThreadLock, locked
-from smp_git.git.objects import Object
+from smp_git.git.objects import Commit, Object, ObjectId
 from smp_git.git.references import HEADS
-from smp_git.git.repository import MAIN, MovedError
+from smp_git.git.repository import MAIN, MovedError, Repository, is_shallow
 from smp_git.git.storage import Written
 from smp_git.model.errors import (
     ConflictError,
+    DamagedError,
     InvalidError,
     LockedError,
     QuotaExceededError,
@@ -419,21 +420,24 @@ class Writer:
 
     def _ids_in(self, heads: set[CommitId]) -> Iterator[Id]:
         """Yield the memories that these commits have, and those that any before them touched."""
-        repository = self.reader.repository
+        repository, lost = self.reader.repository, dict[CommitId, DamagedError]()
         for head in heads:
             yield from (parse_id(entry.id) for entry in self.reader.at(head).entries())
-            for commit in repository.walk(head):
+            for commit in repository.walk(head, lost):
                 touches = messages.read(commit.message).touches
                 for touch in touches:
                     with suppress(InvalidError):
                         yield parse_id(touch.id)
                 if not touches:
                     # The message of a batch does not name them.
-                    before = repository.commit(commit.parents[0]).tree if commit.parents else None
+                    before = _tree_before(repository, commit)
                     places = (
                         parse_path(path) for path, *_ in repository.changes(before, commit.tree)
                     )
                     yield from (place for place in places if place is not None)
+        # What a shallow clone has not got is no damage, but nobody knows the numbers in it.
+        for error in () if is_shallow(repository.git) else lost.values():
+            raise error
 
     def reserve(self, kind: Kind, count: int) -> range:
         """Return numbers that nobody else will give; those left over are gaps."""
@@ -471,6 +475,13 @@ def _forget_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _tree_before(repository: Repository, commit: Commit) -> ObjectId | None:
+    """Return the tree of a commit's first parent, None if there is none that can be read."""
+    with suppress(DamagedError):
+        return repository.commit(commit.parents[0]).tree if commit.parents else None
+    return None
 
 
 def _refuse_deleted(stage: Stage) -> None:
