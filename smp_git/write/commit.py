@@ -176,11 +176,15 @@ def check_out(
         if not _may_replace(target, change, generated=generated):
             left.append(change.path)
         elif change.new is None:
-            Path(target).unlink(missing_ok=True)
-            disk.remove_empty_above(Path(target), folder)
+            _remove(folder, Path(target))
         else:
             _write(target, read(change.new), scratch, generated=generated)
     return left
+
+
+def _remove(folder: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    disk.remove_empty_above(target, folder)
 
 
 def _write(target: str, data: bytes, scratch: str, *, generated: bool) -> None:
