@@ -50,6 +50,15 @@ def unlisted(folder: Path) -> list[str]:
     return sorted(str(path) for path, name in found if path.is_file() and use_of(name) is None)
 
 
+# For code of a process of its own: `getrusage` also counts what the process that forked it had.
+PEAK = """
+import re
+def peak_kilobytes():
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1])
+"""
+
+
 def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own, with this checkout first on its path."""
     return subprocess.run(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import SmpError, Store
-from tests.support import python
+from tests.support import PEAK, python
 
 GOOD = '{"id":"m1","type":"finding","ts":"2026-01-11T14:30:00Z","data":{"issue":"A good line"}}\n'
 
@@ -226,11 +226,11 @@ def test_references_in_a_circle_and_a_hundred_thousand_of_them(
 
 
 _MEASURE = """
-import resource, sys
+import sys
 from smp_git import Store
 store = Store.init(sys.argv[1])
 store.import_(sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_kilobytes())
 """
 
 
@@ -258,6 +258,6 @@ def test_two_hundred_megabytes_of_transcripts_need_little_memory(tmp_path: Path)
                 file.write(json.dumps(row) + "\n")
     assert sum(path.stat().st_size for path in folder.iterdir()) > 190_000_000
 
-    done = python(_MEASURE, tmp_path / "store", folder)
+    done = python(PEAK + _MEASURE, tmp_path / "store", folder)
 
     assert int(done.stdout) * 1024 < 300_000_000

@@ -22,7 +22,7 @@ from smp_git.model.errors import RemoteNotFoundError
 from smp_git.sync import quarantine
 from smp_git.sync.inspect.inspection import inspect
 from smp_git.sync.quarantine import Quarantine
-from tests.support import git, python
+from tests.support import PEAK, git, python
 from tests.sync.hostile import FILE, FOLDER, MEMORY, Forge
 
 ACCESS = RemoteAccess(surroundings=os.environ)
@@ -241,14 +241,14 @@ try:
     print("accepted")
 except SyncError as error:
     print(type(error).__name__, error.message)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(peak_kilobytes() // 1024)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
 
 
 def _measured(own: Path, place: Path) -> tuple[str, int, int]:
     """Return how an arrival ended, and the megabytes that we and Git took."""
-    said, ours, gits = python(_MEASURED, own, place).stdout.splitlines()
+    said, ours, gits = python(PEAK + _MEASURED, own, place).stdout.splitlines()
     return said, int(ours), int(gits)
 
 
