@@ -301,6 +301,7 @@ class Session:
         """
         from smp_git.write.batch import add_many
 
+        quota.make_room(self._handle)
         return add_many(self._handle, items, agent, progress)
 
     def edit(
