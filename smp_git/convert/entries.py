@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 from smp_git.format.imports import GIVEN
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import (
-    COMMON_FIELDS,
     KINDS,
     MAX_DEPTH,
     Kind,
@@ -337,12 +336,3 @@ def ids_of(value: object) -> list[str]:
     if isinstance(value, (list, tuple)):
         return [as_text(item) for item in value if isinstance(item, (str, int))]
     return [as_text(value)] if isinstance(value, (str, int)) and value != "" else []
-
-
-def known_fields(kind: str) -> tuple[str, ...]:
-    """Return the fields that a kind knows, its main text among them."""
-    each = KINDS[kind]
-    return (each.main, *each.fields, *COMMON_FIELDS)
-
-
-Reader: TypeAlias = "Callable[..., Iterator[ForeignSession]]"
