@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from smp_git.convert.files import member
-from smp_git.git import addresses, command, disk
+from smp_git.convert.files import member, whole
+from smp_git.git import addresses, command
 from smp_git.git.references import ACCESS, HEADS, TAGS
 from smp_git.keep.every import clone, opened
 from smp_git.model.errors import DamagedError, InvalidError
@@ -36,15 +36,13 @@ def write(handle: Handle, place: Path) -> None:
         "head": handle.reader.main().id,
         "exported_at": format_time(handle.clock()),
     }
-    scratch = place.with_name(f".{place.name}.tmp")
-    with disk.reporting(f"the export to {place}"), tempfile.TemporaryDirectory() as name:
+    with whole(place) as scratch, tempfile.TemporaryDirectory() as name:
         packed = Path(name) / _BUNDLE
         command.bundle(repository.git, refs, packed)
         with zipfile.ZipFile(scratch, "w", zipfile.ZIP_STORED) as archive:
             scratch.chmod(0o600)
             archive.writestr(_MANIFEST, json.dumps(manifest, indent=2) + "\n")
             archive.write(packed, _BUNDLE)
-        scratch.rename(place)
 
 
 def is_bundle(path: Path) -> bool:

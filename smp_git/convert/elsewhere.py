@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from smp_git.convert.entries import REFERENCES
+from smp_git.convert.files import whole
 from smp_git.format import yamlfile
 from smp_git.format.imports import GIVEN
 from smp_git.format.metadata import PATH as METADATA
-from smp_git.git import disk
 from smp_git.model.memory import Memory, Value
 from smp_git.model.times import format_time
 from smp_git.write.edits import source_of
@@ -529,12 +529,10 @@ FOLDERS: Final[Mapping[str, Callable[[Mapping[str, Value], Sequence[Memory]], Fi
 
 def write_folder(files: Files, place: Path) -> None:
     """Write a folder whole or not at all."""
-    scratch = place.with_name(f".{place.name}.tmp")
-    with disk.reporting(f"the export to {place}"):
+    with whole(place) as scratch:
         scratch.mkdir(mode=0o700, parents=True)
         for name, text in files.items():
             target = scratch / name
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             target.write_text(text, "utf-8", newline="\n")
             target.chmod(0o600)
-        scratch.rename(place)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.convert import bundle, elsewhere
+from smp_git.convert.files import whole
 from smp_git.convert.own import MARK
 from smp_git.format import yamlfile
 from smp_git.git import disk
@@ -80,12 +81,9 @@ def _needed(place: Path | None, as_format: str) -> Path:
 
 def _write(place: Path, text: Iterator[str]) -> None:
     """Write a file whole or not at all."""
-    scratch = place.with_name(f".{place.name}.tmp")
-    with disk.reporting(f"the export to {place}"):
-        with scratch.open("w", encoding="utf-8", newline="\n") as file:
-            scratch.chmod(0o600)
-            file.writelines(text)
-        scratch.rename(place)
+    with whole(place) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+        scratch.chmod(0o600)
+        file.writelines(text)
 
 
 def _what(handle: Handle, ids: Sequence[MemoryId] | None) -> _What:

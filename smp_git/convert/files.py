@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import IO, Final, NamedTuple, TypeAlias
 
 from smp_git.convert.entries import Trouble
 from smp_git.format import yamlfile
+from smp_git.git import disk
 from smp_git.model.errors import InvalidError, InvalidFileError
 
 # A line, an element of a list, and a file that is read whole may be so long.
@@ -31,6 +33,26 @@ class JsonRow(NamedTuple):
 
 
 JsonRows: TypeAlias = "Iterator[JsonRow | Trouble]"
+
+
+@contextmanager
+def whole(place: Path) -> Iterator[Path]:
+    """Yield where to write what shall be at a place: it gets there whole, or nothing of it stays."""
+    scratch = place.with_name(f".{place.name}.tmp")
+    with disk.reporting(f"the export to {place}"):
+        _remove(scratch)
+        try:
+            yield scratch
+            scratch.rename(place)
+        finally:
+            _remove(scratch)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def is_plain(path: Path) -> bool:

@@ -393,3 +393,32 @@ def _carried(memory: Memory, name: str) -> dict[str, object]:
         "fields": fields,
         "tags": memory.tags if name in ("001", "004") and memory.kind != "turn" else None,
     }
+
+
+@pytest.mark.parametrize("name", ["jsonl", "003", "bundle"])
+def test_what_a_killed_export_left_goes_with_the_next(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    left = tmp_path / ".out.tmp"
+    if name == "003":
+        left.mkdir()
+        (left / "decisions.yaml").write_text("Use OAuth 2.0")
+    else:
+        left.write_text("Use OAuth 2.0")
+    with _filled(store) as session:
+        list(session.export(name, to=tmp_path / "out"))
+
+    assert (tmp_path / "out").exists()
+    assert not left.exists()
+
+
+def test_export_that_fails_leaves_no_half_of_it(store: Store, tmp_path: Path) -> None:
+    from smp_git.convert import export as exports
+
+    def torn() -> Iterator[str]:
+        yield "half of a memory"
+        raise ValueError
+
+    with _filled(store), pytest.raises(ValueError):  # noqa: PT011 - ours
+        exports._write(tmp_path / "out", torn())
+    assert [each.name for each in tmp_path.iterdir() if "out" in each.name] == []
