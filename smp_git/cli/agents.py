@@ -12,7 +12,9 @@ from typing import Annotated
 import typer
 
 from smp_git.agents.workflow import Prepared
-from smp_git.cli.app import asker, command, emit, folder, session_of, setting, store_of
+from smp_git.cli.app import command
+from smp_git.cli.common import asker, emit, folder, setting
+from smp_git.cli.place import session_of, store_of
 from smp_git.cli.terminal import note, say
 from smp_git.integrations.claude_code import install
 from smp_git.integrations.mcp import clients, serve

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smp_git.ask.answer import Answer, Hit
-from smp_git.cli.app import At, Id, command, common_in, emit, program, session_of, store_of
+from smp_git.cli.app import command
+from smp_git.cli.common import emit
 from smp_git.cli.filters import (
     Agents,
     Kinds,
@@ -31,12 +30,12 @@ from smp_git.cli.filters import (
     parts_of,
     specification,
 )
+from smp_git.cli.options import At, Id
+from smp_git.cli.place import session_of, store_of
 from smp_git.cli.terminal import MARKS, note, say
 from smp_git.model.errors import InvalidQueryError
-from smp_git.model.times import format_time
 
 if TYPE_CHECKING:
-    from smp_git.ask.bisect import Condition, Culprit, View
     from smp_git.ask.vectors import Indexed
 
 
@@ -173,13 +172,13 @@ def similar(
     at: At = None,
 ) -> None:
     """Find the memories most similar to a text or a memory"""
-    filters = _filters_of(ctx)
+    filters = filters_of(ctx)
     with session_of(ctx) as session:
         found = session.similar(text, limit=max(1, limit), at=at, **filters)
         _show(ctx, found, explain=False)
 
 
-def _filters_of(ctx: typer.Context) -> dict[str, Any]:
+def filters_of(ctx: typer.Context) -> dict[str, Any]:
     """Return the filters that the options ask for."""
     return {name: part for name, part in parts_of(ctx.params).items() if name != "limit"}
 
@@ -208,7 +207,7 @@ def related(
     count as links. Links lead on through memories that do not match.
     """
     with session_of(ctx) as session:
-        found = session.related(memory, depth=depth, at=at, **_filters_of(ctx))
+        found = session.related(memory, depth=depth, at=at, **filters_of(ctx))
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
     arrows = {"to": "->", "from": "<-", "both": "--"}
     emit(
@@ -217,138 +216,6 @@ def related(
         lambda: "\n".join(
             f"{'  ' * (item.depth - 1)}{arrows[item.direction]} {item.relation}  {item.id}  {item.title}"
             for item in found
-        ),
-    )
-
-
-def _listed(
-    ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]
-) -> None:
-    value: dict[str, object] = {name: [item.as_json() for item in found], "total": len(found)}
-    emit(ctx, value, lambda: "\n".join(map(line, found)))
-
-
-@command(example="smp topics --limit 10")
-def topics(
-    ctx: typer.Context,
-    limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
-    ] = None,
-    at: At = None,
-) -> None:
-    """List the topics of a session, most important first"""
-    with session_of(ctx) as session:
-        found = session.topics(limit=limit, at=at)
-    _listed(
-        ctx,
-        "topics",
-        found,
-        lambda item: (
-            f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}"
-        ),
-    )
-
-
-@command(example="smp timeline --by day")
-def timeline(
-    ctx: typer.Context,
-    by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
-    events: Annotated[
-        bool, typer.Option("--events", help="One line for each memory, instead of counts")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="With --events: only the newest")
-    ] = None,
-    kind: Kinds = [],  # noqa: B006
-    tag: TagsAll = [],  # noqa: B006
-    agent: Agents = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    where: Where = [],  # noqa: B006
-    at: At = None,
-) -> None:
-    """Show what happened when
-
-    The filters go with --events.
-    """
-    filters = _filters_of(ctx)
-    if not events and (filters or limit):
-        raise InvalidQueryError("filters and --limit go with --events", hint="add --events")
-    with session_of(ctx) as session:
-        if events:
-            _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event)
-        else:
-            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket)
-
-
-def _event(item: Any) -> str:
-    severity = f"  {item.severity}" if item.severity else ""
-    topics = f"  [{', '.join(item.topics)}]" if item.topics else ""
-    people = ", ".join(item.participants)
-    return f"{item.at[:16].replace('T', ' ')}  {item.ref}  {people}{severity}  {item.title}{topics}"
-
-
-def _bucket(item: Any) -> str:
-    return f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
-
-
-@command(example="smp agents")
-def agents(ctx: typer.Context, at: At = None) -> None:
-    """List the agents of a session, busiest first"""
-    with session_of(ctx) as session:
-        found = session.agents(at=at)
-    _listed(
-        ctx,
-        "agents",
-        found,
-        lambda item: (
-            f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}"
-        ),
-    )
-
-
-@command(example="smp summary")
-def summary(ctx: typer.Context, at: At = None) -> None:
-    """Summarize a session in its own words"""
-    with session_of(ctx) as session:
-        found = session.summary(at=at)
-    emit(ctx, found.as_json(), found.text)
-
-
-@command(example="smp aggregate count:agent --kind decision")
-def aggregate(
-    ctx: typer.Context,
-    measure: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MEASURE:FIELD", help="E.g. count:kind, count:tag or avg:size_bytes"
-        ),
-    ] = ["count:kind"],  # noqa: B006
-    kind: Kinds = [],  # noqa: B006
-    tag: TagsAll = [],  # noqa: B006
-    agent: Agents = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    where: Where = [],  # noqa: B006
-    at: At = None,
-) -> None:
-    """Count and measure memories"""
-    with session_of(ctx) as session:
-        found = session.aggregate(
-            *measure,
-            at=at,
-            kinds=kind,
-            tags=tag,
-            agents=agent,
-            since=since,
-            until=until,
-            where=conditions_of(where),
-        )
-    emit(
-        ctx,
-        {"aggregations": dict(found)},
-        lambda: "\n".join(
-            f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
         ),
     )
 
@@ -474,107 +341,3 @@ def watch(
             shown += 1
             if shown == count:
                 return
-
-
-# What a query at one commit of one session cannot take.
-_ELSEWHERE = ("at", "all_sessions", "explain", "count", "offset")
-
-
-@command(example="smp bisect --expect 'query \"session timeout\" --kind decision --tag database'")
-def bisect(
-    ctx: typer.Context,
-    expect: Annotated[
-        str | None,
-        typer.Option(
-            "--expect",
-            metavar="QUERY",
-            help="This query should have an answer; written as query [TEXT] with the options of smp query",
-        ),
-    ] = None,
-    expect_none: Annotated[
-        str | None,
-        typer.Option("--expect-none", metavar="QUERY", help="This query should have no answer"),
-    ] = None,
-    expect_count: Annotated[
-        int | None,
-        typer.Option(
-            "--expect-count",
-            metavar="N",
-            min=1,
-            help="With --expect: there should be at least this many answers",
-        ),
-    ] = None,
-    good: Annotated[
-        str | None,
-        typer.Option(
-            "--good",
-            metavar="REV|TIME",
-            help="Last known good revision; found by searching back if omitted",
-        ),
-    ] = None,
-    bad: Annotated[
-        str, typer.Option("--bad", metavar="REV|TIME", help="Known bad revision")
-    ] = "HEAD",
-) -> None:
-    """Find the write that broke an expectation
-
-    Between the two ends with n writes, tests about log2(n) of them. A merge counts as
-    one write.
-    """
-    condition = _asked_condition(expect, expect_none, expect_count)
-    with session_of(ctx) as session:
-        found = session.bisect(condition, good=good, bad=bad)
-    emit(ctx, found.as_json(), lambda: _culprit_text(found))
-
-
-def _asked_condition(expect: str | None, expect_none: str | None, count: int | None) -> Condition:
-    if (expect is None) == (expect_none is None):
-        raise InvalidQueryError(
-            "give either --expect or --expect-none",
-            hint="e.g. --expect 'query --kind decision --tag database'",
-        )
-    if expect_none is not None:
-        if count is not None:
-            raise InvalidQueryError(
-                "--expect-count counts the answers to --expect", hint="leave --expect-none out"
-            )
-        none = _total(expect_none)
-        return lambda view: none(view) == 0
-    total, least = _total(expect or ""), count or 1
-    return lambda view: total(view) >= least
-
-
-def _total(text: str) -> Callable[[View], int]:
-    """Return what counts the answers to a query that is written as a command."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise InvalidQueryError(
-            f"{text!r} cannot be read: {error}", hint="close the quotation mark"
-        ) from None
-    if words[:1] != ["query"]:
-        raise InvalidQueryError(
-            f"{text!r} is not a query", hint="it begins with query, e.g. 'query --kind decision'"
-        )
-    group: Any = typer.main.get_command(program("query"))
-    inner = group.commands["query"].make_context("query", words[1:])
-    params = inner.params
-    _refuse_options([name for name in _ELSEWHERE if params[name]])
-    _refuse_options([name for name in common_in(params) if name != "branch"])
-    parts, spec = parts_of(params), specification(params["spec"])
-    return lambda view: view.query(params["text"], spec=spec, **parts).total
-
-
-def _refuse_options(names: list[str]) -> None:
-    for name in names:
-        raise InvalidQueryError(
-            f"--{name.replace('_', '-')} cannot be part of the expected query", hint="leave it out"
-        )
-
-
-def _culprit_text(found: Culprit) -> str:
-    time = format_time(found.at)[:16].replace("T", " ")
-    lines = [f"{found.commit[:9]}  {time}  {found.agent}  {found.subject}"]
-    if found.touched:
-        lines.append(f"touched  {', '.join(found.touched)}")
-    return "\n".join([*lines, f"found in {found.steps} steps"])

@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 
 from smp_git.ask.request import QueryParts
-from smp_git.cli.app import command, emit, folder, session_of, setting, store_of
+from smp_git.cli.app import command
+from smp_git.cli.common import emit, folder, setting
 from smp_git.cli.filters import Kinds, Since, TagsAll, Until
+from smp_git.cli.place import session_of, store_of
 from smp_git.cli.terminal import note
 from smp_git.cli.write import note_redacted
 from smp_git.convert.export import FORMATS as WRITTEN

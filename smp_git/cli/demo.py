@@ -7,7 +7,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from smp_git.cli.app import command, emit, folder
+from smp_git.cli.app import command
+from smp_git.cli.common import emit, folder
 from smp_git.model.errors import RefusedError
 from smp_git.session import Session
 from smp_git.store import Store

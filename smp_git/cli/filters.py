@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import text_of_file, value_from
+from smp_git.cli.inputs import text_of_file, value_from
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidQueryError
 

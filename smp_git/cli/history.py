@@ -2,74 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import (
-    Agent,
-    At,
-    Id,
-    asker,
-    command,
-    emit,
-    fields_from,
-    main_of,
-    make_current,
-    session_of,
-    setting,
-    store_of,
-)
-from smp_git.cli.terminal import note, to_minute
-from smp_git.format import document
-from smp_git.model.errors import InvalidError
-from smp_git.model.memory import COMMENTS, Memory
+from smp_git.cli.app import command
+from smp_git.cli.common import emit
+from smp_git.cli.options import Id
+from smp_git.cli.place import session_of
+from smp_git.cli.terminal import to_minute
+from smp_git.cli.values import as_words
 from smp_git.model.times import format_time
 from smp_git.read.history import MemoryDiff, Version
-from smp_git.write.branches import Branch, Contested
 
 if TYPE_CHECKING:
-    from smp_git.remove.delete import Dropped
-    from smp_git.write.merge.join import MergeResult
-
-
-@command(example="smp show DEC-42 --at '2 days ago'")
-def show(ctx: typer.Context, memory: Id, at: At = None) -> None:
-    """Show a memory
-
-    The file as it is; how often the memory was read before is told on stderr.
-    """
-    with session_of(ctx) as session:
-        found = session.get(memory, at=at)
-    emit(ctx, found.as_json(), lambda: document.encode(found).decode().removesuffix("\n"))
-    if at is None and found.last_accessed and not setting(ctx, "json"):
-        times = "once" if found.access_count == 1 else f"{found.access_count} times"
-        note(f"read {times} before, last on {to_minute(format_time(found.last_accessed))}")
-
-
-@command("list", example="smp list --kind decision")
-def list_(
-    ctx: typer.Context,
-    kind: Annotated[
-        str | None, typer.Option("-k", "--kind", help="Only memories of this kind")
-    ] = None,
-    at: At = None,
-) -> None:
-    """List memories"""
-    with session_of(ctx) as session:
-        found = session.memories(kind, at=at)
-    value: dict[str, object] = {
-        "memories": [memory.as_json() for memory in found],
-        "total": len(found),
-    }
-    emit(ctx, value, lambda: "\n".join(map(_line, found)))
-
-
-def _line(memory: Memory) -> str:
-    tags = f"  [{', '.join(memory.tags)}]" if memory.tags else ""
-    status = f"  ({memory.status})" if memory.status in ("superseded", "resolved") else ""
-    return f"{memory.id}  {to_minute(format_time(memory.created_at))}  {memory.agent}  {memory.title}{tags}{status}"
+    pass
 
 
 @command(example="smp log DEC-42")
@@ -114,15 +61,10 @@ def _difference(item: MemoryDiff) -> str:
     lines = [f"{item.change} {item.kind} {item.id}: {item.title}"]
     if item.change == "changed":
         lines += [
-            f"  {name}: {_value(before)} -> {_value(after)}" for name, before, after in item.fields
+            f"  {name}: {as_words(before)} -> {as_words(after)}"
+            for name, before, after in item.fields
         ]
     return "\n".join(lines)
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "(none)"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @command(example="smp blame DEC-42")
@@ -135,171 +77,7 @@ def blame(ctx: typer.Context, memory: Id) -> None:
         ctx,
         value,
         lambda: "\n".join(
-            f"{item.commit[:9]}  {to_minute(format_time(item.at))}  {item.agent}  {item.field}: {_value(item.value)}"
+            f"{item.commit[:9]}  {to_minute(format_time(item.at))}  {item.agent}  {item.field}: {as_words(item.value)}"
             for item in found
         ),
     )
-
-
-@command(example="$EDITOR $(smp path DEC-42)")
-def path(ctx: typer.Context, memory: Id) -> None:
-    """Print the path of a memory's file, to edit by hand"""
-    with session_of(ctx) as session:
-        found = session.file(memory)
-    emit(ctx, {"path": str(found)}, str(found))
-
-
-BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
-
-
-@command(example="smp branch try/redis")
-def branch(
-    ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The branch to create or drop")
-    ] = None,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")
-    ] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="With --drop: keep no copy")] = False,
-    agent: Agent = None,
-) -> None:
-    """List the branches, create one, or drop one
-
-    A new branch starts from the current one. Work on it with --branch NAME, or make it
-    current in this terminal with smp switch. The session folder always shows main.
-    """
-    if (drop or discard) and (name is None or not drop):
-        raise InvalidError("--drop needs a branch, and --discard needs --drop")
-    with session_of(ctx) as session:
-        if name is None:
-            found = session.branches()
-            value: dict[str, object] = {
-                "branches": [each.as_json() for each in found],
-                "total": len(found),
-            }
-            return emit(ctx, value, lambda: "\n".join(map(_branch, found)))
-        if drop:
-            gone = session.drop_branch(name, discard=discard, by=asker(ctx, agent))
-            return emit(ctx, gone.as_json(), lambda: _dropped(gone))
-        session.branch(name).close()
-        made = next(each for each in session.branches() if each.name == name)
-    return emit(ctx, made.as_json(), made.name)
-
-
-def _branch(found: Branch) -> str:
-    mark = "*" if found.is_current else " "
-    return f"{mark} {found.name}  {found.commit[:9]}  {format_time(found.written_at)}"
-
-
-def _dropped(gone: Dropped) -> str:
-    lines = [f"dropped {gone.name} at {gone.commit[:9]}"]
-    if gone.ids:
-        lines.append(f"can be restored: {', '.join(gone.ids)}")
-    return "\n".join(lines)
-
-
-@command(example="smp switch try/redis")
-def switch(ctx: typer.Context, name: BranchName) -> None:
-    """Choose the branch that commands in this terminal use
-
-    Other terminals are not affected. The session folder always shows main.
-    """
-    with main_of(ctx) as session:
-        session.switch(name)
-        make_current(store_of(ctx), session.id, "" if name == "main" else name)
-    emit(ctx, {"branch": name}, name)
-
-
-@command(example="smp merge try/redis")
-def merge(ctx: typer.Context, name: BranchName, agent: Agent = None) -> None:
-    """Merge another branch into the current one
-
-    Changes to different fields of a memory are combined. If both sides changed the same
-    field, the newer value is kept; smp conflicts shows the other.
-    """
-    with session_of(ctx) as session:
-        result = session.merge(name, agent=asker(ctx, agent))
-        folder = session.path
-    emit(ctx, result.as_json(), lambda: _merged(result))
-    for path in result.left:
-        note(
-            f"{folder / path} has an uncommitted edit and was left unchanged; smp commit merges both"
-        )
-
-
-def _merged(result: MergeResult) -> str:
-    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in result.touches]
-    lines += [
-        f"comments from one side of {each.id} were not kept; they are in the history"
-        if each.field == COMMENTS
-        else f"contested {each.id}: {each.field}, kept {_value(each.kept)}"
-        for each in result.contested
-    ]
-    return "\n".join(lines) or "nothing to do"
-
-
-@command(example="smp tag before-launch")
-def tag(
-    ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag to create")] = None,
-    at: Annotated[
-        str, typer.Option("--at", metavar="REV|TIME", help="The revision it names")
-    ] = "HEAD",
-) -> None:
-    """List the tags, or tag a commit
-
-    A tag works wherever a revision does: smp show DEC-42 --at before-launch.
-    """
-    with session_of(ctx) as session:
-        if name is None:
-            found = session.tags()
-            value: dict[str, object] = {
-                "tags": [each.as_json() for each in found],
-                "total": len(found),
-            }
-            return emit(
-                ctx, value, lambda: "\n".join(f"{each.name}  {each.commit[:9]}" for each in found)
-            )
-        made = session.tag(name, at)
-    return emit(ctx, made.as_json(), made.name)
-
-
-@command(example="smp conflicts")
-def conflicts(ctx: typer.Context) -> None:
-    """List unresolved values that lost in merges"""
-    with session_of(ctx) as session:
-        found = session.conflicts()
-    value: dict[str, object] = {
-        "conflicts": [each.as_json() for each in found],
-        "total": len(found),
-    }
-    emit(ctx, value, lambda: "\n".join(map(_conflict, found)) or "nothing is contested")
-
-
-def _conflict(found: Contested) -> str:
-    lost = "a value in the history" if found.in_history else _value(found.value)
-    return f"{found.id}  {found.field}: kept {_value(found.kept)}, not {lost} from {found.replica or 'a person'}, {found.at}"
-
-
-@command("resolve-conflict", example="smp resolve-conflict DEC-42 --field impact --take k3fq")
-def resolve_conflict(
-    ctx: typer.Context,
-    memory: Id,
-    field: Annotated[str | None, typer.Option("-f", "--field", help="Only this field")] = None,
-    take: Annotated[
-        str | None, typer.Option(metavar="REPLICA", help="Keep the value from this replica")
-    ] = None,
-    value: Annotated[str | None, typer.Option(help="Keep this value; valid JSON is parsed")] = None,
-    agent: Agent = None,
-) -> None:
-    """Resolve a contested memory
-
-    The current value is kept unless you choose another.
-    """
-    given = fields_from([f"value={value}"])["value"] if value is not None else None
-    with session_of(ctx) as session:
-        made = session.resolve_conflict(
-            memory, field, take=take, value=given, agent=asker(ctx, agent)
-        )
-    emit(ctx, made.as_json(), made.id)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, session_of
+from smp_git.cli.app import command
+from smp_git.cli.common import asker, emit
+from smp_git.cli.place import session_of
 
 if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction

@@ -9,32 +9,11 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
+from smp_git.cli.catalogue import ROOMS
 from smp_git.integrations.claude_code.calls import EVENTS, read_call
 
 if TYPE_CHECKING:
     import typer
-
-# All rooms of commands.
-_ALL: Final = (
-    "agents",
-    "ask",
-    "convert",
-    "demo",
-    "erase",
-    "history",
-    "keep",
-    "sessions",
-    "sync",
-    "write",
-)
-# The room of each command that is called often; all others load the whole program.
-ROOMS: Final = {
-    **dict.fromkeys(("add", "edit", "resolve", "supersede", "pin", "unpin", "link", "state", "undo", "rollback", "commit"), "write"),
-    **dict.fromkeys(("show", "list", "log", "diff", "blame", "path", "branch", "switch", "merge", "tag", "conflicts", "resolve-conflict"), "history"),
-    **dict.fromkeys(("query", "similar", "related", "context", "watch", "topics", "summary", "explain", "index"), "ask"),
-    **dict.fromkeys(("claude", "mcp", "prepare"), "agents"),
-    **dict.fromkeys(("new", "use", "info", "sessions", "config", "hook", "hooks", "archive", "unarchive", "maintain", "stats"), "sessions"),
-}  # fmt: skip
 
 # The common options that have a value, when they are before the command.
 _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
@@ -68,11 +47,11 @@ def answer_claude(arguments: Sequence[str]) -> int:
 
 
 def program(name: str | None = None) -> typer.Typer:
-    """Return the program: the command `name` alone if it is called often, else all commands."""
+    """Return the program: the command `name` alone if there is one, else all commands."""
     from smp_git.cli import app  # noqa: PLC0415 - not for a hook
 
     only = name if name in ROOMS else None
-    for room in [ROOMS[only]] if only else _ALL:
+    for room in [ROOMS[only]] if only else dict.fromkeys(ROOMS.values()):
         import_module(f"smp_git.cli.{room}")
     # Each command that is there is taken apart, with all its options, at every call.
     return app.program(only)

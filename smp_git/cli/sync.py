@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smp_git.cli.app import asker, command, emit, make_current, session_of, store_of
+from smp_git.cli.app import command
+from smp_git.cli.common import asker, emit
+from smp_git.cli.options import By
+from smp_git.cli.place import make_current, session_of, store_of
 from smp_git.cli.terminal import counted, note, say
 from smp_git.model.errors import InvalidError
 
@@ -25,7 +28,6 @@ Ask = Annotated[bool, typer.Option("--ask", help="Allow Git's credential helpers
 Accept = Annotated[
     bool, typer.Option("--accept", help="Accept a remote that went back to an earlier state")
 ]
-By = Annotated[str | None, typer.Option(help="Who requested it [env: SMP_AGENT]")]
 
 
 def _progress() -> Callable[[str], None] | None:

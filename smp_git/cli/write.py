@@ -11,26 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
-from smp_git.cli.app import (
-    Agent,
-    Id,
-    asker,
-    command,
-    emit,
-    fields_from,
-    links_from,
-    session_of,
-    text_from,
-    text_of_file,
-)
+from smp_git.cli.app import command
+from smp_git.cli.common import asker, emit
+from smp_git.cli.inputs import fields_from, links_from, text_from, text_of_file
+from smp_git.cli.options import Agent, Id
+from smp_git.cli.place import session_of
 from smp_git.cli.terminal import note
+from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.ids import is_elsewhere
 from smp_git.model.memory import Memory
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
-from smp_git.write.writer import Change
 
 Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, e.g. security.login")]
 Links = Annotated[
@@ -60,7 +53,7 @@ def _wrote(ctx: typer.Context, session: Session, memory: Memory) -> None:
     note_redacted(memory.redacted)
     if memory.duplicate_of and memory.duplicate_of != memory.id:
         note(f"{memory.id} says the same as {memory.duplicate_of}")
-    _note_left(session, session.left_alone)
+    note_left(session, session.left_alone)
     for link in memory.links:
         if not is_elsewhere(link.target) and link.target not in session:
             note(f"{link.target} is not in this session")
@@ -299,55 +292,3 @@ def state(
             session.set_state(agent, {**session.state(agent), **fields_from(field)})
         fields = dict(session.state(agent, at=at))
     emit(ctx, {"agent": agent, "state": fields}, lambda: yamlfile.written(fields))
-
-
-def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
-    """Print what an undo, a rollback or a commit by hand did."""
-    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in change.touches]
-    emit(ctx, change.as_json(), "\n".join(lines) or "nothing to do")
-    _note_left(session, change.left)
-
-
-def _note_left(session: Session, paths: Iterable[str]) -> None:
-    for path in paths:
-        note(
-            f"{session.path / path} has an uncommitted edit and was left unchanged; smp commit merges both"
-        )
-
-
-@command(example="smp undo")
-def undo(ctx: typer.Context, agent: Agent = None) -> None:
-    """Undo the latest write
-
-    Makes a new commit; the history keeps both. Run it again to undo the write before
-    that.
-    """
-    with session_of(ctx) as session:
-        show_change(ctx, session, session.undo(agent=asker(ctx, agent)))
-
-
-@command(example="smp rollback HEAD~3 DEC-42")
-def rollback(
-    ctx: typer.Context,
-    revision: Annotated[
-        str, typer.Argument(metavar="REV|TIME", help="HEAD~3, a commit, or '2 days ago'")
-    ],
-    memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
-    agent: Agent = None,
-) -> None:
-    """Return the session, or one memory, to an earlier state
-
-    Makes a new commit. Deleted memories stay deleted.
-    """
-    with session_of(ctx) as session:
-        show_change(ctx, session, session.rollback(revision, memory, agent=asker(ctx, agent)))
-
-
-@command(example="smp commit --agent ada")
-def commit(ctx: typer.Context, agent: Agent = None) -> None:
-    """Check edits made by hand, and commit them
-
-    If a file does not parse, it is named with the line, and nothing is committed.
-    """
-    with session_of(ctx) as session:
-        show_change(ctx, session, session.commit(agent=asker(ctx, agent)))

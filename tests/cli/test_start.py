@@ -9,16 +9,15 @@ import pytest
 
 from smp_git import Store
 from smp_git.cli.app import homes
-from smp_git.cli.main import ROOMS, named, program
+from smp_git.cli.catalogue import ROOMS
+from smp_git.cli.main import named, program
 from tests.support import python
 
 
 def test_rooms_are_where_the_commands_live() -> None:
     program()
 
-    assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == {
-        name: homes()[name] for name in ROOMS
-    }
+    assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == homes()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -65,7 +64,7 @@ def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
     loaded = python(code, *asked).stdout.split("\n")
 
     assert loaded[0].startswith('{"memories": []')
-    assert "smp_git.cli.history" in loaded[1].split()
+    assert "smp_git.cli.listing" in loaded[1].split()
     assert "smp_git.cli.erase" not in loaded[1].split()
 
 

@@ -1,0 +1,87 @@
+"""Options of every command, and what they say in this call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from smp_git.cli.terminal import say
+
+# What the common options of this call say.
+SAID: Final[dict[str, Any]] = {}
+
+
+def common_options(
+    common_session: Annotated[
+        str | None,
+        typer.Option(
+            "-s",
+            "--session",
+            help="Session id, or a unique prefix of it [env: SMP_SESSION]",
+            metavar="ID",
+        ),
+    ] = None,
+    common_branch: Annotated[
+        str | None,
+        typer.Option("--branch", help="Branch to work on [env: SMP_BRANCH]", metavar="NAME"),
+    ] = None,
+    common_root: Annotated[
+        str | None,
+        typer.Option("--root", help="Folder of the store [env: SMP_ROOT]", metavar="DIR"),
+    ] = None,
+    common_folder: Annotated[
+        str | None, typer.Option("-C", help="Run as if started in this folder", metavar="DIR")
+    ] = None,
+    common_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of text")
+    ] = False,
+) -> None:
+    """Note what is before the command."""
+    SAID.clear()
+    take_note(locals())
+
+
+COMMON: Final = inspect.signature(common_options, eval_str=True).parameters
+_PREFIX: Final = "common_"
+
+
+def take_note(found: Mapping[str, Any]) -> None:
+    """Note what the common options of this call say."""
+    SAID.update({name.removeprefix(_PREFIX): value for name, value in found.items() if value})
+
+
+def common_in(found: Mapping[str, Any]) -> list[str]:
+    """Return which common options the parameters of a command give."""
+    return [name.removeprefix(_PREFIX) for name in COMMON if found.get(name)]
+
+
+def setting(ctx: typer.Context, name: str, variable: str | None = None) -> str | None:
+    """Return a common option: from the command line, else from the environment."""
+    given = SAID.get(name)
+    return str(given) if given else (os.environ.get(variable) if variable else None)
+
+
+def asker(ctx: typer.Context, given: str | None) -> str | None:
+    """Return who writes or asks: as given, else from the environment."""
+    return given or setting(ctx, "agent", "SMP_AGENT")
+
+
+def folder(ctx: typer.Context) -> Path:
+    """Return the folder that the command runs in."""
+    return Path(setting(ctx, "folder") or ".").absolute()
+
+
+def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], str]) -> None:
+    """Print the JSON object, or the text for people."""
+    if SAID.get("json"):
+        say(json.dumps(value, ensure_ascii=False))
+        return
+    shown = text if isinstance(text, str) else text()
+    if shown:
+        say(shown, marked=True)

@@ -1,0 +1,152 @@
+"""Commands that give an overview: topics, timeline, agents, summary, counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smp_git.cli.app import command
+from smp_git.cli.ask import filters_of
+from smp_git.cli.common import emit
+from smp_git.cli.filters import Agents, Kinds, Since, TagsAll, Until, Where, conditions_of
+from smp_git.cli.options import At
+from smp_git.cli.place import session_of
+from smp_git.model.errors import InvalidQueryError
+
+if TYPE_CHECKING:
+    pass
+
+
+def _listed(
+    ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]
+) -> None:
+    value: dict[str, object] = {name: [item.as_json() for item in found], "total": len(found)}
+    emit(ctx, value, lambda: "\n".join(map(line, found)))
+
+
+@command(example="smp topics --limit 10")
+def topics(
+    ctx: typer.Context,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
+    ] = None,
+    at: At = None,
+) -> None:
+    """List the topics of a session, most important first"""
+    with session_of(ctx) as session:
+        found = session.topics(limit=limit, at=at)
+    _listed(
+        ctx,
+        "topics",
+        found,
+        lambda item: (
+            f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}"
+        ),
+    )
+
+
+@command(example="smp timeline --by day")
+def timeline(
+    ctx: typer.Context,
+    by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
+    events: Annotated[
+        bool, typer.Option("--events", help="One line for each memory, instead of counts")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="With --events: only the newest")
+    ] = None,
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    at: At = None,
+) -> None:
+    """Show what happened when
+
+    The filters go with --events.
+    """
+    filters = filters_of(ctx)
+    if not events and (filters or limit):
+        raise InvalidQueryError("filters and --limit go with --events", hint="add --events")
+    with session_of(ctx) as session:
+        if events:
+            _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event)
+        else:
+            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket)
+
+
+def _event(item: Any) -> str:
+    severity = f"  {item.severity}" if item.severity else ""
+    topics = f"  [{', '.join(item.topics)}]" if item.topics else ""
+    people = ", ".join(item.participants)
+    return f"{item.at[:16].replace('T', ' ')}  {item.ref}  {people}{severity}  {item.title}{topics}"
+
+
+def _bucket(item: Any) -> str:
+    return f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
+
+
+@command(example="smp agents")
+def agents(ctx: typer.Context, at: At = None) -> None:
+    """List the agents of a session, busiest first"""
+    with session_of(ctx) as session:
+        found = session.agents(at=at)
+    _listed(
+        ctx,
+        "agents",
+        found,
+        lambda item: (
+            f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}"
+        ),
+    )
+
+
+@command(example="smp summary")
+def summary(ctx: typer.Context, at: At = None) -> None:
+    """Summarize a session in its own words"""
+    with session_of(ctx) as session:
+        found = session.summary(at=at)
+    emit(ctx, found.as_json(), found.text)
+
+
+@command(example="smp aggregate count:agent --kind decision")
+def aggregate(
+    ctx: typer.Context,
+    measure: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MEASURE:FIELD", help="E.g. count:kind, count:tag or avg:size_bytes"
+        ),
+    ] = ["count:kind"],  # noqa: B006
+    kind: Kinds = [],  # noqa: B006
+    tag: TagsAll = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    where: Where = [],  # noqa: B006
+    at: At = None,
+) -> None:
+    """Count and measure memories"""
+    with session_of(ctx) as session:
+        found = session.aggregate(
+            *measure,
+            at=at,
+            kinds=kind,
+            tags=tag,
+            agents=agent,
+            since=since,
+            until=until,
+            where=conditions_of(where),
+        )
+    emit(
+        ctx,
+        {"aggregations": dict(found)},
+        lambda: "\n".join(
+            f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
+        ),
+    )

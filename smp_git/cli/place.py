@@ -1,0 +1,158 @@
+"""The store and the session that a command is about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from smp_git.cli.common import folder, setting
+from smp_git.cli.terminal import note
+from smp_git.model.errors import (
+    NotFoundError,
+    NotStoreError,
+    SessionArchivedError,
+    SessionNotFoundError,
+)
+from smp_git.session import Session
+from smp_git.store import Store
+
+# The sessions that this call has opened.
+in_use: Final[list[Session]] = []
+# So many sentences about damage are read; more are not.
+_TOLD: Final = 10
+
+
+def store_of(ctx: typer.Context) -> Store:
+    """Open the store: `--root`, `SMP_ROOT`, or the nearest from the folder up."""
+    root = setting(ctx, "root", "SMP_ROOT")
+    here = folder(ctx)
+    if root:
+        return Store.open(here / root)
+    for place in (here, *here.parents):
+        try:
+            return Store.open(place)
+        except NotStoreError:
+            continue
+    raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
+
+
+def session_of(ctx: typer.Context) -> Session:
+    """Open the session on its branch: `--branch`, `SMP_BRANCH`, the terminal's, or main."""
+    store = store_of(ctx)
+    session = _open(ctx, store)
+    given = setting(ctx, "branch", "SMP_BRANCH")
+    branch = given or _chosen_branch(store, session.id)
+    if not branch:
+        return session
+    try:
+        session.switch(branch)
+    except NotFoundError as error:
+        session.close()
+        hint = error.hint if given else "it was chosen in this terminal; smp switch main goes back"
+        raise NotFoundError(error.message, hint=hint) from None
+    return session
+
+
+@contextmanager
+def reached(ctx: typer.Context) -> Iterator[Session]:
+    """Open the session, from its archive if it is archived, into which it goes back."""
+    try:
+        session = session_of(ctx)
+    except SessionArchivedError as error:
+        with store_of(ctx).within_archive(str(error.session_id)) as archived:
+            yield archived
+        note(f"session {error.session_id} is archived again")
+        return
+    with session:
+        yield session
+
+
+def main_of(ctx: typer.Context) -> Session:
+    """Open the session: `-s`, `SMP_SESSION`, the terminal's current one, or the only one."""
+    return _open(ctx, store_of(ctx))
+
+
+def tell_damage(session: Session) -> None:
+    """Tell what could not be read, each once."""
+    found = session.passed_over
+    for each in found[:_TOLD]:
+        note(each)
+    if len(found) > _TOLD:
+        note(f"and {len(found) - _TOLD} more; smp check names them")
+
+
+def _open(ctx: typer.Context, store: Store) -> Session:
+    """Open the session that is meant, and tell what plain Git took off it, once."""
+    session = store.session(name_of(ctx, store))
+    in_use.append(session)
+    for each in session.news():
+        note(each)
+    return session
+
+
+def name_of(ctx: typer.Context, store: Store) -> str:
+    """Return the session that is meant: `-s`, `SMP_SESSION`, the terminal's, or the only one."""
+    named = setting(ctx, "session", "SMP_SESSION") or current(store)
+    if named:
+        return named
+    known = store.sessions()
+    if len(known) == 1:
+        return known[0]
+    if not known:
+        raise NotFoundError(f"the store at {store.path} has no session", hint="smp new makes one")
+    raise NotFoundError(
+        f"{len(known)} sessions, and none is current in this terminal",
+        hint="name one with -s ID, or choose one with smp use ID",
+    )
+
+
+def make_current(store: Store, session_id: str, branch: str = "") -> None:
+    """Let commands of this terminal mean this session, and a branch of it."""
+    place = store.path / ".current"
+    place.mkdir(mode=0o700, exist_ok=True)
+    (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
+
+
+def current(store: Store) -> str | None:
+    """Return the session that this terminal's commands mean, or None."""
+    name = _chosen(store)[0]
+    try:
+        return store.find_session(name) if name else None
+    except SessionArchivedError as error:
+        return error.session_id
+    except SessionNotFoundError:
+        return None
+
+
+def _chosen_branch(store: Store, session_id: str) -> str | None:
+    """Return the branch of a session that this terminal's commands mean, or None."""
+    session, branch = _chosen(store)
+    return branch or None if session == session_id else None
+
+
+def _chosen(store: Store) -> tuple[str, str]:
+    """Return the session and the branch that were chosen in this terminal, empty if none were."""
+    try:
+        lines = (store.path / ".current" / _terminal()).read_text().split("\n")
+    except OSError:
+        return "", ""
+    return lines[0], lines[1] if lines[1:] else ""
+
+
+def _terminal() -> str:
+    """Return what tells this terminal from others: its session of processes and when it began."""
+    if not hasattr(os, "getsid"):
+        return os.environ.get("WT_SESSION", "console")
+    leader = os.getsid(0)
+    try:
+        # The 22nd field is the start time, so that a number used again is another terminal.
+        started = Path(f"/proc/{leader}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        started = "0"
+    return f"{sys.platform}-{leader}-{started}"

@@ -1,0 +1,157 @@
+"""Commands that show what a deletion did: receipts, proofs, the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from smp_git.cli.app import command
+from smp_git.cli.common import emit, setting
+from smp_git.cli.place import reached, store_of
+from smp_git.cli.terminal import counted, to_minute
+from smp_git.model.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    from smp_git.remove.audit import Audited
+    from smp_git.remove.history.prove import Proof
+
+# The status that says that something of the deleted is left.
+FOUND: Final = 9
+
+
+def receipt_text(found: Mapping[str, Any]) -> str:
+    """Return a receipt, as it is kept, for people."""
+    counts, proof = found["counts"], found["proof"]
+    verb = "redacted" if found.get("redacted") else "deleted"
+    removed = [
+        counted(counts["versions"], "version"),
+        f"{counted(counts['commits_rewritten'], 'commit')} rewritten",
+        f"{counted(counts['objects_removed'], 'object')} removed",
+    ]
+    lines = [
+        f"{verb} {', '.join(found['ids'])}",
+        f"  {', '.join(removed)}",
+        *(f"  {line}" for line in proof_lines(proof)),
+        f"  {_fate(found)}",
+        *(f"  also found in {name}" for name in proof["also_in"]),
+        *(f"  left: {place}" for place in found.get("left", ())),
+        *(f"  out of reach: {place}" for place in found["out_of_reach"]),
+    ]
+    return "\n".join(lines)
+
+
+def _fate(found: Mapping[str, Any]) -> str:
+    """Say until when what went can be brought back."""
+    if found["deadline"]:
+        return f"restorable until {found['deadline']}"
+    if found.get("redacted"):
+        return "the versions before it cannot be restored"
+    return "cannot be restored"
+
+
+def proof_lines(proof: Mapping[str, Any]) -> list[str]:
+    """Return what a proof says: what was not searched, where nothing was, what was found."""
+    what = "ids and texts" if proof["text_searched"] else "ids only"
+    seen = "nothing found" if proof["clean"] else f"found at {', '.join(proof['hits'])}"
+    searched = f"{counted(proof['objects'], 'object')} and {counted(proof['files'], 'file')}"
+    return [
+        *(f"not searched: {each}" for each in proof.get("not_searched", ())),
+        *(f"not looked into: {each}" for each in proof.get("not_looked_into", ())),
+        f"searched {searched} for {what}: {seen}",
+    ]
+
+
+def tell(proof: Proof | None) -> None:
+    """Say by the exit status that something is left."""
+    if proof is not None and not proof.clean:
+        raise typer.Exit(FOUND)
+
+
+def _kept_receipt(found: Mapping[str, Any]) -> str:
+    """Return the receipt of an earlier deletion, of memories or of the session."""
+    reason = f": {found['reason']}" if found["reason"] else ""
+    said = f"  {found['deletion']}, at {found['at']} by {found['by']}{reason}"
+    if "session" in found:
+        return f"deleted session {found['session']}\n{said}"
+    return f"{receipt_text(found)}\n{said}"
+
+
+@command(example="smp receipt DEC-0042")
+def receipt(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="A memory, or a deletion; the latest by default"),
+    ] = None,
+) -> None:
+    """Show what a deletion removed and proved"""
+    with reached(ctx) as session:
+        found = dict(session.receipt(name))
+    emit(ctx, found, lambda: _kept_receipt(found))
+
+
+@command(example="smp verify --deleted")
+def verify(
+    ctx: typer.Context,
+    deleted: Annotated[
+        bool, typer.Option("--deleted", help="Check everything ever deleted from this session")
+    ] = True,
+) -> None:
+    """Prove again that deleted content is gone
+
+    Searches every object and file of the session. Texts are searched for as long as a
+    recoverable copy holds them; the output says what was not searched. Exits with 9 if
+    anything is found.
+    """
+    with reached(ctx) as session:
+        proof = session.verify()
+    lines = [
+        *proof_lines(proof.as_json())[:-1],
+        *(f"also found in {name}" for name in proof.also_in),
+    ]
+    emit(ctx, proof.as_json(), "\n".join([*lines, proof_lines(proof.as_json())[-1]]))
+    tell(proof)
+
+
+@command(example="smp audit --action redact --since 7d")
+def audit(
+    ctx: typer.Context,
+    action: Annotated[
+        str | None, typer.Option(help="Only this action, e.g. delete, restore, purge, redact")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="For this memory or deletion")
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="At or after this time")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="At or before this time")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
+) -> None:
+    """Show who deleted, restored, redacted or purged what
+
+    Also shows when and why. An entry must match all the options given. Without -s,
+    covers every session in the store.
+    """
+    store, named = store_of(ctx), setting(ctx, "session")
+    if named is not None:
+        # One that is gone has its lines still.
+        with suppress(SessionNotFoundError):
+            named = store.find_session(named)
+    lines = store.audit(named, action=action, id=memory, by=by, since=since, until=until)
+    value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
+    emit(ctx, value, lambda: "\n".join(map(_audited, lines)) or "empty")
+
+
+def _audited(line: Audited) -> str:
+    head = f"{to_minute(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
+    each = [f"{name}: {text}" for name, text in line.reasons.items()]
+    return "  ".join((head.rstrip(), *([line.reason] if line.reason else []), *each))
+
+
+def left_lines(places: Iterable[str]) -> list[str]:
+    """Return what is left where, line by line."""
+    return [f"left: {place}" for place in places]

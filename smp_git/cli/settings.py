@@ -1,0 +1,88 @@
+"""Commands that show and change settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from smp_git.cli.app import command
+from smp_git.cli.common import emit, setting
+from smp_git.cli.inputs import fields_from
+from smp_git.cli.place import session_of, store_of
+from smp_git.format import yamlfile
+from smp_git.model.errors import InvalidError
+from smp_git.model.settings import row_of
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from smp_git.keep.configure import Configured
+
+
+@command(example="smp config set trash_days=90")
+def config(
+    ctx: typer.Context,
+    action: Annotated[
+        str, typer.Argument(metavar="[ACTION]", help="list, get, set or unset")
+    ] = "list",
+    name: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Names, or for set NAME=VALUE")
+    ] = None,
+    here: Annotated[
+        bool, typer.Option("--here", help="For the session of this terminal alone; so does -s ID")
+    ] = False,
+) -> None:
+    """Show or change settings
+
+    They are those of the store, or with -s ID of one session, which override the
+    store's. Each is shown with where it is set.
+    """
+    given = name or []
+    in_session = here or setting(ctx, "session") is not None
+    with session_of(ctx) if in_session else nullcontext(store_of(ctx)) as place:
+        if action in ("set", "unset"):
+            changes = fields_from(given) if action == "set" else dict.fromkeys(given)
+            if not changes:
+                raise InvalidError("nothing to change", hint="smp config set NAME=VALUE")
+            place.configure(changes)
+            given = list(changes)
+        elif action not in ("list", "get") or (action == "get") != bool(given):
+            raise InvalidError(
+                f"smp config does not {' '.join([action, *given])}",
+                hint="smp config list, get NAME, set NAME=VALUE or unset NAME",
+            )
+        every = place.configuration()
+    known = {each.name: each for each in every}
+    shown = [known[row_of(each, action).name] for each in given] if given else list(every)
+    value: dict[str, object] = {"settings": [each.as_json() for each in shown]}
+    emit(ctx, value, lambda: _settings(shown, named=action != "get"))
+
+
+def _settings(shown: Sequence[Configured], *, named: bool) -> str:
+    if not named:
+        return "\n".join(map(str, shown))
+    wide = max(len(each.name) for each in shown)
+    return "\n".join(
+        f"{each.name:<{wide}}  {each}" + (f"  ({each.source})" if each.source != "default" else "")
+        for each in shown
+    )
+
+
+@command(hidden=True, example="smp override redaction=off")
+def override(
+    ctx: typer.Context,
+    setting: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE...", help="A setting for this session only; null removes it"
+        ),
+    ],
+) -> None:
+    """Set settings of a session, as smp config --here set does"""
+    with session_of(ctx) as session:
+        change = session.override(fields_from(setting))
+        emit(ctx, change.as_json(), yamlfile.written(session.metadata.settings))

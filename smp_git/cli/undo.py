@@ -1,0 +1,69 @@
+"""Commands that go back, and the commit of edits by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from smp_git.cli.app import command
+from smp_git.cli.common import asker, emit
+from smp_git.cli.options import Agent
+from smp_git.cli.place import session_of
+from smp_git.cli.terminal import note
+from smp_git.session import Session
+from smp_git.write.writer import Change
+
+
+def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
+    """Print what an undo, a rollback or a commit by hand did."""
+    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in change.touches]
+    emit(ctx, change.as_json(), "\n".join(lines) or "nothing to do")
+    note_left(session, change.left)
+
+
+def note_left(session: Session, paths: Iterable[str]) -> None:
+    """Tell which files were left alone because a person had edited them."""
+    for path in paths:
+        note(
+            f"{session.path / path} has an uncommitted edit and was left unchanged; smp commit merges both"
+        )
+
+
+@command(example="smp undo")
+def undo(ctx: typer.Context, agent: Agent = None) -> None:
+    """Undo the latest write
+
+    Makes a new commit; the history keeps both. Run it again to undo the write before
+    that.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.undo(agent=asker(ctx, agent)))
+
+
+@command(example="smp rollback HEAD~3 DEC-42")
+def rollback(
+    ctx: typer.Context,
+    revision: Annotated[
+        str, typer.Argument(metavar="REV|TIME", help="HEAD~3, a commit, or '2 days ago'")
+    ],
+    memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
+    agent: Agent = None,
+) -> None:
+    """Return the session, or one memory, to an earlier state
+
+    Makes a new commit. Deleted memories stay deleted.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.rollback(revision, memory, agent=asker(ctx, agent)))
+
+
+@command(example="smp commit --agent ada")
+def commit(ctx: typer.Context, agent: Agent = None) -> None:
+    """Check edits made by hand, and commit them
+
+    If a file does not parse, it is named with the line, and nothing is committed.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.commit(agent=asker(ctx, agent)))
