@@ -30,7 +30,7 @@ from smp_git.integrations.mcp.answers import (
     Recalled,
     WrittenMemory,
 )
-from smp_git.integrations.mcp.desk import Offer, Sessions
+from smp_git.integrations.mcp.desk import Offer, Open, Sessions
 from smp_git.model.errors import NotFoundError, SmpError
 from smp_git.model.times import format_time
 
@@ -150,10 +150,14 @@ async def _announce(sessions: Sessions, bus: InMemorySubscriptionBus) -> None:
         await anyio.sleep(_POLL_SECONDS)
         for each in sessions.opened():
             with suppress(SmpError):
-                head = await anyio.to_thread.run_sync(lambda now=each: now.session.head)
+                head = await anyio.to_thread.run_sync(_head, each)
                 if seen.setdefault(each.session.id, head) != head:
                     seen[each.session.id] = head
                     await bus.publish(ResourceUpdated(uri=f"smp://session/{each.session.id}"))
+
+
+def _head(opened: Open) -> str:
+    return opened.session.head
 
 
 def _tool(server: Any, work: Callable[..., object], hints: Any, **more: object) -> None:
