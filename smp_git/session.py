@@ -26,7 +26,8 @@ from smp_git.model.errors import (
 from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.model.settings import Settings
-from smp_git.read import history
+from smp_git.read import changes, history
+from smp_git.read.changes import VersionChange
 from smp_git.read.counts import with_access
 from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot
@@ -470,6 +471,16 @@ class Session:
     def history(self, memory_id: str) -> tuple[Version, ...]:
         """Return the commits that changed one memory, newest first."""
         return self._handle.read(None, lambda now: history.history(now, _full(now, memory_id)))
+
+    def changes(self, memory_id: str | None = None, *, at: When = None) -> Iterator[VersionChange]:
+        """Yield how each commit changed one memory, or all of them, newest first."""
+
+        def found(now: Snapshot) -> Iterator[VersionChange]:
+            if memory_id is None:
+                return changes.every_change(now)
+            return iter(changes.changes(now, _full(now, memory_id)))
+
+        return self._handle.read(at, found)
 
     def diff(
         self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD"

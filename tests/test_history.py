@@ -98,3 +98,34 @@ def test_a_persons_own_commit_is_in_the_log(session: Session) -> None:
 
     assert session.log()[0].subject == "my notes"
     assert session.log()[0].touches == ()
+
+
+def test_changes_of_a_memory_are_its_versions_with_their_fields(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a", impact="low")
+    session.add("decision", "Use TLS", agent="b")
+    session.edit("DEC-1", agent="veritas", impact="high")
+
+    found = list(session.changes("DEC-1"))
+
+    assert [each.version for each in found] == list(session.history("DEC-1"))
+    assert [each.diff.change for each in found] == ["changed", "added"]
+    assert ("impact", "low", "high") in found[0].diff.fields
+    with pytest.raises(MemoryNotFoundError):
+        session.changes("DEC-9")
+
+
+def test_changes_of_all_are_those_of_each(session: Session) -> None:
+    session.add("decision", "Use Redis", agent="a", impact="low")
+    with session.branch("idea") as aside:
+        aside.edit("DEC-1", impact="high")
+        aside.add("finding", "Redis is fast")
+    session.edit("DEC-1", note="x")
+    session.merge("idea")
+    session.file("FIND-0001").unlink()
+    session.commit()
+
+    found = list(session.changes())
+
+    for name in ("DEC-0001", "FIND-0001"):
+        assert [each for each in found if each.diff.id == name] == list(session.changes(name))
+    assert len({(each.version.commit, each.diff.id) for each in found}) == len(found)

@@ -1,4 +1,4 @@
 """All memories at one commit, and what a replica keeps for itself.
 
-Entered by: archives, counts, derived, history, pages, replica, sizes, snapshot.
+Entered by: archives, changes, counts, derived, history, pages, replica, sizes, snapshot.
 """

@@ -20,8 +20,9 @@ from smp_git.model.errors import (
     InvalidFileError,
     InvalidRevisionError,
     MemoryNotFoundError,
+    SmpError,
 )
-from smp_git.model.ids import parse_id, parse_path
+from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Memory, MemoryId, Value, aware, is_same
 from smp_git.model.times import format_time
 from smp_git.read.replica import is_products
@@ -257,10 +258,17 @@ def log(snapshot: Snapshot) -> Iterator[Version]:
         yield version_of(commit)
 
 
-def versions(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[tuple[Version, ObjectId | None]]:
-    """Yield the commits that changed one memory, newest first, with its file after each."""
-    path = parse_id(memory_id).path
-    finder = _Finder(snapshot, path)
+class Touched(NamedTuple):
+    """A commit that changed a file: the file after it, and before it in its first parent."""
+
+    commit: Commit
+    blob: ObjectId | None
+    before: ObjectId | None
+
+
+def touching(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[Touched]:
+    """Yield the commits that changed one memory, newest first, past those that cannot be read."""
+    finder = _Finder(snapshot, parse_id(memory_id).path)
     for commit in snapshot.walk():
         found = finder.passing(commit.id)
         before = [finder.passing(parent) for parent in commit.parents]
@@ -268,7 +276,14 @@ def versions(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[tuple[Version,
             # What led to it cannot be told.
             continue
         if found not in before if before else found.blob is not None:
-            yield version_of(commit), found.blob
+            first = before[0] if before else None
+            yield Touched(commit, found.blob, first.blob if first else None)
+
+
+def versions(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[tuple[Version, ObjectId | None]]:
+    """Yield the commits that changed one memory, newest first, with its file after each."""
+    for each in touching(snapshot, memory_id):
+        yield version_of(each.commit), each.blob
 
 
 class _Found(NamedTuple):
@@ -308,18 +323,17 @@ def history(snapshot: Snapshot, memory_id: MemoryId) -> tuple[Version, ...]:
     """Return the commits that changed one memory, newest first; raise MemoryNotFoundError."""
     found = tuple(version for version, _ in versions(snapshot, memory_id))
     if not found:
-        _refuse_gaps(snapshot)
-        raise MemoryNotFoundError(f"no memory {memory_id}, now or before")
+        raise unknown(snapshot, memory_id)
     return found
 
 
-def _refuse_gaps(snapshot: Snapshot) -> None:
-    """Raise DamagedError if a commit before this one cannot be read: nothing is known of it."""
+def unknown(snapshot: Snapshot, memory_id: MemoryId) -> SmpError:
+    """Return the error for a memory without a history, which a gap in that of the session may hide."""
     lost: dict[CommitId, DamagedError] = {}
     for _ in snapshot.repository.walk(snapshot.id, lost):
         pass
-    for error in lost.values():
-        raise error
+    missing = MemoryNotFoundError(f"no memory {memory_id}, now or before")
+    return next(iter(lost.values()), missing)
 
 
 def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:
@@ -328,10 +342,22 @@ def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:
     for path, before, after in new.repository.changes(old.tree, new.tree):
         place = parse_path(path)
         if place is not None:
-            left = _fields(old.repository, path, before)
-            right = _fields(new.repository, path, after)
-            found.append((place.sort_key, _compared(place.text, place.kind.name, left, right)))
+            found.append((place.sort_key, file_diff(new.repository, place, before, after)))
     return tuple(item for _, item in sorted(found, key=lambda pair: pair[0]))
+
+
+def file_diff(
+    repository: Repository, place: Id, before: ObjectId | None, after: ObjectId | None
+) -> MemoryDiff:
+    """Return how two versions of a memory's file differ, field by field; None is no file."""
+    left, right = (repository.blob(blob) if blob else None for blob in (before, after))
+    return bytes_diff(place, left, right)
+
+
+def bytes_diff(place: Id, before: bytes | None, after: bytes | None) -> MemoryDiff:
+    """Return how the bytes of two versions of a memory's file differ; None is no file."""
+    left, right = (_fields(place.path, file) for file in (before, after))
+    return _compared(place.text, place.kind.name, left, right)
 
 
 def _compared(
@@ -353,11 +379,10 @@ def _compared(
     return MemoryDiff(id=memory_id, kind=kind, change=change, title=title, fields=shown)
 
 
-def _fields(repository: Repository, path: str, blob: ObjectId | None) -> dict[str, Value] | None:
+def _fields(path: str, file: bytes | None) -> dict[str, Value] | None:
     """Return a memory's file as a mapping with its title as `_title`, or None if absent."""
-    if blob is None:
+    if file is None:
         return None
-    file = repository.blob(blob)
     try:
         memory = document.decode(file, path)
     except InvalidFileError:
