@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from smp_git.sync.exchange import Progress
     from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote, SyncResult
-    from smp_git.write.merge.join import MergeResult
+    from smp_git.write.merge.join import MergePlan, MergeResult
 
 When = str | datetime | None
 
@@ -721,16 +721,28 @@ class Session:
         """Return the branches, main first, then by name."""
         return branches.listed(self._handle)
 
-    def merge(self, name: str, *, agent: str | None = None) -> MergeResult:
+    @overload
+    def merge(
+        self, name: str, *, agent: str | None = None, dry_run: Literal[False] = False
+    ) -> MergeResult: ...
+    @overload
+    def merge(
+        self, name: str, *, agent: str | None = None, dry_run: Literal[True]
+    ) -> MergePlan: ...
+    def merge(
+        self, name: str, *, agent: str | None = None, dry_run: bool = False
+    ) -> MergeResult | MergePlan:
         """Merge another branch into the one that this handle works on.
 
         Changes to different fields of a memory are combined; if both sides changed the
         same field, the newer value is kept, and the other is kept beside it as
-        contested.
+        contested. With `dry_run`, nothing is changed and the plan is returned.
         """
-        from smp_git.sync.exchange import merge_branch
+        from smp_git.sync import exchange
 
-        return merge_branch(self._handle, name, agent)
+        if dry_run:
+            return exchange.plan_merge(self._handle, name)
+        return exchange.merge_branch(self._handle, name, agent)
 
     def drop_branch(self, name: str, *, discard: bool = False, by: str | None = None) -> Dropped:
         """Drop a branch; what only it held can be restored until the deadline.

@@ -579,3 +579,32 @@ def test_branch_that_a_person_has_checked_out_is_not_written_behind_his_back(ses
         git(session.path, "switch", "-q", "main")
         idea.add("finding", "Seen", agent="a")
         assert session.check() == ()
+
+
+def test_plan_of_a_merge_is_what_the_merge_does(session: Session, aside: Session) -> None:
+    aside.edit("DEC-1", impact="low")
+    aside.edit("DEC-1", rationale="It is fast")
+    aside.add("finding", "Redis is fast")
+    session.edit("DEC-1", impact="medium")
+    before = session.head
+
+    plan = session.merge("try/redis", dry_run=True)
+
+    assert session.head == before
+    assert session.conflicts() == ()
+    done = session.merge("try/redis")
+    assert plan.is_merge is done.is_merge is True
+    assert plan.contested == done.contested != ()
+    assert plan.memories == session.diff(before)
+
+
+def test_plan_of_a_merge_that_only_moves_the_branch(session: Session, aside: Session) -> None:
+    assert session.merge("try/redis", dry_run=True).memories == ()
+    aside.add("finding", "Redis is fast")
+
+    plan = session.merge("try/redis", dry_run=True)
+
+    assert not plan.is_merge
+    assert [(each.id, each.change) for each in plan.memories] == [("FIND-0001", "added")]
+    with pytest.raises(NotFoundError):
+        session.merge("nowhere", dry_run=True)

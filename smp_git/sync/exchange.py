@@ -39,7 +39,7 @@ from smp_git.sync.outbound import RemoteState
 from smp_git.sync.remotes import Remote, SyncResult, Turns, is_foreign, shown_ref, tracking
 from smp_git.write import branches
 from smp_git.write.handle import Handle, fold_counts
-from smp_git.write.merge.join import MergeResult, join
+from smp_git.write.merge.join import MergePlan, MergeResult, join, plan
 
 # For how long another sync of this session is waited for, and rounds are lost.
 _PATIENCE_SECONDS: Final = 60.0
@@ -428,17 +428,30 @@ def merge_branch(handle: Handle, name: str, agent: str | None) -> MergeResult:
     by = handle.actor(agent)
     handle.writer.ready()
     with handle.writer.holding(f"merging branch {name}"):
-        branches.find(handle, name)
-        theirs = handle.reader.repository.head(HEADS + name)
-        assert theirs is not None  # noqa: S101 - just found
-        # The branch may have another memory under an id that is here.
-        reader = handle.reader
-        ours = {MAIN: reader.snapshot().id}
-        found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
-        if found:
-            twin = (*found.ours, *found.theirs)[0].old
-            raise RefusedError(
-                f"{twin} on branch {name} is another memory than {twin} here",
-                hint="smp sync with the remote that it came from gives one of them another id",
-            )
+        theirs = _of_this_session(handle, name)
         return join(handle.writer, handle.reader.ref, theirs, by=by, source=f"branch {name}")
+
+
+def plan_merge(handle: Handle, name: str) -> MergePlan:
+    """Return what merging another branch would do."""
+    theirs = _of_this_session(handle, name)
+    return handle.read(
+        None, lambda _: plan(handle.reader, handle.reader.ref, theirs, source=f"branch {name}")
+    )
+
+
+def _of_this_session(handle: Handle, name: str) -> CommitId:
+    """Return the tip of a branch; raise RefusedError if it has another memory under an id of ours."""
+    branches.find(handle, name)
+    reader = handle.reader
+    theirs = reader.repository.head(HEADS + name)
+    assert theirs is not None  # noqa: S101 - just found
+    ours = {MAIN: reader.snapshot().id}
+    found = twins.part(reader.repository, ours, {MAIN: theirs}, effective(reader))
+    if found:
+        twin = (*found.ours, *found.theirs)[0].old
+        raise RefusedError(
+            f"{twin} on branch {name} is another memory than {twin} here",
+            hint="smp sync with the remote that it came from gives one of them another id",
+        )
+    return theirs

@@ -15,6 +15,7 @@ from smp_git.git.repository import MovedError, Repository
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, agent_name
+from smp_git.read.history import MemoryDiff, bytes_diff, diff
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
@@ -55,6 +56,46 @@ class MergeResult:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """What a merge would do to each memory; without `is_merge` the branch is only moved forward."""
+
+    is_merge: bool
+    memories: tuple[MemoryDiff, ...] = ()
+    contested: tuple[Conflict, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object that `--json` prints."""
+        return {
+            "dry_run": True,
+            "is_merge": self.is_merge,
+            "memories": [each.as_json() for each in self.memories],
+            "contested": [conflict.as_json() for conflict in self.contested],
+        }
+
+
+def plan(
+    reader: Reader, ref: str, theirs: CommitId, *, source: str = "the other branch"
+) -> MergePlan:
+    """Return what `join` would do for an agent, and change nothing."""
+    repository, base = reader.repository, reader.snapshot()
+    bases = _bases(repository, base.id, theirs, ref, source)
+    if bases == [theirs]:
+        return MergePlan(is_merge=False)
+    if bases == [base.id] and not has_buried(repository, theirs, base.tombstones):
+        return MergePlan(is_merge=False, memories=diff(base, reader.at(theirs)))
+    found = merge(repository, base.id, theirs, base.tombstones)
+    places = [(place, data) for path, data in found.files.items() if (place := parse_path(path))]
+    return MergePlan(
+        is_merge=True,
+        memories=tuple(
+            bytes_diff(place, base.file(place.text), data)
+            for place, data in sorted(places, key=lambda each: each[0].sort_key)
+        ),
+        contested=found.contested,
+    )
+
+
 def join(
     writer: Writer,
     ref: str,
@@ -90,12 +131,7 @@ def _joined(
         with repository.store([]) as written:
             repository.publish(ref, None, theirs, written)
         return MergeResult(commit=theirs)
-    bases = merge_bases(repository, ours, theirs)
-    if not bases:
-        branch = ref.removeprefix("refs/heads/")
-        raise RefusedError(
-            f"{source} and {branch} have no commit in common", hint="they are different sessions"
-        )
+    bases = _bases(repository, ours, theirs, ref, source)
     if bases == [theirs]:
         return MergeResult(commit=ours)
     base = writer.reader.at(ours)
@@ -106,6 +142,19 @@ def _joined(
     if _gives_way(repository, base, theirs):
         return _forwarded(writer, ref, base, theirs)
     return _published(writer, ref, base, _commit_of(writer.reader, base, theirs))
+
+
+def _bases(
+    repository: Repository, ours: CommitId, theirs: CommitId, ref: str, source: str
+) -> list[CommitId]:
+    """Return what two commits have in common; raise RefusedError if that is nothing."""
+    found = merge_bases(repository, ours, theirs)
+    if not found:
+        branch = ref.removeprefix("refs/heads/")
+        raise RefusedError(
+            f"{source} and {branch} have no commit in common", hint="they are different sessions"
+        )
+    return found
 
 
 def _gives_way(repository: Repository, base: Snapshot, theirs: CommitId) -> bool:
