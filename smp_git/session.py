@@ -793,6 +793,7 @@ class Session:
         reasons: Mapping[str, str] | None = None,
         by: str | None = None,
         purge: bool = False,
+        seen: Iterable[Memory] = (),
         dry_run: Literal[False] = False,
         **criteria: Unpack[Criteria],
     ) -> Receipt: ...
@@ -805,6 +806,7 @@ class Session:
         reasons: Mapping[str, str] | None = None,
         by: str | None = None,
         purge: bool = False,
+        seen: Iterable[Memory] = (),
         dry_run: Literal[True],
         **criteria: Unpack[Criteria],
     ) -> Plan: ...
@@ -816,6 +818,7 @@ class Session:
         reasons: Mapping[str, str] | None = None,
         by: str | None = None,
         purge: bool = False,
+        seen: Iterable[Memory] = (),
         dry_run: bool = False,
         **criteria: Unpack[Criteria],
     ) -> Receipt | Plan:
@@ -823,15 +826,23 @@ class Session:
 
         They can be restored until the deadline; with `purge`, they cannot. `reasons`
         gives reasons for single memories, by id. `criteria` are tags (with their
-        subtrees), since, until, agents, kinds and text. With `dry_run`, nothing is
-        changed and the plan is returned.
+        subtrees), since, until, agents, kinds and text. If one of those that were `seen`
+        has changed since, ConflictError is raised and nothing is deleted. With
+        `dry_run`, nothing is changed and the plan is returned.
         """
         from smp_git.remove import delete
 
         if dry_run:
             return delete.plan_delete(self._handle, ids, criteria, purge=purge)
         return delete.delete(
-            self._handle, ids, criteria, reason=reason, reasons=reasons, by=by, purge=purge
+            self._handle,
+            ids,
+            criteria,
+            reason=reason,
+            reasons=reasons,
+            by=by,
+            purge=purge,
+            seen=seen,
         )
 
     def trash(self) -> tuple[Deleted, ...]:

@@ -16,6 +16,7 @@ from smp_git.git import references
 from smp_git.git.references import HEADS, TAGS, only_in
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import (
+    ConflictError,
     InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
@@ -23,7 +24,7 @@ from smp_git.model.errors import (
     RefusedError,
 )
 from smp_git.model.ids import FIRST, REDACTED, parse_id, parse_path
-from smp_git.model.memory import CommitId, MemoryId, agent_name, check_tags, kind_named
+from smp_git.model.memory import CommitId, Memory, MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.results import Result
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import derived
@@ -194,13 +195,15 @@ def delete(
     reasons: Mapping[str, str] | None,
     by: str | None,
     purge: bool,
+    seen: Iterable[Memory] = (),
 ) -> Receipt:
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
-    next open of the session finishes it or leaves everything as it was.
+    next open of the session finishes it or leaves everything as it was. Raises
+    ConflictError, with nothing changed, if one of those that were `seen` is another by now.
     """
-    site, who = site_of(handle), handle.actor(by)
+    site, who, shown = site_of(handle), handle.actor(by), tuple(seen)
     site.sweep()
     put_right(site, who)
     asked, now = _selected(handle, ids, criteria), handle.clock()
@@ -223,13 +226,13 @@ def delete(
         return receipt
 
     def seal(versions: Sequence[DeadVersion]) -> None:
-        keep(site, deletion, versions, now, by=who, reason=why, reasons=each)
+        # Under the lock: what is compared is what goes.
+        _check_unchanged(handle, shown)
+        if not purge:
+            keep(site, deletion, versions, now, by=who, reason=why, reasons=each)
 
-    if purge:
-        check_known(site)
-        check_droppable(site, names)
-    else:
-        site.trash.check()
+    _check_unchanged(handle, shown)
+    _check_possible(site, names, purge=purge)
     edits.never_import(handle, _imported(handle, names), who)
     order = RewriteOrder(
         by=who,
@@ -239,12 +242,32 @@ def delete(
         reason=why,
         reasons=each,
         deadline=None if purge else now + site.trash.retention,
-        seal=None if purge else seal,
+        seal=seal,
         settle=settle,
     )
     receipt = erase(site.writer, names, order)
     derived.put_back(handle.main_writer, again)
     return receipt
+
+
+def _check_possible(site: Site, names: Iterable[MemoryId], *, purge: bool) -> None:
+    """Raise an error for a deletion that would be refused later, before anything is done for it."""
+    if purge:
+        check_known(site)
+        check_droppable(site, names)
+    else:
+        site.trash.check()
+
+
+def _check_unchanged(handle: Handle, seen: Iterable[Memory]) -> None:
+    """Raise ConflictError if one of some memories is no longer as it was seen."""
+    snapshot = handle.reader.snapshot()
+    for memory in seen:
+        if snapshot.readable(memory.id) != memory:
+            raise ConflictError(
+                f"{memory.id} changed meanwhile; nothing was deleted",
+                hint="read the new version and try again",
+            )
 
 
 def _imported(handle: Handle, names: Iterable[MemoryId]) -> Iterator[str]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from smp_git import Session
-from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git import Session, Store
+from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError
+from smp_git.remove.history import erase
+from smp_git.remove.history.plan import make_plan
 
 
 @pytest.fixture
@@ -64,3 +66,36 @@ def test_no_criterion_deletes_nothing(varied: Session) -> None:
 def test_a_criterion_that_nothing_meets_says_so(varied: Session) -> None:
     with pytest.raises(MemoryNotFoundError, match="no memory matches all of this"):
         varied.delete(tags=["nowhere"])
+
+
+def test_what_changed_since_it_was_seen_is_not_deleted(varied: Session) -> None:
+    seen = varied.get("DEC-0001")
+    varied.edit("DEC-0001", impact="high")
+    before = varied.head
+
+    for purge in (False, True):
+        with pytest.raises(ConflictError, match="DEC-0001 changed"):
+            varied.delete("DEC-0001", seen=[seen], purge=purge)
+
+    assert varied.head == before
+    assert varied.trash() == ()
+    assert varied.delete("DEC-0001", seen=[varied.get("DEC-0001")]).ids == ("DEC-0001",)
+
+
+def test_an_edit_while_a_deletion_is_planned_stops_it(
+    varied: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, real = varied.get("DEC-0001"), make_plan
+
+    def slow(*given: Any, **more: Any) -> Any:
+        made = real(*given, **more)
+        with Store.open(varied.path.parents[1]).session(varied.id) as other:
+            other.edit("DEC-0001", impact="high")
+        return made
+
+    monkeypatch.setattr(erase, "make_plan", slow)
+    with pytest.raises(ConflictError, match="DEC-0001 changed"):
+        varied.delete("DEC-0001", seen=[seen])
+
+    assert varied.get("DEC-0001").fields["impact"] == "high"
+    assert varied.trash() == ()
