@@ -201,11 +201,16 @@ def context(
     asked = wanted._replace(agent=name)
     made = handle.read(at, lambda snapshot: brief(desk, shared, snapshot, asked, moment))
     if at is None:
-        handle.accesses.note([piece.id for piece in made.pieces if not piece.session], moment)
+        _note_uses(desk, shared, made, moment)
+    return made
+
+
+def _note_uses(desk: Desk, shared: Callable[[], Desk | None], made: Context, at: datetime) -> None:
+    """Count what a context holds as read; one of the past is only looked at."""
+    desk.handle.accesses.note([piece.id for piece in made.pieces if not piece.session], at)
     used = [piece.id for piece in made.pieces if piece.session]
     if used and (beside := shared()) is not None:
-        beside.handle.accesses.note(used, moment)
-    return made
+        beside.handle.accesses.note(used, at)
 
 
 def bisect(desk: Desk, condition: Condition, good: When, bad: str | datetime) -> Culprit:

@@ -266,3 +266,14 @@ def test_what_was_deleted_of_the_global_session_is_gone_from_the_next_context(fa
         made = shop.context(prompt="everywhere")
         assert ids(made, "answers") == ["PREF-0002"]
         assert made.left_out == ()
+
+
+def test_a_context_of_the_past_counts_as_no_use(fast_store: Store) -> None:
+    with fast_store.create_session("shop") as shop, fast_store.global_session() as everywhere:
+        everywhere.add("preference", "tabs everywhere")
+        shop.add("decision", "tabs here")
+
+        assert ids(shop.context(prompt="tabs", at=shop.head), "answers") == ["DEC-0001", "PREF-0001"]  # fmt: skip
+
+        assert shop.get("DEC-1", at=shop.head).access_count == 0
+        assert shop._shared_session().get("PREF-1", at="HEAD").access_count == 0  # type: ignore[union-attr]
