@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from smp_git.keep.compacted import Compacted as Compacted
     from smp_git.keep.configure import Configured as Configured
     from smp_git.keep.every import Synced
+    from smp_git.keep.forecast import Forecast as Forecast
     from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.keep.recall import RecallResult as RecallResult
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
+    from smp_git.read.changes import VersionChange as VersionChange
     from smp_git.read.history import BlamedField as BlamedField
     from smp_git.read.history import FieldChange as FieldChange
     from smp_git.read.history import MemoryDiff as MemoryDiff
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from smp_git.write.branches import Branch as Branch
     from smp_git.write.branches import Contested as Contested
     from smp_git.write.branches import Tag as Tag
+    from smp_git.write.merge.join import MergePlan as MergePlan
     from smp_git.write.merge.join import MergeResult as MergeResult
     from smp_git.write.merge.memories import Conflict as Conflict
     from smp_git.write.writer import Change as Change
@@ -59,9 +62,11 @@ _HOMES = {
     "Culprit": "ask.bisect",
     "Dropped": "remove.delete",
     "FieldChange": "read.history",
+    "Forecast": "keep.forecast",
     "Link": "model.memory",
     "Memory": "model.memory",
     "MemoryDiff": "read.history",
+    "MergePlan": "write.merge.join",
     "MergeResult": "write.merge.join",
     "Problem": "keep.check",
     "Compaction": "keep.compact",
@@ -85,6 +90,7 @@ _HOMES = {
     "Synced": "keep.every",
     "Tag": "write.branches",
     "Version": "read.history",
+    "VersionChange": "read.changes",
     "View": "ask.bisect",
 }
 
@@ -102,9 +108,11 @@ __all__ = [
     "Culprit",
     "Dropped",
     "FieldChange",
+    "Forecast",
     "Link",
     "Memory",
     "MemoryDiff",
+    "MergePlan",
     "MergeResult",
     "Problem",
     "Purged",
@@ -125,6 +133,7 @@ __all__ = [
     "Synced",
     "Tag",
     "Version",
+    "VersionChange",
     "View",
 ]
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
+    from smp_git.keep.forecast import Forecast
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
     from smp_git.keep.repairs import Repair
@@ -608,6 +609,12 @@ class Session:
         from smp_git.ask import questions
 
         return questions.explain(self._desk, memory_id, now)
+
+    def forecast(self, memory_id: str, *, now: datetime | None = None) -> Forecast:
+        """Return how a memory's priority falls if nobody uses it, and what happens to it when."""
+        from smp_git.keep.forecast import forecast
+
+        return forecast(self._desk, memory_id, now)
 
     def watch(
         self,

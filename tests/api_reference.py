@@ -15,6 +15,7 @@ from smp_git.agents.transaction import AgentTransaction
 from smp_git.agents.workflow import Prepared, Prepares
 from smp_git.format.messages import Touch
 from smp_git.format.metadata import Metadata
+from smp_git.keep.forecast import ForecastEvent, ForecastPoint
 from smp_git.keep.opening import Participant
 from smp_git.write.transaction import Transaction
 from tests.cli_reference import sentences
@@ -46,11 +47,12 @@ _DOORS = (
 )
 _VALUES = (
     smp_git.Memory, smp_git.Link, smp_git.Change, Touch, smp_git.Version, smp_git.MemoryDiff,
-    smp_git.FieldChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
+    smp_git.FieldChange, smp_git.VersionChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
     smp_git.Problem, smp_git.SizeReport, smp_git.Compaction, smp_git.Compacted, smp_git.RecallResult, smp_git.Configured,
+    smp_git.Forecast, ForecastPoint, ForecastEvent,
     smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized, smp_git.Branch, smp_git.Tag,
-    smp_git.MergeResult, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
+    smp_git.MergeResult, smp_git.MergePlan, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
     Prepared, Prepares, Injection, Likeness,
     smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip

@@ -26,7 +26,8 @@ from smp_git.write.writer import Work
 
 GENTLE: Final = 0.1
 AGGRESSIVE: Final = 0.2
-_DECAYED: Final = 0.3
+# Below this priority, not counting floors, a memory may go first.
+DECAYED: Final = 0.3
 _THRESHOLD: Final = 0.05
 _OLD: Final = timedelta(days=7)
 _FEWEST_TURNS: Final = 5
@@ -270,7 +271,7 @@ class _Plan:
     # The steps
 
     def _decayed(self, candidates: Sequence[Removable], target: int) -> CompactionStep:
-        low = (each for each in candidates if each.unfloored < _DECAYED)
+        low = (each for each in candidates if each.unfloored < DECAYED)
         return _removing("decayed", low, target)
 
     def _least_relevant(self, candidates: Sequence[Removable], target: int) -> CompactionStep:

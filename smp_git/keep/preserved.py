@@ -26,13 +26,15 @@ class Preserved:
     not preserve.
     """
 
-    def __init__(self, handle: Handle, snapshot: Snapshot, now: datetime) -> None:
+    def __init__(
+        self, handle: Handle, snapshot: Snapshot, now: datetime, catalogue: Catalogue | None = None
+    ) -> None:
         settings = handle.settings
         said = scales(settings.decay, settings.relevance, settings.file)
         self._now = now
         self._accesses = handle.accesses.totals()
         self._recalled = {name for each in questions(snapshot) for name in each.ids}
-        self.catalogue = Catalogue()
+        self.catalogue = catalogue or Catalogue()
         self.catalogue.follow(snapshot, KINDS)
         scale = Scale(
             now=now,

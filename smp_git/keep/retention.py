@@ -10,6 +10,7 @@ from typing import Final
 from smp_git.keep.preserved import Preserved
 from smp_git.model.lifecycle import MAINTAINER
 from smp_git.model.memory import KINDS, MemoryId
+from smp_git.model.settings import Settings
 from smp_git.remove.delete import delete
 from smp_git.remove.history.journal import Receipt
 from smp_git.write.handle import Handle
@@ -35,6 +36,17 @@ def limits(said: Mapping[str, object]) -> dict[str, timedelta]:
     }
 
 
+def deadline(settings: Settings, kind: str, created_at: datetime) -> datetime | None:
+    """Return when maintenance deletes a memory that no rule keeps; None if it does not."""
+    kept = limits(settings.retention).get(kind) if settings.auto_purge else None
+    return created_at + kept if kept is not None else None
+
+
+def is_strict(settings: Settings) -> bool:
+    """Whether no rule keeps what is past its time."""
+    return settings.retention.get(_STRICT) is True
+
+
 def expired(handle: Handle, now: datetime) -> Expired:
     """Return the memories of a session that are past their time."""
     settings = handle.settings
@@ -47,7 +59,7 @@ def expired(handle: Handle, now: datetime) -> Expired:
         for entry in page.entries.values()
         if now - datetime.fromisoformat(entry.at) > wanted[kind]
     }
-    if not old or settings.retention.get(_STRICT) is True:
+    if not old or is_strict(settings):
         return Expired(ids=tuple(sorted(old)))
     preserved, kept, ids = Preserved(handle, snapshot, now), dict[str, int](), list[MemoryId]()
     catalogue = preserved.catalogue
