@@ -11,12 +11,9 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
-from smp_git.format.metadata import Metadata
 from smp_git.git.references import HEADS
-from smp_git.keep import opening, quota
-from smp_git.keep.check import news
+from smp_git.keep import opening
 from smp_git.keep.log import Log, logging
-from smp_git.keep.opening import SessionInfo
 from smp_git.model.errors import (
     InvalidError,
     MemoryNotFoundError,
@@ -26,18 +23,11 @@ from smp_git.model.errors import (
 from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
 from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
 from smp_git.model.settings import Settings
-from smp_git.read import changes, history
-from smp_git.read.changes import VersionChange
 from smp_git.read.counts import with_access
-from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.read.snapshot import Snapshot
-from smp_git.write import branches, edits
-from smp_git.write.branches import Branch, Contested, Tag
 from smp_git.write.handle import Handle, Home
-from smp_git.write.transaction import Transaction
-from smp_git.write.writer import Change
 
-# What asks, removes and syncs is loaded by what does: most programs only read and write.
+# What a method needs is loaded by it: many programs ask one question, or write once.
 if TYPE_CHECKING:
     from smp_git.agents.agent import Agent
     from smp_git.agents.requirements import Given
@@ -49,15 +39,19 @@ if TYPE_CHECKING:
     from smp_git.ask.links import Related
     from smp_git.ask.request import Filters, QueryParts
     from smp_git.ask.vectors import Indexed
+    from smp_git.format.metadata import Metadata
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.check import Problem
     from smp_git.keep.compact import Compaction
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.forecast import Forecast
+    from smp_git.keep.opening import SessionInfo
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
     from smp_git.keep.repairs import Repair
+    from smp_git.read.changes import VersionChange
+    from smp_git.read.history import BlamedField, MemoryDiff, Version
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
     from smp_git.remove.history.journal import Receipt
@@ -70,7 +64,10 @@ if TYPE_CHECKING:
     from smp_git.sync.exchange import Progress
     from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote, SyncResult
+    from smp_git.write.branches import Branch, Contested, Tag
     from smp_git.write.merge.join import MergePlan, MergeResult
+    from smp_git.write.transaction import Transaction
+    from smp_git.write.writer import Change
 
 When = str | datetime | None
 
@@ -191,6 +188,9 @@ class Session:
 
         Each is reported once; `info` names a loss until it is brought back.
         """
+        from smp_git.keep import quota
+        from smp_git.keep.check import news
+
         return (*map(str, news(self._handle.reader)), *quota.news(self._handle))
 
     def info(self) -> SessionInfo:
@@ -208,6 +208,8 @@ class Session:
 
     def size(self) -> SizeReport:
         """Return what the session has of its quota, and what takes it."""
+        from smp_git.keep import quota
+
         return quota.report(self._handle)
 
     def compact(
@@ -283,6 +285,9 @@ class Session:
         If a recent memory says the same thing, `duplicate_of` names it; with
         `skip_duplicates`, nothing is written and the earlier memory is returned.
         """
+        from smp_git.keep import quota
+        from smp_git.write import edits
+
         handle = self._handle
         made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
         return quota.with_room(
@@ -301,6 +306,7 @@ class Session:
         Each item is a mapping with `kind`, `text`, and what else `add` takes; links may
         name other items by the `id` that those give themselves.
         """
+        from smp_git.keep import quota
         from smp_git.write.batch import add_many
 
         quota.make_room(self._handle)
@@ -317,6 +323,9 @@ class Session:
         **fields: object,
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
+        from smp_git.keep import quota
+        from smp_git.write import edits
+
         handle = self._handle
         return quota.with_room(
             handle, lambda: edits.edit(handle, memory_id, agent, text, tags, links, fields)
@@ -331,6 +340,8 @@ class Session:
         by: str | None = None,
     ) -> Memory:
         """Mark a finding or a decision as resolved."""
+        from smp_git.write import edits
+
         return edits.resolve(self._handle, memory_id, agent, action, by)
 
     def supersede(
@@ -344,6 +355,9 @@ class Session:
         **fields: object,
     ) -> Memory:
         """Add a memory that replaces another of the same kind, and mark the other as superseded."""
+        from smp_git.keep import quota
+        from smp_git.write import edits
+
         handle = self._handle
         return quota.with_room(
             handle, lambda: edits.supersede(handle, memory_id, text, agent, tags, links, fields)
@@ -351,16 +365,23 @@ class Session:
 
     def pin(self, memory_id: str, *, agent: str | None = None) -> Memory:
         """Protect a memory from decay and compaction."""
+        from smp_git.write import edits
+
         return edits.pin(self._handle, memory_id, agent, pinned=True)
 
     def unpin(self, memory_id: str, *, agent: str | None = None) -> Memory:
         """Let a memory decay again."""
+        from smp_git.write import edits
+
         return edits.pin(self._handle, memory_id, agent, pinned=False)
 
     def link(
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
     ) -> Memory:
         """Link a memory to another."""
+        from smp_git.keep import quota
+        from smp_git.write import edits
+
         handle = self._handle
         return quota.with_room(
             handle, lambda: edits.link(handle, memory_id, relation, target, agent)
@@ -370,26 +391,38 @@ class Session:
         self, memory_id: str, relation: str, target: str, *, agent: str | None = None
     ) -> Memory:
         """Remove a link."""
+        from smp_git.write import edits
+
         return edits.unlink(self._handle, memory_id, relation, target, agent)
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Replace the state of an agent."""
+        from smp_git.keep import quota
+        from smp_git.write import edits
+
         handle = self._handle
         return quota.with_room(handle, lambda: edits.set_state(handle, agent, fields))
 
     def transaction(self, agent: str | None = None, *, reason: str | None = None) -> Transaction:
         """Return a context in which many edits become one commit, all or nothing."""
+        from smp_git.keep import quota
+        from smp_git.write.transaction import Transaction
+
         quota.make_room(self._handle)
         return Transaction(self._handle, agent, reason)
 
     def undo(self, *, agent: str | None = None) -> Change:
         """Undo the latest write that has not been undone; call again to undo the one before."""
+        from smp_git.write import edits
+
         return edits.undo(self._handle, agent)
 
     def rollback(
         self, revision: str | datetime, id: str | None = None, *, agent: str | None = None
     ) -> Change:
         """Return the session, or one memory, to an earlier state; deleted memories stay deleted."""
+        from smp_git.write import edits
+
         return edits.rollback(self._handle, revision, id, agent)
 
     def commit(self, *, agent: str | None = None) -> Change:
@@ -399,10 +432,14 @@ class Session:
         and lines, if anything does not parse, and ConflictError if both changed the
         same field; in that case nothing is committed.
         """
+        from smp_git.write import edits
+
         return edits.commit_hand_edits(self._handle, agent)
 
     def configure(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
         """Set settings for this session only, e.g. `{"redaction": "off"}`; None removes one."""
+        from smp_git.write import edits
+
         return edits.override(self._handle, settings, agent)
 
     override = configure
@@ -463,6 +500,8 @@ class Session:
 
     def log(self, memory_id: str | None = None, *, limit: int | None = None) -> tuple[Version, ...]:
         """Return the commits of the session, or of one memory, newest first."""
+        from smp_git.read import history
+
         if limit is not None and limit < 0:
             raise InvalidError(f"a limit must be a number from 0, not {limit}")
         if memory_id is not None:
@@ -471,10 +510,13 @@ class Session:
 
     def history(self, memory_id: str) -> tuple[Version, ...]:
         """Return the commits that changed one memory, newest first."""
+        from smp_git.read import history
+
         return self._handle.read(None, lambda now: history.history(now, _full(now, memory_id)))
 
     def changes(self, memory_id: str | None = None, *, at: When = None) -> Iterator[VersionChange]:
         """Yield how each commit changed one memory, or all of them, newest first."""
+        from smp_git.read import changes
 
         def found(now: Snapshot) -> Iterator[VersionChange]:
             if memory_id is None:
@@ -487,11 +529,15 @@ class Session:
         self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD"
     ) -> tuple[MemoryDiff, ...]:
         """Return how the memories differ between two revisions, field by field."""
+        from smp_git.read import history
+
         at = self._handle.at
         return self._handle.read(None, lambda _: history.diff(at(old), at(new)))
 
     def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
         """Return, for each field of a memory, who set it and when."""
+        from smp_git.read import history
+
         return self._handle.read(None, lambda now: history.blame(now, now.find(memory_id)))
 
     # Questions
@@ -708,6 +754,8 @@ class Session:
 
     def branch(self, name: str) -> Self:
         """Create a branch from the current state, and return a handle that works on it."""
+        from smp_git.write import branches
+
         handle = self._handle
         branches.create(handle, name)
         made = type(self)(
@@ -721,11 +769,15 @@ class Session:
 
         Do not call this while another thread writes through this handle.
         """
+        from smp_git.write import branches
+
         branches.switch(self._handle, name)
         self._close_desk()
 
     def branches(self) -> tuple[Branch, ...]:
         """Return the branches, main first, then by name."""
+        from smp_git.write import branches
+
         return branches.listed(self._handle)
 
     @overload
@@ -763,14 +815,20 @@ class Session:
 
     def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
         """Tag a commit permanently; the newest one by default."""
+        from smp_git.write import branches
+
         return branches.tag(self._handle, name, revision)
 
     def tags(self) -> tuple[Tag, ...]:
         """Return the tags by name."""
+        from smp_git.write import branches
+
         return branches.tags(self._handle)
 
     def conflicts(self) -> tuple[Contested, ...]:
         """Return the unresolved values that lost in merges, sorted by id."""
+        from smp_git.write import branches
+
         return branches.conflicts(self._handle)
 
     def resolve_conflict(
@@ -787,6 +845,8 @@ class Session:
         The current value is kept unless `take` names the replica whose value to use, or
         `value` is given.
         """
+        from smp_git.write import branches
+
         return branches.settle(self._handle, memory_id, field, take, value, agent)
 
     # Deletion. Ids are full ids; what goes leaves the history too.
@@ -1036,6 +1096,7 @@ class Session:
         RefusedError for a remote that cannot be merged; in either case, what is here is
         kept.
         """
+        from smp_git.keep import quota
         from smp_git.sync.exchange import exchange_with
 
         with_it = exchange_with(

@@ -57,12 +57,17 @@ LOOKS_AROUND = {
 }
 # Imports inside functions, each for a reason given beside it: what few programs need.
 LATE = {
+    "smp_git.agents.agent",
+    "smp_git.agents.sight",
     "smp_git.agents.writing",
+    "smp_git.ask.desk",
     "smp_git.ask.questions",
     "smp_git.ask.vectors",
     "smp_git.format.yamlfile",
     "smp_git.git.disk",
     "smp_git.git.locks",
+    "smp_git.git.repository",
+    "smp_git.integrations.claude_code.hooks",
     "smp_git.integrations.mcp.serve",
     "smp_git.keep.opening",
     "smp_git.keep.quota",
@@ -75,6 +80,7 @@ LATE = {
     "smp_git.remove.seal",
     "smp_git.session",
     "smp_git.store",
+    "smp_git.write.handle",
 }
 _AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")
 

@@ -7,30 +7,30 @@ from datetime import datetime
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
-from smp_git.agents import joint, messages, sight, workflow, writing
+from smp_git.agents import sight
 from smp_git.agents.fence import Quote, quotes
-from smp_git.agents.joint import Likeness
-from smp_git.agents.messages import Injection, Recorded, Response
 from smp_git.agents.permissions import Permissions
 from smp_git.agents.requirements import Given, required
 from smp_git.agents.sight import Sight
-from smp_git.agents.transaction import AgentTransaction
-from smp_git.agents.workflow import Prepared
-from smp_git.agents.writing import ClientTurn, What
 from smp_git.ask import questions
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.briefing import Wish
 from smp_git.ask.context import Context
-from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, QueryParts
 from smp_git.model.errors import MemoryNotFoundError
 from smp_git.model.memory import CONTESTED, Memory, Value, agent_name
-from smp_git.read import history
 from smp_git.read.counts import with_access
-from smp_git.read.history import BlamedField, MemoryDiff, Version
 from smp_git.write.handle import Handle
 
+# What writes, decides together and reads history is loaded by what does.
 if TYPE_CHECKING:
+    from smp_git.agents.joint import Likeness
+    from smp_git.agents.messages import Injection, Recorded, Response
+    from smp_git.agents.transaction import AgentTransaction
+    from smp_git.agents.workflow import Prepared
+    from smp_git.agents.writing import ClientTurn
+    from smp_git.ask.links import Related
+    from smp_git.read.history import BlamedField, MemoryDiff, Version
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.restore import Restored
 
@@ -206,6 +206,8 @@ class Agent:
 
     def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
         """Return, for each field of a memory, who set it and when."""
+        from smp_git.read import history
+
         return self._sight.handle.read(None, lambda now: history.blame(now, now.find(memory_id)))
 
     # Recording
@@ -232,6 +234,8 @@ class Agent:
 
     def record_turns(self, turns: Sequence[ClientTurn]) -> tuple[Memory, ...]:
         """Record turns that a client keeps under keys of its own, in one commit, each once."""
+        from smp_git.agents import writing
+
         return writing.add_turns(self._sight, turns)
 
     def record_decision(
@@ -380,7 +384,9 @@ class Agent:
         fields: Mapping[str, object],
         skip_duplicates: bool = False,  # noqa: FBT001, FBT002 - private
     ) -> Memory:
-        what = What(kind, text, tuple(tags), tuple(links), fields)
+        from smp_git.agents import writing
+
+        what = writing.What(kind, text, tuple(tags), tuple(links), fields)
         return writing.add(self._sight, what, skip_duplicates=skip_duplicates)
 
     def edit(
@@ -393,10 +399,14 @@ class Agent:
         **fields: object,
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
+        from smp_git.agents import writing
+
         return writing.edit(self._sight, memory_id, text, tags, links, fields)
 
     def resolve(self, memory_id: str, *, action: str | None = None) -> Memory:
         """Mark a finding or a decision as resolved, by this agent."""
+        from smp_git.agents import writing
+
         return writing.resolve(self._sight, memory_id, action)
 
     def supersede(
@@ -409,6 +419,8 @@ class Agent:
         **fields: object,
     ) -> Memory:
         """Add a memory that replaces another of the same kind."""
+        from smp_git.agents import writing
+
         return writing.supersede(self._sight, memory_id, text, tags, links, fields)
 
     def update_agent_state(
@@ -424,6 +436,8 @@ class Agent:
 
         What is not given stays; a key of a mapping that is None is removed.
         """
+        from smp_git.agents import writing
+
         said = {
             "current_context": current_context,
             "working_memory": working_memory,
@@ -435,18 +449,26 @@ class Agent:
 
     def replace_agent_state(self, state: Mapping[str, object]) -> Memory:
         """Replace the agent's state."""
+        from smp_git.agents import writing
+
         return writing.replace_state(self._sight, state)
 
     def transaction(self, *, reason: str | None = None) -> AgentTransaction:
         """Return a context in which many edits become one commit, all or nothing."""
+        from smp_git.agents.transaction import AgentTransaction
+
         return AgentTransaction(self._sight, reason)
 
     def forget(self, *ids: str, reason: str | None = None, purge: bool = False) -> Receipt:
         """Delete memories from the session and its history; recoverable unless purged."""
+        from smp_git.agents import writing
+
         return writing.forget(self._whole, self._sight, ids, reason=reason, purge=purge)
 
     def restore(self, *ids: str, reason: str | None = None) -> Restored:
         """Restore deleted memories of kinds that the agent may write wholly."""
+        from smp_git.agents import writing
+
         return writing.restore(self._whole, self._sight, ids, reason=reason)
 
     # Workflows and conversations of agents
@@ -455,10 +477,14 @@ class Agent:
         self, phase: str | None = None, *, budget: int = 4000, explain: bool = False
     ) -> Prepared:
         """Return what the hints of the workflow, and a phase's uses of memory, find."""
+        from smp_git.agents import workflow
+
         return workflow.prepare(self._sight, phase, budget, explain=explain)
 
     def inject(self, message: str, *, turns: int = 20, budget: int = 4000) -> Injection:
         """Return what to attach to a message to this agent: the context for it, fenced."""
+        from smp_git.agents import messages
+
         return messages.inject(self._sight, message, turns, budget)
 
     def quote(self, context: Context) -> list[Quote]:
@@ -469,6 +495,8 @@ class Agent:
         self, response: str | Response, *, conversation_id: str | None = None
     ) -> tuple[Recorded, ...]:
         """Record what came back, in one commit; plain text becomes a turn, nothing is guessed."""
+        from smp_git.agents import messages
+
         return messages.update(self._sight, response, conversation_id)
 
     # Joint work
@@ -481,14 +509,20 @@ class Agent:
         reason: str | None = None,
     ) -> Memory:
         """Add this agent's input to a decision; the inputs of the others are kept."""
+        from smp_git.agents import joint
+
         return joint.join(self._sight, memory_id, position, reason)
 
     def similar_findings(self, *, least: float = 0.5) -> tuple[Likeness, ...]:
         """Return open findings that may say the same, most alike first; nothing is changed."""
+        from smp_git.agents import joint
+
         return joint.similar_findings(self._sight, least)
 
     def merge_findings(
         self, ids: Sequence[str], finding: str, *, severity: Severity | None = None
     ) -> Memory:
         """Record one finding in place of several, which stay, superseded and linked to it."""
+        from smp_git.agents import joint
+
         return joint.merge_findings(self._sight, ids, finding, cast("str | None", severity))

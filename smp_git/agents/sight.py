@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from smp_git.agents.permissions import Permissions
 from smp_git.ask.desk import Desk
 from smp_git.ask.sources import DONE
 from smp_git.format.messages import BATCH
 from smp_git.model.memory import Memory, MemoryId
-from smp_git.read import history
-from smp_git.read.history import MemoryDiff, Version
 from smp_git.write.handle import Handle
+
+if TYPE_CHECKING:
+    from smp_git.read.history import MemoryDiff, Version
 
 
 class Sight:
@@ -98,6 +100,8 @@ def _preferences(desk: Desk, topic: str | None) -> list[Memory]:
 
 def versions(sight: Sight, name: str) -> tuple[Version, ...]:
     """Return the commits that changed a memory, as far as it might be seen after each."""
+    from smp_git.read import history  # noqa: PLC0415 - read by few
+
     handle = sight.handle
     whole = sight._whole  # noqa: SLF001 - what was seen then is looked up in all there was
     memory_id = handle.reader.snapshot().find(name)
@@ -123,6 +127,8 @@ def _told(version: Version, memory_id: MemoryId) -> Version:
 
 def differences(sight: Sight, old: str, new: str) -> tuple[MemoryDiff, ...]:
     """Return how memories differ that may be seen at both ends, wherever they are there."""
+    from smp_git.read import history  # noqa: PLC0415 - read by few
+
     handle = sight.handle
 
     def answer(_: object) -> tuple[MemoryDiff, ...]:

@@ -8,10 +8,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from time import sleep
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from smp_git.ask import catalogue as disk_cache
-from smp_git.ask import overviews
 from smp_git.ask.answer import Allowed, Answer, Findings, Found, Hit
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.engine import Engine, most_by_text
@@ -30,6 +29,9 @@ from smp_git.read.counts import with_access
 from smp_git.read.replica import CATALOGUE, SEARCH
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
+
+if TYPE_CHECKING:
+    from smp_git.ask import overviews
 
 _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.
@@ -210,16 +212,22 @@ class Desk:
 
     def topics(self, snapshot: Snapshot, limit: int | None) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session, the weightiest first."""
+        from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
+
         with self._lock:
             return overviews.topics(self.whole(snapshot), limit)
 
     def timeline(self, snapshot: Snapshot, by: str) -> tuple[overviews.Bucket, ...]:
         """Return what came about, stretch by stretch."""
+        from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
+
         with self._lock:
             return overviews.timeline(self.whole(snapshot), by)
 
     def agents(self, snapshot: Snapshot) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, the busiest first."""
+        from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
+
         with self._lock:
             return overviews.agents(self.whole(snapshot))
 
@@ -231,6 +239,8 @@ class Desk:
 
     def summary(self, snapshot: Snapshot, now: datetime) -> overviews.Summary:
         """Return the session in a few lines."""
+        from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
+
         with self._lock:
             catalogue = self.whole(snapshot)
             return overviews.summary(catalogue, self.by_priority(catalogue, now))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from smp_git.ask import overviews
 from smp_git.ask.answer import Answer, Hit
 from smp_git.ask.catalogue import Catalogue
 from smp_git.ask.desk import Desk, Side
@@ -18,6 +17,7 @@ from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from smp_git.ask import overviews
     from smp_git.ask.bisect import Condition, Culprit
     from smp_git.ask.briefing import Wish
     from smp_git.ask.context import Context
@@ -138,6 +138,8 @@ def events(
     desk: Desk, limit: int | None, at: When, now: datetime | None, filters: Filters
 ) -> tuple[overviews.Event, ...]:
     """Return the memories that match as events, oldest first; of many, the newest."""
+    from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
+
     if limit is not None and limit < 1:
         raise InvalidQueryError(f"limit must be a whole number from 1, not {limit!r}")
     moment = now or desk.handle.clock()

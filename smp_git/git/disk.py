@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -222,6 +220,8 @@ def remove_folder(path: Path | str) -> None:
     try:
         _remove_folder(f"{path}")
     except OSError:
+        import shutil  # noqa: PLC0415 - it loads what unpacks archives
+
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -335,19 +335,19 @@ def flush_folder(path: Path | str) -> None:
         os.close(fd)
 
 
-_ARGUMENTS: Final = {
-    "sync_file_range": (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint),
-    "syncfs": (ctypes.c_int,),
-}
-
-
 @cache
 def _function(name: str) -> Any:  # noqa: ANN401 - a C function
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes  # noqa: PLC0415 - for writers only
+
     function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is not None:
-        function.argtypes = _ARGUMENTS[name]
+        arguments = {
+            "sync_file_range": (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint),
+            "syncfs": (ctypes.c_int,),
+        }
+        function.argtypes = arguments[name]
     return function
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -198,7 +196,7 @@ def set_up(git: Path) -> None:
 
 def hook_files(where: str = SESSION) -> list[Path]:
     """Return the hooks that travel with this package, for a session or for a server."""
-    packaged = Path(str(resources.files("smp_git"))) / "hooks"
+    packaged = Path(__file__).parents[1] / "hooks"
     top = packaged if packaged.is_dir() else packaged.parent.parent / "hooks"
     folder = top / where
     return sorted(path for path in folder.iterdir() if path.is_file() and not path.suffix)
@@ -215,7 +213,7 @@ def scratch_folder(git: Path) -> Iterator[Path]:
     place = git / PLACE
     sweep_scratch(git)
     disk.make_folders(place)
-    made = place / secrets.token_hex(8)
+    made = place / os.urandom(8).hex()
     with ExitStack() as use:
         with _alone(place):
             made.mkdir(mode=0o700)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import pygit2
 from pygit2.enums import Option
 
-from smp_git.git import disk, layout, references, storage
+from smp_git.git import disk, references, storage
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -613,6 +613,8 @@ def _open(path: Path) -> pygit2.Repository:
 
 
 def _unopened(path: Path, reason: str) -> SmpError:
+    from smp_git.git import layout  # noqa: PLC0415 - looked at when all else failed
+
     if "not owned by current user" in reason:
         return FormatError(
             f"{path} belongs to another user, so Git refuses it",

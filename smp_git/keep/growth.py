@@ -20,9 +20,9 @@ _PATIENCE_SECONDS: Final = 0.05
 
 
 def at_close(handle: Handle) -> None:
-    """Pack loose objects if this handle wrote, there are many, and nobody else is at it."""
+    """Pack loose objects if there are many, and nobody else is at it."""
     git = handle.reader.repository.git
-    if handle.keeper.has_written and packing.estimated_loose(git) > MANY_LOOSE:
+    if packing.estimated_loose(git) > MANY_LOOSE:
         with suppress(SmpError):
             pack(handle, _AT_CLOSE_SECONDS, _PATIENCE_SECONDS)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
-from smp_git.keep import check, growth
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
@@ -138,10 +137,17 @@ def close(handle: Handle) -> None:
         fold_counts(handle.accesses, handle.writer)
         with suppress(OSError):
             sizes.keep(handle.reader)
-        growth.at_close(handle)
+        _pack_some(handle)
     while handle.mains:
         handle.mains.pop().reader.close()
     handle.reader.close()
+
+
+def _pack_some(handle: Handle) -> None:
+    if handle.keeper.has_written:
+        from smp_git.keep import growth  # noqa: PLC0415 - most programs only read
+
+        growth.at_close(handle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +217,7 @@ def info(handle: Handle) -> SessionInfo:
 
 
 def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
+    from smp_git.keep import check  # noqa: PLC0415 - asked by a person
     from smp_git.keep.compacted import last_compaction  # noqa: PLC0415 - it loads what deletes
 
     said, entries = snapshot.metadata, snapshot.entries()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +13,7 @@ from typing import Final
 
 from smp_git.format import config, dialect, messages, metadata, records
 from smp_git.format.config import FORMAT
-from smp_git.git import disk, layout, staging
+from smp_git.git import disk, staging
 from smp_git.git.disk import reporting
 from smp_git.git.objects import BLOB, EMPTY_TREE, Object
 from smp_git.git.repository import MAIN, Repository
@@ -193,7 +191,7 @@ def open_by_id(home: Home, name: str) -> Handle:
 def new_id(home: Home, given: str | None, now: datetime) -> str:
     """Return the id of a new session; raise an error if it cannot be one."""
     if given is None:
-        return f"session-{now:%Y-%m-%d}-{secrets.token_hex(3)}"
+        return f"session-{now:%Y-%m-%d}-{os.urandom(3).hex()}"
     text = str(given)
     if text != given or not SESSION_ID.fullmatch(text) or _DEVICE.fullmatch(text):
         raise InvalidError(
@@ -246,7 +244,7 @@ def _metadata(
     rules = home.settings.of_session(given, "overrides").rules
     told: dict[str, Value] = {
         "id": rules.name(name, "the id of a session"),
-        "uid": secrets.token_hex(16),
+        "uid": os.urandom(16).hex(),
         "format": records.FORMAT,
         "rule": records.RULE,
         "created_at": format_time(now),
@@ -278,8 +276,10 @@ def _build(
     durable: bool,
 ) -> None:
     """Make a session in a scratch folder and move it into its place, whole."""
+    from smp_git.git import layout  # noqa: PLC0415 - a session is made once
+
     _sweep(place.parent)
-    scratch = place.parent / f".new-{secrets.token_hex(8)}"
+    scratch = place.parent / f".new-{os.urandom(8).hex()}"
     try:
         layout.create(scratch)
         local = Local(scratch / ".git")
@@ -302,7 +302,7 @@ def _build(
             disk.flush_folder(place.parent)
             disk.flush_folder(place.parent.parent)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        disk.remove_folder(scratch)
 
 
 def _sweep(folder: Path) -> None:
@@ -310,7 +310,7 @@ def _sweep(folder: Path) -> None:
     for scratch in folder.glob(".new-*"):
         with suppress(FileNotFoundError):
             if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
-                shutil.rmtree(scratch, ignore_errors=True)
+                disk.remove_folder(scratch)
 
 
 def _first_commit(

@@ -7,8 +7,8 @@ name is the first. Rules and reasons: docs/design/0015-lives.md.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-import secrets
 import string
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
@@ -195,7 +195,16 @@ def is_life(name: object) -> bool:
 
 def new_life() -> str:
     """Return the name of a life that begins now: eight random letters."""
-    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
+    return random_name(string.ascii_lowercase, 8)
+
+
+def random_name(letters: str, length: int) -> str:
+    """Return a name of random letters, each as likely as any other."""
+    usable = 256 - 256 % len(letters)
+    found: list[str] = []
+    while len(found) < length:
+        found += [letters[byte % len(letters)] for byte in os.urandom(length) if byte < usable]
+    return "".join(found[:length])
 
 
 def joined_life(memory_id: str, parents: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from smp_git.model.checks import (
     BOTH,
@@ -33,9 +33,11 @@ from smp_git.model.checks import (
 from smp_git.model.errors import InvalidError, nearest, shown
 from smp_git.model.lifecycle import Thresholds
 from smp_git.model.memory import Value
-from smp_git.model.secrets.redaction import REPLACEMENT
-from smp_git.model.secrets.rules import SETTINGS as REDACTION
-from smp_git.model.secrets.rules import Rules
+from smp_git.model.secrets import REPLACEMENT
+from smp_git.model.secrets import SETTINGS as REDACTION
+
+if TYPE_CHECKING:
+    from smp_git.model.secrets.rules import Rules
 
 CONFIG: Final = "config.yaml"
 _ROW: Final = "row"
@@ -229,8 +231,8 @@ class Settings:
         SESSION,
         "any other preferences of the session, which the program keeps and does not read",
     )
-    # Which secrets are kept out, as all layers say.
-    rules: Rules = field(default_factory=Rules)
+    # Which secrets are kept out, where a layer says something of it.
+    own_rules: Rules | None = None
     # Where the settings of the store are.
     file: str = CONFIG
 
@@ -238,6 +240,11 @@ class Settings:
     def durable(self) -> bool:
         """Whether a write is flushed to disk before it is acknowledged."""
         return self.durability == "durable"
+
+    @property
+    def rules(self) -> Rules:
+        """Which secrets are kept out, as all layers say."""
+        return self.own_rules or _usual_rules()
 
     @property
     def trash_time(self) -> timedelta:
@@ -266,7 +273,7 @@ class Settings:
                 row, {**below, **cast("dict[str, Value]", value)} if both else value, where
             )
         if any(name in found for name in REDACTION):
-            values["rules"] = self.rules.overridden(found, where)
+            values["own_rules"] = self.rules.overridden(found, where)
         return replace(self, **values) if values else self
 
     def of_store(self, found: Mapping[str, Value], file: str) -> Settings:
@@ -287,6 +294,13 @@ class Settings:
                 problems.append(error.message)
                 unsafe = error if name in REDACTION else unsafe
         return InSession(settings, tuple(problems), unsafe)
+
+
+@cache
+def _usual_rules() -> Rules:
+    from smp_git.model.secrets.rules import Rules  # noqa: PLC0415 - reading needs none
+
+    return Rules()
 
 
 class InSession(NamedTuple):

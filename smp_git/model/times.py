@@ -7,10 +7,9 @@ always give the same answer.
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -20,6 +19,7 @@ _Way: TypeAlias = Callable[[datetime], datetime]
 _TIME_EXAMPLES: Final = "'2026-01-11T14:30:00Z', '2 days ago' or 'last week'"
 _DURATION_EXAMPLES: Final = "'30d', '12h' or '2 weeks'"
 _SHOWN_LENGTH: Final = 60
+_DECEMBER: Final = 12
 
 # The offset may follow a space and lack its colon: `git log --date=iso` prints it so.
 _ABSOLUTE: Final = re.compile(
@@ -198,8 +198,15 @@ def _before(now: datetime, *, count: int, unit: str) -> datetime:
 
 def _months_before(now: datetime, months: int) -> datetime:
     year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
-    last_day = calendar.monthrange(year, month + 1)[1]
+    last_day = month_length(year, month + 1)
     return now.replace(year=year, month=month + 1, day=min(now.day, last_day))
+
+
+def month_length(year: int, month: int) -> int:
+    """Return the number of days of a month."""
+    if month == _DECEMBER:
+        return 31
+    return (date(year, month + 1, 1) - date(year, month, 1)).days
 
 
 def _midnight(now: datetime) -> datetime:

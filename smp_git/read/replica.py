@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import string
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,6 +17,7 @@ from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.git.objects import Signature
 from smp_git.git.storage import Written
+from smp_git.model.ids import random_name
 from smp_git.model.times import format_time
 
 # Most of the small files are shorter.
@@ -136,8 +136,8 @@ def is_products(email: str) -> bool:
 
 def new_tag() -> str:
     """Return a random tag: four characters, the first a letter."""
-    rest = string.ascii_lowercase + string.digits
-    return secrets.choice(string.ascii_lowercase) + "".join(secrets.choice(rest) for _ in range(3))
+    letters = string.ascii_lowercase
+    return random_name(letters, 1) + random_name(letters + string.digits, 3)
 
 
 class Local:

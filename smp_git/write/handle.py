@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import threading
 import time
 import weakref
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from smp_git.format import metadata
 from smp_git.format.metadata import Metadata
@@ -26,15 +27,16 @@ from smp_git.model.errors import InvalidError, RefusedError, SmpError
 from smp_git.model.ids import sort_key
 from smp_git.model.lifecycle import UPKEEP, State
 from smp_git.model.memory import CommitId, agent_name
-from smp_git.model.secrets.rules import Rules
 from smp_git.model.settings import InSession, Settings
-from smp_git.read import history
 from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader, Snapshot
 from smp_git.write import commit
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
+
+if TYPE_CHECKING:
+    from smp_git.model.secrets.rules import Rules
 
 # After this long without a write a person may be looking.
 _QUIET_SECONDS: Final = 1.0
@@ -181,6 +183,8 @@ def before_commit(writer: Writer, index_file: Path) -> bool:
 
 
 _T = TypeVar("_T")
+# No kind of secret is so short, or without a digit or a sign.
+_WORD: Final = re.compile(r"[a-z]{1,16}")
 # More commits than maintenance makes between two uses of a session.
 _LOOKED_BACK: Final = 500
 # The session of what holds across sessions.
@@ -292,17 +296,29 @@ class Handle:
 
     def actor(self, given: str | None, rules: Rules | None = None) -> str:
         """Return who acts: the session's user unless somebody is named."""
+        if given and rules is None and self._is_no_secret(given):
+            return agent_name(given)
         if given:
             return agent_name((rules or self.rules).name(given, "the name of an agent"))
         user = self.metadata.user
         return agent_name(user) if user else "user"
 
+    def _is_no_secret(self, name: str) -> bool:
+        """Whether the usual rules, which take a while to load, find nothing in a name."""
+        found = self.in_session
+        is_usual = found.unsafe is None and found.settings.own_rules is None
+        return is_usual and _WORD.fullmatch(name) is not None
+
     def moment(self, at: datetime | str) -> datetime:
         """Return the time that is meant; raise InvalidRevisionError."""
+        from smp_git.read import history  # noqa: PLC0415 - most ask for the present
+
         return history.moment_of(at, self.clock())
 
     def at(self, revision: str | datetime) -> Snapshot:
         """Return the session as it was at a revision."""
+        from smp_git.read import history  # noqa: PLC0415 - as above
+
         return history.at_revision(self.reader, revision, self.clock())
 
     def read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:

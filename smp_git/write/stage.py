@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smp_git.format import document
 from smp_git.format.lines import Entry
@@ -34,8 +34,10 @@ from smp_git.model.memory import (
     says_same,
     title_of,
 )
-from smp_git.model.secrets.rules import Report
 from smp_git.read.snapshot import Snapshot, Subject
+
+if TYPE_CHECKING:
+    from smp_git.model.secrets.rules import Report
 
 # An addition is compared with this many latest memories of its kind.
 _WINDOW: Final = 50

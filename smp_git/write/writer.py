@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from smp_git.format import dialect, messages, records
 from smp_git.format.document import life_of
@@ -33,7 +33,6 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import CommitId, Kind, agent_name
-from smp_git.model.secrets.rules import Report
 from smp_git.model.settings import Settings
 from smp_git.model.times import format_time
 from smp_git.read import sizes
@@ -43,6 +42,9 @@ from smp_git.write.commit import Assembly, assemble, check_out, signed
 from smp_git.write.commit import TreeChange as AssembledChange
 from smp_git.write.recovery import repair
 from smp_git.write.stage import Stage
+
+if TYPE_CHECKING:
+    from smp_git.model.secrets.rules import Report
 
 # How often a person's own commit may come between before the write gives up.
 _MOST_MOVES: Final = 20

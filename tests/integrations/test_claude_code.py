@@ -297,7 +297,7 @@ def test_a_real_process_prints_json_and_exits_zero_whatever_happens(
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_hook_loads_no_typer(store: Store, shop: Session) -> None:
+def test_a_prompt_loads_nothing_that_only_others_need(store: Store, shop: Session) -> None:
     code = (
         "import sys; from smp_git.cli.main import run\n"
         "out = sys.stdout\n"
@@ -317,8 +317,10 @@ def test_a_hook_loads_no_typer(store: Store, shop: Session) -> None:
     loaded = set(done.stdout.splitlines()[-1].split())
 
     assert "smp_git.integrations.claude_code.hooks" in loaded
-    heavy = {"typer", "ruamel.yaml", "rich", "mcp", "pydantic", "asyncio", "smp_git.cli.app"}
-    assert not heavy & loaded
+    heavy = {"typer", "ruamel.yaml", "rich", "mcp", "pydantic", "asyncio", "subprocess"}
+    ours = {"cli.app", "write.edits", "model.secrets.rules", "read.history", "ask.overviews",
+            "keep.check", "git.transport", "git.layout", "agents.joint", "convert.intake"}  # fmt: skip
+    assert (heavy | {f"smp_git.{name}" for name in ours}) & loaded == set()
 
 
 # Installation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -9,7 +10,6 @@ from datetime import datetime
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from secrets import randbits
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
@@ -89,7 +89,7 @@ class _CacheFile:
 
     def add(self, parts: Sequence[bytes], used: Collection[int], may_keep: MayKeep) -> int:
         """Keep a batch, drop old ones that are not `used`, and return its number."""
-        number = randbits(_BATCH_BITS)
+        number = int.from_bytes(os.urandom(4)) >> 32 - _BATCH_BITS
         live = {*used, number}
         self._held = {each: held for each, held in self._held.items() if each in live}
         self._held[number] = parts

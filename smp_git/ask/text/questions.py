@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 
 from smp_git.ask.text.words import STOP_WORDS, fold, tokens, words
 from smp_git.model.memory import SEVERITIES
+from smp_git.model.times import month_length
 
 _YEAR_ROUND: Final = """
 january february march april may june july august september october november december
@@ -99,7 +99,7 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 def _month_end(day: date) -> date:
-    return day.replace(day=monthrange(day.year, day.month)[1])
+    return day.replace(day=month_length(day.year, day.month))
 
 
 def _relative_days(question: str, today: date) -> Iterator[Days]:

@@ -6,15 +6,14 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from smp_git.agents.agent import Agent
 from smp_git.agents.fence import Quote, fenced
 from smp_git.ask.context import tokens
-from smp_git.integrations.claude_code import transcript
 from smp_git.integrations.claude_code.calls import HookCall
 from smp_git.integrations.claude_code.conversation import FOLDER, Conversation
 from smp_git.model.errors import NotStoreError, SessionNotFoundError
@@ -33,8 +32,7 @@ _PATIENCE_SECONDS: Final = 1.5
 _LONGEST_LOG: Final = 262_144
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class Workplace(NamedTuple):
     """Where a hook works: the store, the session as the agent, and the conversation."""
 
     store: Store
@@ -165,6 +163,8 @@ def _recorded(place: Workplace, said: Mapping[str, Any], start: int) -> str:
     path = said.get("transcript_path")
     if not isinstance(path, str) or not Path(path).is_file():
         return ""
+    from smp_git.integrations.claude_code import transcript  # noqa: PLC0415 - where something is told, little is recorded
+
     part = transcript.read(Path(path), place.name, start)
     place.agent.record_turns(part.said)
     place.conversation.read_to = part.end

@@ -11,12 +11,11 @@ from typing import Final, TypeAlias
 
 from smp_git.model.errors import InvalidError
 from smp_git.model.regexes import Bounded
+from smp_git.model.secrets import REPLACEMENT
 from smp_git.model.secrets.assignments import SecretKind, is_secret_value, kind_of_key
 from smp_git.model.secrets.evidence import LONG_WORD, SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
 
-# What is put where a secret was, with the kind of secret for {kind}.
-REPLACEMENT: Final = "[REDACTED:{kind}]"
 KIND: Final = "{kind}"
 # What is passed through unread: placeholders, so that a redacted text stays as it
 # is, and what is long and random by nature: images, certificates and public keys.

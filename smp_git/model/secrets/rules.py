@@ -10,13 +10,13 @@ from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.regexes import LONGEST, WRITING, Bounded
+from smp_git.model.secrets import REPLACEMENT, SETTINGS
 from smp_git.model.secrets.evidence import SecretPattern
 from smp_git.model.secrets.patterns import PATTERNS
-from smp_git.model.secrets.redaction import KIND, REPLACEMENT, FoundSecrets, redact, redact_value
+from smp_git.model.secrets.redaction import KIND, FoundSecrets, redact, redact_value
 
 Report: TypeAlias = "tuple[tuple[str, int], ...]"
 
-SETTINGS = ("redaction", "redaction_patterns", "redaction_allow", "redaction_replacement")
 # What replaces a text that a person had taken out.
 GAP = "[REDACTED]"
 _LONGEST = 64
