@@ -21,8 +21,8 @@ from smp_git.write.handle import GLOBAL
 if TYPE_CHECKING:
     from smp_git.ask.answer import Answer
     from smp_git.ask.request import QueryParts
-    from smp_git.convert.intake import Import
     from smp_git.convert.migrate import Migration
+    from smp_git.convert.report import Import
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
     from smp_git.keep.every import Synced
@@ -447,6 +447,7 @@ class Store:
         as_format: str | None = None,
         session: str | None = None,
         quota: int | None = None,
+        again: bool = False,
         dry_run: bool = False,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Import:
@@ -454,20 +455,14 @@ class Store:
 
         Each session of the source becomes a session here, or everything goes into
         `session`. What an earlier import brought, or what was deleted here or there, is
-        not imported again. What cannot be read is in `problems`; everything else is
-        imported.
+        not imported again; with `again`, sessions that were deleted here as a whole are.
+        What the source changed since is changed here. What cannot be read is in
+        `problems`; everything else is imported.
         """
-        from smp_git.convert.intake import import_path
+        from smp_git.convert.intake import ImportOptions, import_path
 
-        return import_path(
-            self._home,
-            stores.absolute(path),
-            as_format=as_format,
-            session=session,
-            quota=quota,
-            dry_run=dry_run,
-            progress=progress,
-        )
+        wanted = ImportOptions(session, quota, dry_run, again, progress)
+        return import_path(self._home, stores.absolute(path), as_format=as_format, wanted=wanted)
 
     def export(
         self, as_format: str = "jsonl", *, to: str | os.PathLike[str] | None = None

@@ -19,13 +19,14 @@ from smp_git.cli.terminal import note
 from smp_git.cli.write import note_redacted
 from smp_git.convert.export import FORMATS as WRITTEN
 from smp_git.convert.formats import BUNDLE, FORMATS
-from smp_git.convert.intake import Import, Imported
 from smp_git.convert.migrate import Migration
+from smp_git.convert.report import Import, Imported
 from smp_git.model.errors import InvalidError
 from smp_git.store import Store
 
 # So many problems are shown one by one; JSON has them all.
 _SHOWN = 20
+_NAMED = 3
 
 
 def counting(what: str) -> Callable[[int], None]:
@@ -62,6 +63,9 @@ def import_(
         int | None,
         typer.Option(metavar="MB", help="Size of a session; what is larger becomes several", min=1),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Import sessions too that were deleted here")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be imported, and change nothing")
     ] = False,
@@ -69,8 +73,8 @@ def import_(
     """Import memories of other programs
 
     Each session of the source becomes a session here, or with -s everything goes into
-    one. A second import adds only what is new. What was deleted, here or there, stays
-    deleted. Secrets are taken out.
+    one. A second import takes only what is new or was changed there. What was deleted,
+    here or there, stays deleted. Secrets are taken out.
     """
     store = store_of(ctx)
     done = store.import_(
@@ -78,6 +82,7 @@ def import_(
         as_format=as_format,
         session=setting(ctx, "session"),
         quota=quota * 1024 * 1024 if quota else None,
+        again=again,
         dry_run=dry_run,
         progress=counting("memories imported:"),
     )
@@ -87,8 +92,8 @@ def import_(
 
 
 def _lines(done: Import) -> list[str]:
-    verb = "would import" if done.dry_run else "imported"
-    lines = [_line(each, verb) for each in done.sessions if each.added]
+    verbs = ("would import", "would change") if done.dry_run else ("imported", "changed")
+    lines = [_line(each, *verbs) for each in done.sessions if each.added or each.updated]
     known = sum(each.known for each in done.sessions)
     gone = sum(each.deleted for each in done.sessions)
     if known:
@@ -98,8 +103,13 @@ def _lines(done: Import) -> list[str]:
     return lines or ["nothing to import"]
 
 
-def _line(each: Imported, verb: str) -> str:
-    return f"{each.session}: {verb} {_kinds(each.added)}"
+def _line(each: Imported, added: str, updated: str) -> str:
+    said = [
+        f"{verb} {_kinds(counts)}"
+        for verb, counts in ((added, each.added), (updated, each.updated))
+        if counts
+    ]
+    return f"{each.session}: {', '.join(said)}"
 
 
 def _kinds(counts: Counter[str]) -> str:
@@ -115,6 +125,11 @@ def _tell(done: Import) -> None:
         note_redacted(each.redacted)
     if left:
         note(f"left out: {', '.join(f'{count:,} {what}' for what, count in left.most_common())}")
+    gone = [each.source for each in done.sessions if each.was_deleted]
+    if gone:
+        names = ", ".join(gone[:_NAMED]) + (", …" if len(gone) > _NAMED else "")
+        what = "1 session was" if len(gone) == 1 else f"{len(gone):,} sessions were"
+        note(f"{what} deleted here, and not imported: {names}; --again imports deleted sessions")
     for problem in done.problems[:_SHOWN]:
         note(f"{problem.where}: {problem.reason}")
     if len(done.problems) > _SHOWN:
@@ -203,7 +218,7 @@ def _migrated(done: Migration) -> list[str]:
     if done.dry_run:
         return [f"would migrate {path}" for path in done.found] or ["nothing to migrate"]
     lines = [f"backup: {done.backup}"]
-    lines += [_line(each, "migrated") for each in done.sessions if each.added]
+    lines += [_line(each, "migrated", "changed") for each in done.sessions if each.added]
     known = sum(each.known for each in done.sessions)
     if known:
         lines.append(f"{known:,} already here")

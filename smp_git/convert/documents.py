@@ -91,9 +91,11 @@ def _log(path: Path) -> ForeignSession:
     """Return a conversation that stands alone as a session."""
     said = dict(_ABOUT.findall(text_of(path, path.name)[:2000].partition("\n## ")[0]))
     people = [each.strip() for each in said.get("Participants", "").split(",") if each.strip()]
+    name = said.get("Session", "").strip()
     return ForeignSession(
         format="003",
-        id=said.get("Session", "").strip() or path.stem,
+        id=name or path.stem,
+        place=None if name else path,
         items=_of_log(path),
         created_at=as_time(said.get("Started")),
         agents=tuple(people),

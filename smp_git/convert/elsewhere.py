@@ -13,11 +13,10 @@ from typing import Any, Final, TypeAlias
 from smp_git.convert.entries import REFERENCES
 from smp_git.convert.files import whole
 from smp_git.format import yamlfile
-from smp_git.format.imports import GIVEN
+from smp_git.format.imports import GIVEN, source_of
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.memory import Memory, Value
 from smp_git.model.times import format_time
-from smp_git.write.edits import source_of
 
 # The files of a folder by their paths in it.
 Files: TypeAlias = "Mapping[str, str]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -9,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from smp_git.format.imports import GIVEN
 from smp_git.model.errors import InvalidError
@@ -32,9 +34,12 @@ _NOT_IN_TAGS: Final = re.compile(r"[^a-z0-9_.-]+")
 # Seconds since 1970 beyond this are milliseconds.
 _SECONDS: Final = 1e11
 _LONGEST_NAME: Final = 64
+_LONGEST_AGENT: Final = 57
 _LONGEST_TAG_PART: Final = 32
 _LONGEST_KEY: Final = 128
 _DEEPEST: Final = MAX_DEPTH - 4
+# Between the name of a file or folder and what tells it from others of that name.
+APART: Final = "~"
 
 # What other programs call our fields.
 _COMMON: Final = {
@@ -122,6 +127,14 @@ class PassedOver:
 Item: TypeAlias = "ForeignMemory | Trouble | ForeignDeletion | PassedOver"
 
 
+class ForeignArchive(NamedTuple):
+    """When a session was archived in its source, by whom and why, as far as that says."""
+
+    at: datetime | None = None
+    by: str | None = None
+    reason: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignSession:
     """A session of another program: what it says of itself, and its items one by one."""
@@ -137,11 +150,20 @@ class ForeignSession:
     overrides: Mapping[str, object] = field(default_factory=dict)
     # Belongs to the session of what holds across sessions.
     shared: bool = False
+    # Put away there, and what is said of that.
+    archived: ForeignArchive | None = None
+    # The file or folder that it is called after, where others may have the same name.
+    place: Path | None = None
 
     @property
     def name(self) -> str:
         """What tells this session from every other one of any program."""
-        return f"{self.format}:{self.id}"
+        return f"{self.format}:{self.id}{_digest(self.place) if self.place else ''}"
+
+
+def _digest(place: Path) -> str:
+    path = place.resolve().as_posix().encode("utf-8", "surrogateescape")
+    return APART + hashlib.blake2b(path, digest_size=3).hexdigest()
 
 
 def made(
@@ -317,7 +339,7 @@ def as_tag(text: str) -> str:
 def as_agent(value: object) -> str:
     """Return a name as an agent's; empty if there is none in it."""
     with suppress(InvalidError):
-        return agent_name(as_text(value)[:_LONGEST_NAME])
+        return agent_name(as_text(value)[:_LONGEST_AGENT])
     return ""
 
 

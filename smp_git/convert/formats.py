@@ -20,6 +20,7 @@ from smp_git.convert.files import (
     yaml_object,
 )
 from smp_git.model.errors import InvalidError, NotFoundError, SmpError
+from smp_git.remove.forgotten import origin_at
 
 
 class Format(NamedTuple):
@@ -72,7 +73,7 @@ def recognised(path: Path) -> str | None:
 
 
 def _of_folder(path: Path) -> str | None:
-    if (path / ".git").exists() or any(path.glob("active/*/.git")):
+    if _is_ours(path):
         raise InvalidError(
             f"{path} is a session or store of smp-git", hint="smp clone or smp sync takes it"
         )
@@ -84,6 +85,12 @@ def _of_folder(path: Path) -> str | None:
         "004": (path / "metadata.json").is_file() or any(path.glob("sessions/*/memory.jsonl")),
     }
     return next((name for name, found in told.items() if found), None) or _of_files_in(path)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder is a session or a store; any other may be in Git as well."""
+    is_session = (path / ".git").exists() and bool(origin_at(path).uid)
+    return is_session or any(path.glob("active/*/.git"))
 
 
 def _of_files_in(path: Path) -> str | None:

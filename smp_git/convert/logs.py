@@ -68,7 +68,7 @@ def read_minimal(path: Path) -> Iterator[ForeignSession]:
     files = [path] if path.is_file() else sorted(path.glob("*.jsonl"))
     for file in files:
         if is_plain(file):
-            yield ForeignSession(format="000", id=file.stem, items=_minimal(file))
+            yield ForeignSession(format="000", id=file.stem, place=file, items=_minimal(file))
 
 
 def is_minimal(row: Mapping[str, object]) -> bool:

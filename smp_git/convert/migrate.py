@@ -7,15 +7,16 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from smp_git.convert import formats
-from smp_git.convert.entries import ForeignMemory, Trouble
+from smp_git.convert.entries import ForeignMemory, ForeignSession, Trouble
 from smp_git.convert.files import is_plain
-from smp_git.convert.intake import Imported, ImportOptions, take
+from smp_git.convert.intake import ImportOptions, take
+from smp_git.convert.report import Imported
 from smp_git.git import disk
 from smp_git.keep import check, stores
 from smp_git.keep.every import opened
@@ -199,12 +200,17 @@ def _copies(backup: Path) -> list[Path]:
     return [backup, *sorted(backup.glob(f"{_LATER}*"))]
 
 
-def _sources(backup: Path) -> Iterator[Path]:
+def _sources(backup: Path) -> Iterator[ForeignSession]:
+    """Yield the sessions in the backup, each known by the place that it was copied from."""
     for copy in _copies(backup):
-        yield from _sources_in(copy)
+        for path in _places_in(copy):
+            name = formats.format_of(path, None)
+            for source in formats.FORMATS[name].read(path):
+                place = source.place and backup.parent / source.place.relative_to(copy)
+                yield replace(source, place=place)
 
 
-def _sources_in(backup: Path) -> Iterator[Path]:
+def _places_in(backup: Path) -> Iterator[Path]:
     if (backup / "sessions").is_dir():
         yield from sorted((backup / "sessions").glob("*.jsonl"))
         if any((backup / "sessions" / part).is_dir() for part in ("active", "archived", "global")):
@@ -218,20 +224,17 @@ def _sources_in(backup: Path) -> Iterator[Path]:
 
 
 def _taken(home: Home, backup: Path, progress: Callable[[int], None]) -> Iterator[Imported]:
-    for path in _sources(backup):
-        name = formats.format_of(path, None)
-        yield from take(home, formats.FORMATS[name].read(path), ImportOptions(progress=progress))
+    yield from take(home, _sources(backup), ImportOptions(progress=progress))
 
 
 def _checks(home: Home, backup: Path, done: list[Imported]) -> dict[str, bool]:
     """Return the four checks of the older format's guide, each made on what is there now."""
     turns = kept = entries = 0
-    for path in _sources(backup):
-        for source in formats.FORMATS[formats.format_of(path, None)].read(path):
-            for item in source.items:
-                if isinstance(item, ForeignMemory):
-                    entries += 1
-                    turns += item.kind == "turn"
+    for source in _sources(backup):
+        for item in source.items:
+            if isinstance(item, ForeignMemory):
+                entries += 1
+                turns += item.kind == "turn"
     here = sum(each.added.total() + each.known + each.deleted for each in done)
     lost = sum(len(each.problems) for each in done)
     kept = sum(_count(home, name, "turn") for name in {each.session for each in done})

@@ -41,7 +41,9 @@ def is_note(path: Path) -> bool:
 def read_notes(path: Path) -> Iterator[ForeignSession]:
     """Yield a folder of notes, or one note, as a session."""
     root = path.parent if path.is_file() else path
-    yield ForeignSession(format="notes", id=path.absolute().name, items=_notes(path, root))
+    yield ForeignSession(
+        format="notes", id=path.absolute().name, place=path, items=_notes(path, root)
+    )
 
 
 def _notes(path: Path, root: Path) -> Iterator[Item]:
@@ -156,7 +158,10 @@ def is_graph(value: Mapping[str, object]) -> bool:
 def read_graph(path: Path) -> Iterator[ForeignSession]:
     """Yield the graph of a `memory.jsonl` as a session: an entity is a learning."""
     yield ForeignSession(
-        format="mcp-memory", id=path.absolute().parent.name + "-" + path.stem, items=_graph(path)
+        format="mcp-memory",
+        id=path.absolute().parent.name + "-" + path.stem,
+        place=path,
+        items=_graph(path),
     )
 
 

@@ -32,7 +32,7 @@ def read_lines(path: Path) -> Iterator[ForeignSession]:
             head = row.value
             break
     if MARK not in head:
-        yield ForeignSession(format="smp", id=path.stem, items=_of_lines(path, None))
+        yield ForeignSession(format="smp", id=path.stem, place=path, items=_of_lines(path, None))
         return
     for number in _heads(path):
         yield _source(number[1], _of_lines(path, number[0]))

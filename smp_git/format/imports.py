@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from smp_git.model.memory import Memory
+
 PATH: Final = "imports.yaml"
 # Ends the name of a field that keeps what a source said where a memory takes something else.
 GIVEN: Final = "_given"
@@ -19,8 +21,17 @@ def is_source(text: str) -> bool:
     return _SOURCE.fullmatch(text) is not None
 
 
+def source_of(memory: Memory) -> str | None:
+    """Return what a memory was called in the program that it was imported from, if it was."""
+    for name in (f"source{GIVEN}", "source"):
+        value = memory.fields.get(name)
+        if isinstance(value, str) and is_source(value):
+            return value
+    return None
+
+
 def digest(uid: str, source: str) -> str:
-    """Return what stands for the source of a memory; it differs from session to session."""
+    """Return what stands for the source of a memory; by the uid it differs from session to session."""
     return hashlib.blake2b(source.encode(), key=uid.encode()[:64], digest_size=16).hexdigest()
 
 

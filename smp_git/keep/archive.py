@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from smp_git.ask.catalogue import Row
 from smp_git.ask.desk import Desk
-from smp_git.format import dialect
+from smp_git.format import dialect, imports
 from smp_git.keep import growth, opening
 from smp_git.keep.stores import find_session, open_by_id
 from smp_git.model.errors import (
@@ -22,7 +23,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.times import format_time
-from smp_git.read import archives
+from smp_git.read import archives, imported
 from smp_git.read.archives import ARCHIVE, SUMMARY, Archived
 from smp_git.read.replica import REMOTE_STATES
 from smp_git.remove import archive as rooms
@@ -37,15 +38,29 @@ _SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 5.0
 
 
-def archive(home: Home, name: str, *, reason: str | None = None, by: str | None = None) -> Archived:
-    """Archive a session by its whole id; return what its summary says."""
+def archive(
+    home: Home,
+    name: str,
+    *,
+    reason: str | None = None,
+    by: str | None = None,
+    at: datetime | None = None,
+) -> Archived:
+    """Archive a session by its whole id; return what its summary says.
+
+    `at` is when it was archived in the program that it comes from.
+    """
     if name == GLOBAL:
         raise RefusedError(
             "the session global is not archived", hint="what is in it holds for every session"
         )
     who = sessions.actor(home, by) or "user"
     why, now = sessions.reason_of(home, reason), home.clock()
-    told: dict[str, Value] = {"archived_at": format_time(now), "archived_by": who, "reason": why}
+    told: dict[str, Value] = {
+        "archived_at": format_time(at or now),
+        "archived_by": who,
+        "reason": why,
+    }
     _put_away(home, name, told)
     audit.note(home.path, "archive", name, at=now, by=who, reason=why)
     return archives.read(home.path, name)
@@ -119,13 +134,14 @@ def _put_away(home: Home, name: str, told: Mapping[str, Value]) -> None:
         handle = open_by_id(home, name)
         try:
             head, said = _summarised(handle, told)
+            known = _imported(handle)
             finish_interrupted(handle)
             _pack(handle)
         finally:
             opening.close(handle)
         said["original_size_bytes"] = _bytes(handle.reader.path)
         try:
-            rooms.put_away(home, name, head, _beside(handle.reader.path, said))
+            rooms.put_away(home, name, head, _beside(handle.reader.path, said) | known)
         except ConflictError:
             if not left:
                 raise
@@ -147,6 +163,12 @@ def _beside(place: Path, said: Mapping[str, Value]) -> dict[str, bytes]:
     with suppress(FileNotFoundError):
         found[REMOTE_STATES] = (place / ".git" / "smp" / REMOTE_STATES).read_bytes()
     return found
+
+
+def _imported(handle: Handle) -> dict[str, bytes]:
+    """Return the file by which an import tells, without the archive, what is in it already."""
+    found = imported.file_of(imported.taken(handle.reader.main()))
+    return {imports.PATH: found} if found else {}
 
 
 def _pack(handle: Handle) -> None:

@@ -6,6 +6,7 @@
 `redact`        a text taken out of every version of every memory: `rewording` is what
                 takes its place, `wanted` the text in all its forms, `traces` where it is
 `sessions`      whole sessions moved away and back
+`forgotten`     what deleted and purged sessions were imported from
 `reports`       the trash, receipts, the audit log, the proof
 `interrupted`   what a process that died left, finished
 `meeting`       what each branch gets where lives of a memory died or met

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypedDict
 
-from smp_git.format import document
+from smp_git.format import document, imports
 from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
 from smp_git.format.records import Tombstones
@@ -275,7 +275,7 @@ def _imported(handle: Handle, names: Iterable[MemoryId]) -> Iterator[str]:
     snapshot = handle.reader.snapshot()
     for name in names:
         with suppress(MemoryNotFoundError, InvalidFileError):
-            if source := edits.source_of(snapshot.get(name)):
+            if source := imports.source_of(snapshot.get(name)):
                 yield source
 
 

@@ -30,7 +30,7 @@ from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read import archives
 from smp_git.read.replica import Local
-from smp_git.remove import archive, audit, seal
+from smp_git.remove import archive, audit, forgotten, seal
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.trash import DELETED, Damaged, damaged_at, new_deletion
 from smp_git.write.handle import GLOBAL, Home
@@ -278,6 +278,7 @@ def purge_record(
         folder = store / DELETED / record.session_id
         ours, unknown = _told_apart(folder, record, ring, home.settings.trash_time)
         ring.check_destroyable(place.name for place in ours)
+        forgotten.note_purged(store, record)
         for place in ours:
             ring.destroy_all(place.name)
         for place in ours:

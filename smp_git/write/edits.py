@@ -331,15 +331,6 @@ def never_import(handle: Handle, sources: Iterable[str], agent: str | None) -> N
         handle.main_writer.run(handle.actor(agent), work, subject=messages.IMPORTS)
 
 
-def source_of(memory: Memory) -> str | None:
-    """Return what a memory was called in the program that it was imported from, if it was."""
-    for name in (f"source{imports.GIVEN}", "source"):
-        value = memory.fields.get(name)
-        if isinstance(value, str) and imports.is_source(value):
-            return value
-    return None
-
-
 def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:
     """Return the id that a text names now, else at `target`."""
     now = handle.reader.snapshot()

@@ -1,0 +1,93 @@
+"""Memories of other programs in a session: those it has, and those it had and shall not get again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from smp_git.format import document, imports, messages
+from smp_git.git.objects import Commit
+from smp_git.model.errors import InvalidFileError, SmpError
+from smp_git.model.ids import parse_path
+from smp_git.model.memory import MemoryId
+from smp_git.read.snapshot import Snapshot
+
+# Subjects of commits that take memories out without deleting them.
+_TAKEN_OUT: Final = frozenset((*messages.COMPACTED.values(), messages.EDITS))
+
+
+class Taken(NamedTuple):
+    """What a session knows of other programs' memories, by what they are called there."""
+
+    ids: Mapping[str, MemoryId] = {}
+    removed: frozenset[str] = frozenset()
+    # Digests: by this uid, and by none.
+    digests: frozenset[str] = frozenset()
+    uid: str = ""
+
+    def has_had(self, source: str) -> bool:
+        """Whether it had a memory that was deleted or taken out."""
+        return source in self.removed or is_among(self.digests, self.uid, source)
+
+
+def is_among(digests: frozenset[str], uid: str, source: str) -> bool:
+    """Whether a source is among digests, made with a session's uid or for a whole store."""
+    return bool(digests) and not digests.isdisjoint(
+        (imports.digest(uid, source), imports.digest("", source))
+    )
+
+
+def taken(snapshot: Snapshot) -> Taken:
+    """Return what a session has of other programs, and what is gone of it."""
+    ids = {
+        source: memory.id
+        for memory in snapshot.memories()
+        if (source := imports.source_of(memory)) is not None
+    }
+    blob = snapshot.repository.find(snapshot.tree, imports.PATH)
+    return Taken(
+        ids=ids,
+        removed=frozenset(_removed(snapshot)) - ids.keys(),
+        digests=imports.read(snapshot.repository.blob(blob)) if blob else frozenset(),
+        uid=snapshot.metadata.uid,
+    )
+
+
+def file_of(known: Taken) -> bytes:
+    """Return the digests of everything that a session has or had, to keep beside it."""
+    own = {imports.digest("", source) for source in (*known.ids, *known.removed)}
+    return imports.write(own | known.digests)
+
+
+def _removed(snapshot: Snapshot) -> Iterator[str]:
+    """Yield what was taken out by a compaction or by hand: it is in the history still."""
+    repository = snapshot.repository
+    with suppress(SmpError):
+        for commit in snapshot.walk():
+            if len(commit.parents) != 1 or not _takes_out(commit):
+                continue
+            before = repository.commit(commit.parents[0]).tree
+            gone = (
+                (path, repository.blob(old))
+                for path, old, new in repository.changes(before, commit.tree)
+                if old is not None and new is None and parse_path(path) is not None
+            )
+            yield from _sources(gone)
+
+
+def _takes_out(commit: Commit) -> bool:
+    said = messages.read(commit.message)
+    return (
+        said.agent is None
+        or said.subject in _TAKEN_OUT
+        or any(touch.verb == "remove" for touch in said.touches)
+    )
+
+
+def _sources(files: Iterable[tuple[str, bytes]]) -> Iterator[str]:
+    for path, data in files:
+        with suppress(InvalidFileError):
+            source = imports.source_of(document.decode(data, path))
+            if source is not None:
+                yield source
