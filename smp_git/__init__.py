@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from smp_git.write.branches import Branch as Branch
     from smp_git.write.branches import Contested as Contested
     from smp_git.write.branches import Tag as Tag
+    from smp_git.write.hand_edits import HandEdit as HandEdit
     from smp_git.write.merge.join import MergePlan as MergePlan
     from smp_git.write.merge.join import MergeResult as MergeResult
     from smp_git.write.merge.memories import Conflict as Conflict
@@ -63,6 +64,7 @@ _HOMES = {
     "Dropped": "remove.delete",
     "FieldChange": "read.history",
     "Forecast": "keep.forecast",
+    "HandEdit": "write.hand_edits",
     "Link": "model.memory",
     "Memory": "model.memory",
     "MemoryDiff": "read.history",
@@ -109,6 +111,7 @@ __all__ = [
     "Dropped",
     "FieldChange",
     "Forecast",
+    "HandEdit",
     "Link",
     "Memory",
     "MemoryDiff",

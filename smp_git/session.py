@@ -21,7 +21,15 @@ from smp_git.model.errors import (
     naming_its_session,
 )
 from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
-from smp_git.model.memory import CONTESTED, CommitId, Memory, MemoryId, Value, agent_name
+from smp_git.model.memory import (
+    CONTESTED,
+    CommitId,
+    Memory,
+    MemoryId,
+    Value,
+    agent_name,
+    one_or_many,
+)
 from smp_git.model.settings import Settings
 from smp_git.read.counts import with_access
 from smp_git.read.snapshot import Snapshot
@@ -65,6 +73,7 @@ if TYPE_CHECKING:
     from smp_git.sync.outbound import RemoteState
     from smp_git.sync.remotes import Remote, SyncResult
     from smp_git.write.branches import Branch, Contested, Tag
+    from smp_git.write.hand_edits import HandEdit
     from smp_git.write.merge.join import MergePlan, MergeResult
     from smp_git.write.transaction import Transaction
     from smp_git.write.writer import Change
@@ -436,6 +445,12 @@ class Session:
 
         return edits.commit_hand_edits(self._handle, agent)
 
+    def hand_edits(self) -> tuple[HandEdit, ...]:
+        """Return what a person changed in the session's folder and did not commit, by path."""
+        from smp_git.write import edits
+
+        return edits.hand_edited(self._handle)
+
     def configure(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
         """Set settings for this session only, e.g. `{"redaction": "off"}`; None removes one."""
         from smp_git.write import edits
@@ -498,15 +513,30 @@ class Session:
 
     # History
 
-    def log(self, memory_id: str | None = None, *, limit: int | None = None) -> tuple[Version, ...]:
-        """Return the commits of the session, or of one memory, newest first."""
-        from smp_git.read import history
+    def log(
+        self,
+        memory_id: str | None = None,
+        *,
+        limit: int | None = None,
+        since: When = None,
+        until: When = None,
+        agents: str | Iterable[str] = (),
+        kinds: str | Iterable[str] = (),
+    ) -> tuple[Version, ...]:
+        """Return the commits of the session, or of one memory, newest first.
 
+        Of some time, by some agents, or such as changed memories of some kinds.
+        """
         if limit is not None and limit < 0:
             raise InvalidError(f"a limit must be a number from 0, not {limit}")
+        from smp_git.read import history
+
+        wanted = history.log_filter(since, until, agents, kinds, self._handle.clock())
         if memory_id is not None:
-            return self.history(memory_id)[:limit]
-        return self._handle.read(None, lambda now: tuple(islice(history.log(now), limit)))
+            return self._handle.read(
+                None, lambda now: history.history(now, _full(now, memory_id), wanted, limit)
+            )
+        return self._handle.read(None, lambda now: tuple(islice(history.log(now, wanted), limit)))
 
     def history(self, memory_id: str) -> tuple[Version, ...]:
         """Return the commits that changed one memory, newest first."""
@@ -526,13 +556,25 @@ class Session:
         return self._handle.read(at, found)
 
     def diff(
-        self, old: str | datetime = "HEAD~1", new: str | datetime = "HEAD"
+        self,
+        old: str | datetime = "HEAD~1",
+        new: str | datetime = "HEAD",
+        *,
+        ids: str | Iterable[str] | None = None,
     ) -> tuple[MemoryDiff, ...]:
-        """Return how the memories differ between two revisions, field by field."""
+        """Return how the memories, or some of them, differ between two revisions, field by field.
+
+        A time before the session began is its beginning.
+        """
         from smp_git.read import history
 
         at = self._handle.at
-        return self._handle.read(None, lambda _: history.diff(at(old), at(new)))
+
+        def answer(now: Snapshot) -> tuple[MemoryDiff, ...]:
+            only = None if ids is None else {_full(now, name) for name in one_or_many(ids)}
+            return history.diff(at(old), at(new), only)
+
+        return self._handle.read(None, answer)
 
     def blame(self, memory_id: str) -> tuple[BlamedField, ...]:
         """Return, for each field of a memory, who set it and when."""

@@ -50,6 +50,8 @@ _VALUES = (
     smp_git.FieldChange, smp_git.VersionChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
     smp_git.Problem, smp_git.SizeReport, smp_git.Compaction, smp_git.Compacted, smp_git.RecallResult, smp_git.Configured,
     smp_git.Forecast, ForecastPoint, ForecastEvent,
+    smp_git.FieldChange, smp_git.BlamedField, smp_git.Culprit, smp_git.SessionInfo, Participant, Metadata,
+    smp_git.HandEdit, smp_git.Problem, smp_git.SizeReport, smp_git.Compaction, smp_git.Compacted, smp_git.RecallResult, smp_git.Configured,
     smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized, smp_git.Branch, smp_git.Tag,
     smp_git.MergeResult, smp_git.MergePlan, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,

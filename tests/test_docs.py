@@ -183,6 +183,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp list", ("memories", 0), "Memory, Uses"),
     ("smp log", (), "Versions"),
     ("smp log", ("versions", 0), "Version"),
+    ("smp status", (), "Status"),
     ("smp diff", (), "Differences"),
     ("smp diff", ("memories", 0), "Difference"),
     ("smp diff", ("memories", 0, "fields", 0), "Field change"),

@@ -46,11 +46,9 @@ def test_abbreviated_commit_and_tag_name_a_commit(edited: Session) -> None:
     assert edited.get("DEC-1", at="v1").content == "Use Redis"
 
 
-def test_time_before_the_session_is_refused_with_its_beginning(edited: Session) -> None:
-    with pytest.raises(InvalidRevisionError, match="did not exist") as caught:
-        edited.memories(at="2020-01-01")
-
-    assert "2026-01-11T14:30" in str(caught.value.hint)
+def test_time_before_the_session_is_its_beginning(edited: Session) -> None:
+    assert edited.memories(at="2020-01-01") == ()
+    assert [(item.change, item.id) for item in edited.diff("2020-01-01")] == [("added", "DEC-0001")]
 
 
 def test_time_in_the_future_is_now(edited: Session) -> None:

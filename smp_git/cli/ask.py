@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,12 +27,15 @@ from smp_git.cli.filters import (
     Where,
     Words,
     conditions_of,
+    filters_of,
     parts_of,
     specification,
 )
 from smp_git.cli.options import At, Id
 from smp_git.cli.place import session_of, store_of
-from smp_git.cli.terminal import MARKS, note, say
+from smp_git.cli.screen import fitted, table, when
+from smp_git.cli.terminal import MARKS, note, paint, say
+from smp_git.cli.values import measures
 from smp_git.model.errors import InvalidQueryError
 
 if TYPE_CHECKING:
@@ -116,20 +119,28 @@ def query(
 
 
 def _show(ctx: typer.Context, answer: Answer, *, explain: bool) -> None:
-    emit(ctx, answer.as_json(), lambda: _text(answer, explain=explain))
+    emit(
+        ctx,
+        answer.as_json(),
+        lambda: _text(answer, explain=explain),
+        empty="nothing found",
+        paged=True,
+    )
     for problem in answer.problems:
         note(problem)
+    if answer and (answer.total > len(answer) or answer.is_least):
+        more = "+" if answer.is_least else ""
+        note(f"{len(answer)} of {answer.total:,}{more}; --limit N shows more")
 
 
 def _text(answer: Answer, *, explain: bool) -> str:
+    head = ("SESSION", "ID", "SCORE", "WHEN", "AGENT", "TITLE")
+    rows = [_row(hit, explain=explain) for hit in answer]
+    first = table(head, rows, heads=False, spare=("AGENT", "WHEN", "SCORE")).splitlines()
     lines: list[str] = []
-    for hit in answer:
-        lines += _hit(hit, explain=explain)
-    for name, value in answer.aggregations.items():
-        lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-    if answer.total > len(answer) or answer.is_least:
-        more = "+" if answer.is_least else ""
-        lines.append(f"({len(answer)} of {answer.total}{more})")
+    for row, hit in zip(first, answer, strict=True):
+        lines += [row, *_below(hit, explain=explain)]
+    lines += measures(answer.aggregations)
     for each in answer.archived:
         lines.append(
             f"archived {each.session}: {each.total} in its summary; smp unarchive {each.session}"
@@ -138,19 +149,28 @@ def _text(answer: Answer, *, explain: bool) -> str:
     return "\n".join(lines)
 
 
-def _hit(hit: Hit, *, explain: bool) -> list[str]:
-    place = f"{hit.session}  " if hit.session else ""
+def _row(hit: Hit, *, explain: bool) -> tuple[str, ...]:
     notes = [line for line in hit.why if line.startswith("superseded")]
     # A snippet shows which words match; what else leads to a memory has to be said.
     if not explain and hit.why and not hit.why[0].startswith(("matches ", "text ")):
         notes = list(dict.fromkeys((hit.why[0], *notes)))
-    mark = f"  ({', '.join(notes)})" if notes else ""
-    lines = [f"{place}{hit.id}  {hit.score:.3f}  {hit.memory.agent}  {hit.title}{mark}"]
+    mark = paint("dim", f"  ({', '.join(notes)})") if notes else ""
+    return (
+        hit.session,
+        paint("cyan", hit.id),
+        paint("dim", f"{hit.score:.2f}"),
+        when(hit.memory.created_at),
+        hit.memory.agent,
+        f"{hit.title}{mark}",
+    )
+
+
+def _below(hit: Hit, *, explain: bool) -> list[str]:
+    """Return the lines below a hit: where it matches, and how it was scored."""
+    lines = []
     if hit.snippet and hit.snippet != hit.title:
-        lines.append(f"    {' '.join(hit.marked(MARKS).split())}")
-    if explain:
-        lines += [f"      {line}" for line in hit.why]
-    return lines
+        lines.append(fitted(f"    {' '.join(hit.marked(MARKS).split())}"))
+    return lines + [paint("dim", f"      {line}") for line in hit.why if explain]
 
 
 @command(example="smp similar FIND-1")
@@ -176,11 +196,6 @@ def similar(
     with session_of(ctx) as session:
         found = session.similar(text, limit=max(1, limit), at=at, **filters)
         _show(ctx, found, explain=False)
-
-
-def filters_of(ctx: typer.Context) -> dict[str, Any]:
-    """Return the filters that the options ask for."""
-    return {name: part for name, part in parts_of(ctx.params).items() if name != "limit"}
 
 
 @command(example="smp related FIND-1 --depth 3")

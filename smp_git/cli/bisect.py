@@ -13,8 +13,9 @@ from smp_git.cli.common import common_in, emit
 from smp_git.cli.filters import parts_of, specification
 from smp_git.cli.main import program
 from smp_git.cli.place import session_of
+from smp_git.cli.screen import when
+from smp_git.cli.terminal import paint
 from smp_git.model.errors import InvalidQueryError
-from smp_git.model.times import format_time
 
 if TYPE_CHECKING:
     from smp_git.ask.bisect import Condition, Culprit, View
@@ -117,8 +118,9 @@ def _refuse_options(names: list[str]) -> None:
 
 
 def _culprit_text(found: Culprit) -> str:
-    time = format_time(found.at)[:16].replace("T", " ")
-    lines = [f"{found.commit[:9]}  {time}  {found.agent}  {found.subject}"]
+    lines = [
+        f"{paint('yellow', found.commit[:9])}  {when(found.at)}  {found.agent}  {found.subject}"
+    ]
     if found.touched:
         lines.append(f"touched  {', '.join(found.touched)}")
     return "\n".join([*lines, f"found in {found.steps} steps"])

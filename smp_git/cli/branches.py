@@ -11,11 +11,11 @@ from smp_git.cli.common import asker, emit
 from smp_git.cli.inputs import fields_from
 from smp_git.cli.options import Agent, Id
 from smp_git.cli.place import main_of, make_current, session_of, store_of
-from smp_git.cli.terminal import note
+from smp_git.cli.screen import exact, table, when
+from smp_git.cli.terminal import note, paint
 from smp_git.cli.values import as_words
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import COMMENTS
-from smp_git.model.times import format_time
 from smp_git.write.branches import Branch, Contested
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def branch(
                 "branches": [each.as_json() for each in found],
                 "total": len(found),
             }
-            return emit(ctx, value, lambda: "\n".join(map(_branch, found)))
+            head = ("BRANCH", "COMMIT", "WHEN")
+            return emit(ctx, value, lambda: table(head, [*map(_branch, found)], heads=False))
         if drop:
             gone = session.drop_branch(name, discard=discard, by=asker(ctx, agent))
             return emit(ctx, gone.as_json(), lambda: _dropped(gone))
@@ -61,9 +62,9 @@ def branch(
     return emit(ctx, made.as_json(), made.name)
 
 
-def _branch(found: Branch) -> str:
-    mark = "*" if found.is_current else " "
-    return f"{mark} {found.name}  {found.commit[:9]}  {format_time(found.written_at)}"
+def _branch(found: Branch) -> tuple[str, ...]:
+    mark, name = ("*", paint("green", found.name)) if found.is_current else (" ", found.name)
+    return f"{mark} {name}", paint("yellow", found.commit[:9]), when(found.written_at)
 
 
 def _dropped(gone: Dropped) -> str:
@@ -132,8 +133,9 @@ def tag(
                 "tags": [each.as_json() for each in found],
                 "total": len(found),
             }
+            rows = [(each.name, paint("yellow", each.commit[:9])) for each in found]
             return emit(
-                ctx, value, lambda: "\n".join(f"{each.name}  {each.commit[:9]}" for each in found)
+                ctx, value, lambda: table(("TAG", "COMMIT"), rows, heads=False), empty="no tags"
             )
         made = session.tag(name, at)
     return emit(ctx, made.as_json(), made.name)
@@ -148,12 +150,12 @@ def conflicts(ctx: typer.Context) -> None:
         "conflicts": [each.as_json() for each in found],
         "total": len(found),
     }
-    emit(ctx, value, lambda: "\n".join(map(_conflict, found)) or "nothing is contested")
+    emit(ctx, value, lambda: "\n".join(map(_conflict, found)), empty="nothing is contested")
 
 
 def _conflict(found: Contested) -> str:
     lost = "a value in the history" if found.in_history else as_words(found.value)
-    return f"{found.id}  {found.field}: kept {as_words(found.kept)}, not {lost} from {found.replica or 'a person'}, {found.at}"
+    return f"{found.id}  {found.field}: kept {as_words(found.kept)}, not {lost} from {found.replica or 'a person'}, {exact(found.at)}"
 
 
 @command("resolve-conflict", example="smp resolve-conflict DEC-42 --field impact --take k3fq")

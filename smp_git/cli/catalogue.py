@@ -13,6 +13,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "new": "sessions",
         "use": "sessions",
         "sessions": "sessions",
+        "status": "sessions",
         "info": "sessions",
         "claude": "agents",
         "mcp": "agents",

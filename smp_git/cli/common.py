@@ -11,7 +11,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.terminal import say
+from smp_git.cli.screen import page
+from smp_git.cli.terminal import note, say
 
 # What the common options of this call say.
 SAID: Final[dict[str, Any]] = {}
@@ -77,11 +78,23 @@ def folder(ctx: typer.Context) -> Path:
     return Path(setting(ctx, "folder") or ".").absolute()
 
 
-def emit(ctx: typer.Context, value: dict[str, object], text: str | Callable[[], str]) -> None:
-    """Print the JSON object, or the text for people."""
+def emit(
+    ctx: typer.Context,
+    value: dict[str, object],
+    text: str | Callable[[], str],
+    *,
+    empty: str = "",
+    paged: bool = False,
+    newest_last: bool = False,
+) -> None:
+    """Print the JSON object, or the painted text for people; an empty one is told as `empty`."""
     if SAID.get("json"):
         say(json.dumps(value, ensure_ascii=False))
         return
     shown = text if isinstance(text, str) else text()
-    if shown:
-        say(shown, marked=True)
+    if not shown and empty:
+        note(empty)
+    elif shown and paged:
+        page(shown, newest_last=newest_last)
+    elif shown:
+        say(shown, painted=True)

@@ -11,8 +11,8 @@ from smp_git.cli.common import asker, emit
 from smp_git.cli.options import By, Reason, Yes, confirm
 from smp_git.cli.place import store_of
 from smp_git.cli.proof import FOUND, left_lines
+from smp_git.cli.screen import due
 from smp_git.cli.terminal import note
-from smp_git.model.times import format_time
 
 if TYPE_CHECKING:
     pass
@@ -31,7 +31,7 @@ def delete_session(
     emit(
         ctx,
         done.as_json(),
-        f"deleted {done.session}\n  can be brought back until {format_time(done.deadline)}",
+        f"deleted {done.session}\n  restorable until {due(done.deadline)}; smp undelete-session {done.session}",
     )
     for remote in done.remotes:
         note(f"a copy may be left at the remote {remote}")

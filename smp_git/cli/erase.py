@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +13,8 @@ from smp_git.cli.inputs import text_from
 from smp_git.cli.options import By, DryRun, Reason, Yes, confirm
 from smp_git.cli.place import reached, store_of
 from smp_git.cli.proof import FOUND, left_lines, proof_lines, receipt_text, tell
-from smp_git.cli.terminal import note, to_minute
+from smp_git.cli.screen import due, exact, table, when
+from smp_git.cli.terminal import note, paint
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
@@ -125,7 +126,7 @@ def trash(
             for r in found
         ]
         value = {"sessions": rows, "total": len(rows)}
-        emit(ctx, value, lambda: "\n".join(map(_row, rows)) or "empty")
+        emit(ctx, value, lambda: _rows(rows), empty="no deleted session")
         return
     with reached(ctx) as session:
         rows = [item.as_json() for item in session.trash()]
@@ -135,22 +136,35 @@ def trash(
         "damaged": [each.as_json() for each in damaged],
         "total": len(rows),
     }
-    emit(ctx, value, lambda: "\n".join((*map(_row, rows), *map(_damaged, damaged))) or "empty")
+    emit(
+        ctx,
+        value,
+        lambda: "\n".join((*_rows(rows).splitlines(), *map(_damaged, damaged))),
+        empty="the trash is empty",
+    )
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    return table(("ID", "DELETED", "RESTORABLE", "REASON"), [*map(_row, rows)], heads=False)
 
 
 def _damaged(copy: Damaged) -> str:
     """Return the line of a copy whose record cannot be read, with all that is known."""
     known = [
         " ".join(copy.ids) or "memory unknown",
-        *([f"deleted {to_minute(format_time(copy.deleted_at))}"] if copy.deleted_at else []),
+        *([f"deleted {exact(copy.deleted_at)}"] if copy.deleted_at else []),
         *([f"by {copy.deleted_by}"] if copy.deleted_by else []),
     ]
     return f"{copy.deletion}  damaged: {copy.why}  ({', '.join(known)}); smp purge {copy.deletion} --now destroys it"
 
 
-def _row(row: Mapping[str, Any]) -> str:
-    reason = f"  {row['reason']}" if row["reason"] else ""
-    return f"{row['id']}  deleted {to_minute(row['deleted_at'])} by {row['deleted_by']}  restorable until {to_minute(row['deadline'])}{reason}"
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        paint("cyan", row["id"]),
+        f"deleted {when(row['deleted_at'])} by {row['deleted_by']}",
+        f"restorable until {due(row['deadline'])}",
+        row["reason"] or "",
+    )
 
 
 @command(example="smp restore DEC-0042 --with-history")

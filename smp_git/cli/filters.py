@@ -150,6 +150,11 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
     return parts | {name: value for name, (value, default) in flags.items() if value != default}
 
 
+def filters_of(ctx: typer.Context) -> dict[str, Any]:
+    """Return the filters that the options ask for."""
+    return {name: part for name, part in parts_of(ctx.params).items() if name != "limit"}
+
+
 def _is_given(value: object) -> bool:
     # Some versions of typer say nothing by an empty list, others by an empty tuple.
     return value is not None and value is not False and value != [] and value != ()

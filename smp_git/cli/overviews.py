@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from smp_git.cli.app import command
-from smp_git.cli.ask import filters_of
 from smp_git.cli.common import emit
-from smp_git.cli.filters import Agents, Kinds, Since, TagsAll, Until, Where, conditions_of
+from smp_git.cli.filters import (
+    Agents,
+    Kinds,
+    Since,
+    TagsAll,
+    Until,
+    Where,
+    conditions_of,
+    filters_of,
+)
 from smp_git.cli.options import At
 from smp_git.cli.place import session_of
+from smp_git.cli.screen import exact, table
+from smp_git.cli.terminal import paint
+from smp_git.cli.values import measures
 from smp_git.model.errors import InvalidQueryError
 
 if TYPE_CHECKING:
@@ -21,10 +31,14 @@ if TYPE_CHECKING:
 
 
 def _listed(
-    ctx: typer.Context, name: str, found: tuple[Any, ...], line: Callable[[Any], str]
+    ctx: typer.Context,
+    name: str,
+    found: tuple[Any, ...],
+    line: Callable[[Any], tuple[str, ...]],
+    head: tuple[str, ...],
 ) -> None:
     value: dict[str, object] = {name: [item.as_json() for item in found], "total": len(found)}
-    emit(ctx, value, lambda: "\n".join(map(line, found)))
+    emit(ctx, value, lambda: table(head, [*map(line, found)], heads=False), empty=f"no {name}")
 
 
 @command(example="smp topics --limit 10")
@@ -43,8 +57,12 @@ def topics(
         "topics",
         found,
         lambda item: (
-            f"{item.topic}  {item.weight:.2f}  {item.mentions}  {item.first_at[:10]} to {item.last_at[:10]}"
+            item.topic,
+            f"{item.weight:.2f}",
+            str(item.mentions),
+            _span(item.first_at, item.last_at),
         ),
+        ("TOPIC", "WEIGHT", "MENTIONS", "WHEN"),
     )
 
 
@@ -75,20 +93,31 @@ def timeline(
         raise InvalidQueryError("filters and --limit go with --events", hint="add --events")
     with session_of(ctx) as session:
         if events:
-            _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event)
+            _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event, _EVENT)
         else:
-            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket)
+            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket, ("START", "COUNTS"))
 
 
-def _event(item: Any) -> str:
-    severity = f"  {item.severity}" if item.severity else ""
-    topics = f"  [{', '.join(item.topics)}]" if item.topics else ""
+_EVENT: Final = ("WHEN", "ID", "WHO", "SEVERITY", "TITLE")
+
+
+def _event(item: Any) -> tuple[str, ...]:
+    topics = paint("dim", f"  [{', '.join(item.topics)}]") if item.topics else ""
     people = ", ".join(item.participants)
-    return f"{item.at[:16].replace('T', ' ')}  {item.ref}  {people}{severity}  {item.title}{topics}"
+    row = (exact(item.at), paint("cyan", item.ref), people, item.severity or "")
+    return *row, f"{item.title}{topics}"
 
 
-def _bucket(item: Any) -> str:
-    return f"{item.start}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}"
+def _bucket(item: Any) -> tuple[str, ...]:
+    return item.start, _counts(item.counts)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+
+
+def _span(first: str, last: str) -> str:
+    return paint("dim", f"{exact(first)[:10]} to {exact(last)[:10]}")
 
 
 @command(example="smp agents")
@@ -100,9 +129,8 @@ def agents(ctx: typer.Context, at: At = None) -> None:
         ctx,
         "agents",
         found,
-        lambda item: (
-            f"{item.agent}  {', '.join(f'{count} {kind}' for kind, count in item.counts.items())}  {item.first_at[:10]} to {item.last_at[:10]}"
-        ),
+        lambda item: (item.agent, _counts(item.counts), _span(item.first_at, item.last_at)),
+        ("AGENT", "MEMORIES", "WHEN"),
     )
 
 
@@ -143,10 +171,4 @@ def aggregate(
             until=until,
             where=conditions_of(where),
         )
-    emit(
-        ctx,
-        {"aggregations": dict(found)},
-        lambda: "\n".join(
-            f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
-        ),
-    )
+    emit(ctx, {"aggregations": dict(found)}, lambda: "\n".join(measures(found)))

@@ -11,7 +11,8 @@ import typer
 from smp_git.cli.app import command
 from smp_git.cli.common import emit, setting
 from smp_git.cli.place import reached, store_of
-from smp_git.cli.terminal import counted, to_minute
+from smp_git.cli.screen import due, exact, table, when
+from smp_git.cli.terminal import counted
 from smp_git.model.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def receipt_text(found: Mapping[str, Any]) -> str:
 def _fate(found: Mapping[str, Any]) -> str:
     """Say until when what went can be brought back."""
     if found["deadline"]:
-        return f"restorable until {found['deadline']}"
+        return f"restorable until {due(found['deadline'])}"
     if found.get("redacted"):
         return "the versions before it cannot be restored"
     return "cannot be restored"
@@ -73,7 +74,7 @@ def tell(proof: Proof | None) -> None:
 def _kept_receipt(found: Mapping[str, Any]) -> str:
     """Return the receipt of an earlier deletion, of memories or of the session."""
     reason = f": {found['reason']}" if found["reason"] else ""
-    said = f"  {found['deletion']}, at {found['at']} by {found['by']}{reason}"
+    said = f"  {found['deletion']}, at {exact(found['at'])} by {found['by']}{reason}"
     if "session" in found:
         return f"deleted session {found['session']}\n{said}"
     return f"{receipt_text(found)}\n{said}"
@@ -143,13 +144,21 @@ def audit(
             named = store.find_session(named)
     lines = store.audit(named, action=action, id=memory, by=by, since=since, until=until)
     value: dict[str, object] = {"lines": [line.as_json() for line in lines], "total": len(lines)}
-    emit(ctx, value, lambda: "\n".join(map(_audited, lines)) or "empty")
+    emit(
+        ctx,
+        value,
+        lambda: table(
+            ("WHEN", "BY", "ACTION", "SESSION", "WHAT"), [*map(_audited, lines)], heads=False
+        ),
+        empty="nothing in the audit log",
+    )
 
 
-def _audited(line: Audited) -> str:
-    head = f"{to_minute(line.at)}  {line.by}  {line.action}  {line.session}  {' '.join(line.ids)}"
+def _audited(line: Audited) -> tuple[str, ...]:
+    ids = " ".join(line.ids)
     each = [f"{name}: {text}" for name, text in line.reasons.items()]
-    return "  ".join((head.rstrip(), *([line.reason] if line.reason else []), *each))
+    said = "; ".join((*([line.reason] if line.reason else []), *each))
+    return when(line.at), line.by, line.action, line.session, "  ".join(filter(None, (ids, said)))
 
 
 def left_lines(places: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,8 @@ from smp_git.cli.common import asker, emit, folder, setting
 from smp_git.cli.inputs import fields_from
 from smp_git.cli.options import By, Reason
 from smp_git.cli.place import current, make_current, name_of, session_of, store_of
-from smp_git.cli.terminal import note
+from smp_git.cli.screen import due, in_bytes, table, when, wrapped
+from smp_git.cli.terminal import counted, note, paint
 from smp_git.integrations.notes import FILE as NOTES
 from smp_git.integrations.notes import write_notes
 from smp_git.keep.opening import SessionInfo
@@ -21,12 +23,10 @@ from smp_git.model.checks import as_text
 from smp_git.model.errors import NotStoreError
 from smp_git.model.times import format_time
 from smp_git.store import Store
+from smp_git.write.hand_edits import HandEdit
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
+    from smp_git.read.archives import Archived
 
 
 @command(example="smp init")
@@ -120,7 +120,7 @@ def sessions(ctx: typer.Context, everything: AllOfThem = False) -> None:
         "total": len(found),
         "problems": list(problems),
     }
-    lines = [_line(info, here) for info in found]
+    rows = [_row(info, here) for info in found]
     if everything:
         kept, gone = store.archived_sessions(), store.deleted_sessions()
         value["archived"] = [{"id": each.session, **each.said} for each in kept]
@@ -128,18 +128,28 @@ def sessions(ctx: typer.Context, everything: AllOfThem = False) -> None:
             {"id": each.session_id, "deadline": format_time(each.recovery_deadline)}
             for each in gone
         ]
-        lines += [f"  {each.session}  {each.text('last_access')}  archived" for each in kept]
-        lines += [f"  {each.session_id}  {format_time(each.deleted_at)}  deleted" for each in gone]
-    emit(ctx, value, lambda: "\n".join(lines))
+        rows += [
+            (
+                f"  {each.session}",
+                _when_archived(each),
+                "archived",
+            )
+            for each in kept
+        ]
+        rows += [(f"  {each.session_id}", when(each.deleted_at), "deleted") for each in gone]
+    lines = [(*row, "")[:4] for row in rows]
+    head = ("SESSION", "WRITTEN", "STATE", "MEMORIES")
+    emit(
+        ctx, value, lambda: table(head, lines, heads=False), empty="no sessions; smp new makes one"
+    )
     for problem in problems:
         note(problem)
 
 
-def _line(info: SessionInfo, here: str | None) -> str:
-    mark = "*" if info.id == here else " "
+def _row(info: SessionInfo, here: str | None) -> tuple[str, ...]:
+    mark, name = ("*", paint("green", info.id)) if info.id == here else (" ", info.id)
     noun = "memory" if info.memories == 1 else "memories"
-    at = format_time(info.last_written_at)
-    return f"{mark} {info.id}  {at}  {info.state}  {info.memories} {noun}"
+    return f"{mark} {name}", when(info.last_written_at), info.state, f"{info.memories:,} {noun}"
 
 
 @command(example='smp archive shop --reason "the shop is finished"')
@@ -177,6 +187,64 @@ def unarchive(
     emit(ctx, {"id": place.name, "path": str(place)}, place.name)
 
 
+@command(example="smp status")
+def status(ctx: typer.Context) -> None:
+    """Show the session, its branch, edits by hand, remotes and size
+
+    What is asked for attention is named with the command that deals with it.
+    """
+    with session_of(ctx) as session:
+        found, edited = session.info(), session.hand_edits()
+        branch, (latest, *_) = session.current_branch, session.log(limit=1)
+        commits = len(session.log())
+    value: dict[str, object] = {
+        "session": found.id,
+        "user": found.user,
+        "store": str(Path(found.path).parent.parent),
+        "branch": branch,
+        "commits": commits,
+        "latest": latest.as_json(),
+        "counts": dict(found.counts),
+        "hand_edits": [each.as_json() for each in edited],
+        "remotes": [each.as_json() for each in found.remotes],
+        "size_bytes": found.size_bytes,
+        "quota_bytes": found.quota_bytes,
+        "problems": list(found.problems),
+    }
+    user = f", for {found.user}" if found.user else ""
+    rows = [
+        ("session", f"{paint('bold', found.id)}{user}"),
+        (
+            "branch",
+            f"{branch}, {counted(commits, 'commit')}, last write {when(latest.at)} by {latest.agent}",
+        ),
+        ("memories", _kinds(found.counts) or "none"),
+        *_several("by hand", map(_hand_edit, edited), "no edits"),
+        *_several("remotes", map(str, found.remotes), "none"),
+        ("size", f"{in_bytes(found.size_bytes)} of {in_bytes(found.quota_bytes)}"),
+        ("store", str(value["store"])),
+        *(("problem", paint("red", problem)) for problem in found.problems),
+    ]
+    emit(ctx, value, lambda: "\n".join(wrapped(f"{name:<9}  {text}", 0, 11) for name, text in rows))
+    if edited:
+        note("smp commit takes the edits by hand in")
+
+
+def _kinds(counts: Mapping[str, int]) -> str:
+    return ", ".join(counted(count, kind) for kind, count in counts.items())
+
+
+def _several(name: str, lines: Iterable[str], none: str) -> list[tuple[str, str]]:
+    """Return rows of which the first alone has the name."""
+    found = list(lines) or [none]
+    return [(name, found[0]), *(("", each) for each in found[1:])]
+
+
+def _hand_edit(edit: HandEdit) -> str:
+    style = {"added": "green", "removed": "red"}.get(edit.change, "yellow")
+    return f"{paint(style, edit.change)} {paint('cyan', edit.id)}  {edit.path}"
+
+
 @command(example="smp info")
 def info(ctx: typer.Context) -> None:
     """Show an overview of a session"""
@@ -189,9 +257,9 @@ def _glance(found: SessionInfo) -> str:
     rows = [
         ("session", found.id),
         ("path", found.path),
-        ("created", format_time(found.created_at)),
-        ("last write", format_time(found.last_written_at)),
-        ("state", f"{found.state}, last used {format_time(found.last_access)}"),
+        ("created", due(found.created_at)),
+        ("last write", due(found.last_written_at)),
+        ("state", f"{found.state}, last used {when(found.last_access)}"),
         (
             "memories",
             ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",
@@ -207,7 +275,12 @@ def _glance(found: SessionInfo) -> str:
         *(("problem", problem) for problem in found.problems),
     ]
     if found.last_compaction:
-        rows.append(("compacted", format_time(found.last_compaction)))
+        rows.append(("compacted", due(found.last_compaction)))
     if found.user:
         rows.insert(2, ("user", found.user))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)
+
+
+def _when_archived(each: Archived) -> str:
+    at = each.text("last_access")
+    return when(at) if at else ""

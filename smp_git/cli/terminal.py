@@ -1,10 +1,13 @@
-"""Text for people: on a terminal without anything that would steer it. Hooks load this, so no typer."""
+"""Text for people: in colour, and without what would steer a terminal. Hooks load this, so no typer."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TextIO
 
 from smp_git.model.errors import SmpError
 
@@ -12,21 +15,80 @@ from smp_git.model.errors import SmpError
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
-# What stands out in a text for people begins and ends with these; no text holds them.
-MARKS = ("\ufdd0", "\ufdd1")
-_BOLD = dict(zip(map(ord, MARKS), ("\x1b[1m", "\x1b[22m"), strict=True))
-_PLAIN = dict.fromkeys(map(ord, MARKS), "**")
+class _Style(NamedTuple):
+    """One way to stand out: the marks around it, its colour, and what is in their place without."""
+
+    begin: str
+    end: str
+    colour: str
+    plain: tuple[str, str] = ("", "")
 
 
-def say(text: str, *, err: bool = False, marked: bool = False) -> None:
-    """Print a line; a pipe and a file get it as it is, but `**` for what is bold on a terminal."""
+# Marks are characters that Unicode keeps for a program's own use.
+_END: Final = "\ufddf"
+_STYLES: Final[Mapping[str, _Style]] = {
+    "match": _Style("\ufdd0", "\ufdd1", "1", ("**", "**")),
+    "gone": _Style("\ufdd2", "\ufdd3", "31", ("[-", "-]")),
+    "new": _Style("\ufdd4", "\ufdd5", "32", ("{+", "+}")),
+    "bold": _Style("\ufdd6", _END, "1"),
+    "dim": _Style("\ufdd7", _END, "2"),
+    "red": _Style("\ufdd8", _END, "31"),
+    "green": _Style("\ufdd9", _END, "32"),
+    "yellow": _Style("\ufdda", _END, "33"),
+    "cyan": _Style("\ufddb", _END, "36"),
+}
+# What a match in a text begins and ends with.
+MARKS: Final = (_STYLES["match"].begin, _STYLES["match"].end)
+_COLOURED: Final = {
+    **{ord(each.begin): f"\x1b[{each.colour}m" for each in _STYLES.values()},
+    **{ord(each.end): "\x1b[m" for each in _STYLES.values()},
+}
+_PLAIN: Final = {
+    **{ord(each.begin): each.plain[0] for each in _STYLES.values()},
+    **{ord(each.end): each.plain[1] for each in _STYLES.values()},
+}
+_NO_MARKS: Final = dict.fromkeys(_COLOURED, None)
+
+
+def paint(style: str, text: str) -> str:
+    """Return a text in a style, which `say` shows as the place allows."""
+    return f"{_STYLES[style].begin}{text}{_STYLES[style].end}" if text else ""
+
+
+def end_of(mark: str) -> str:
+    """Return the mark that ends what another one begins."""
+    return next((each.end for each in _STYLES.values() if each.begin == mark), "")
+
+
+def bare(text: str) -> str:
+    """Return a painted text without its paint."""
+    return text.translate(_NO_MARKS)
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether colours are wanted there: on a terminal, unless the environment says otherwise."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str, *, err: bool = False, painted: bool = False) -> None:
+    """Print a line; a pipe and a file get it as it is, a terminal what cannot steer it."""
     stream = sys.stderr if err else sys.stdout
-    is_terminal = stream.isatty()
-    shown = visible(text) if is_terminal else text
-    if marked:
-        shown = shown.translate(_BOLD if is_terminal else _PLAIN)
-    stream.write(f"{shown}\n")
+    stream.write(f"{rendered(text, stream) if painted else shown(text, stream)}\n")
     stream.flush()
+
+
+def shown(text: str, stream: TextIO) -> str:
+    """Return a text as it can be shown there."""
+    return visible(text) if stream.isatty() else text
+
+
+def rendered(text: str, stream: TextIO) -> str:
+    """Return a painted text as it can be shown there."""
+    return shown(text, stream).translate(_COLOURED if has_colour(stream) else _PLAIN)
 
 
 _noted: set[str] = set()
@@ -49,14 +111,9 @@ def report(error: SmpError, *, as_json: bool = False) -> None:
     if as_json:
         say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
         return
-    say(f"smp: {error.message}", err=True)
+    say(f"{paint('red', 'smp:')} {error.message}", err=True, painted=True)
     if error.hint:
-        say(f"hint: {error.hint}", err=True)
-
-
-def to_minute(time: str) -> str:
-    """Return a time as a list shows it."""
-    return time[:16].replace("T", " ")
+        say(f"{paint('cyan', 'hint:')} {error.hint}", err=True, painted=True)
 
 
 def counted(number: int, noun: str) -> str:

@@ -138,6 +138,7 @@ class InvalidRevisionError(InvalidError):
 
     code = "invalid_revision"
     seed_codes = ()
+    exit_status = 3
 
 
 class InvalidQueryError(InvalidError):

@@ -243,6 +243,11 @@ def _link_in(value: object) -> Link:
     raise InvalidError(f"{shown(value)} is not a link")
 
 
+def one_or_many(given: str | Iterable[str]) -> Iterable[str]:
+    """Return what is given as a list, a single word too."""
+    return [given] if isinstance(given, str) else given
+
+
 def kind_named(name: object) -> Kind:
     """Return the kind called `name`; raise InvalidError naming the choices."""
     kind = KINDS.get(name) if isinstance(name, str) else None

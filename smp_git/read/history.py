@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from smp_git.format import document, messages
@@ -17,13 +18,25 @@ from smp_git.git.repository import Repository
 from smp_git.model import times
 from smp_git.model.errors import (
     DamagedError,
+    InvalidError,
     InvalidFileError,
     InvalidRevisionError,
     MemoryNotFoundError,
     SmpError,
 )
 from smp_git.model.ids import Id, parse_id, parse_path
-from smp_git.model.memory import CommitId, Memory, MemoryId, Value, aware, is_same
+from smp_git.model.memory import (
+    KINDS,
+    CommitId,
+    Memory,
+    MemoryId,
+    Value,
+    agent_name,
+    aware,
+    is_same,
+    kind_named,
+    one_or_many,
+)
 from smp_git.model.times import format_time
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
@@ -183,6 +196,7 @@ class Version:
     subject: str
     touches: tuple[Touch, ...]
     reason: str | None = None
+    parents: tuple[CommitId, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -193,6 +207,7 @@ class Version:
             "subject": self.subject,
             "touched": [touch.id for touch in self.touches],
             "reason": self.reason,
+            "parents": list(self.parents),
         }
 
 
@@ -249,13 +264,64 @@ def version_of(commit: Commit) -> Version:
         subject=message.subject,
         touches=message.touches,
         reason=message.reason,
+        parents=commit.parents,
     )
 
 
-def log(snapshot: Snapshot) -> Iterator[Version]:
+class LogFilter(NamedTuple):
+    """Which commits of a log are wanted: all that fit everything that is given."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    agents: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+
+    def takes(self, snapshot: Snapshot, commit: Commit) -> bool:
+        """Whether a commit is wanted."""
+        return (
+            (self.since is None or commit.time >= self.since)
+            and (self.until is None or commit.time <= self.until)
+            and (not self.agents or commit.author in self.agents)
+            and (not self.kinds or any(_changes(snapshot, commit, kind) for kind in self.kinds))
+        )
+
+
+_ALL: Final = LogFilter()
+
+
+def log_filter(
+    since: datetime | str | None,
+    until: datetime | str | None,
+    agents: str | Iterable[str],
+    kinds: str | Iterable[str],
+    now: datetime,
+) -> LogFilter:
+    """Return which commits are wanted; raise InvalidError for what is no time, agent or kind."""
+    return LogFilter(
+        since=moment_of(since, now) if since is not None else None,
+        until=moment_of(until, now) if until is not None else None,
+        agents=frozenset(map(agent_name, one_or_many(agents))),
+        kinds=frozenset(kind_named(name).name for name in one_or_many(kinds)),
+    )
+
+
+def log(snapshot: Snapshot, wanted: LogFilter = _ALL) -> Iterator[Version]:
     """Yield the commits of the session, newest first."""
     for commit in snapshot.walk():
-        yield version_of(commit)
+        if wanted.takes(snapshot, commit):
+            yield version_of(commit)
+
+
+def _changes(snapshot: Snapshot, commit: Commit, kind: str) -> bool:
+    """Whether a commit changed memories of a kind; a merge, if it differs from each parent."""
+    repository, folder = snapshot.repository, KINDS[kind].folder
+    try:
+        trees = [repository.commit(each).tree for each in (commit.id, *commit.parents)]
+        here, *before = [repository.tree(tree).get(folder) for tree in trees]
+    except DamagedError as error:
+        snapshot.pass_over(f"commit {commit.id[:12]}", error)
+        return False
+    return here not in before if before else here is not None
 
 
 class Touched(NamedTuple):
@@ -266,10 +332,14 @@ class Touched(NamedTuple):
     before: ObjectId | None
 
 
-def touching(snapshot: Snapshot, memory_id: MemoryId) -> Iterator[Touched]:
+def touching(
+    snapshot: Snapshot, memory_id: MemoryId, wanted: LogFilter = _ALL
+) -> Iterator[Touched]:
     """Yield the commits that changed one memory, newest first, past those that cannot be read."""
     finder = _Finder(snapshot, parse_id(memory_id).path)
     for commit in snapshot.walk():
+        if not wanted.takes(snapshot, commit):
+            continue
         found = finder.passing(commit.id)
         before = [finder.passing(parent) for parent in commit.parents]
         if found is None or None in before:
@@ -319,10 +389,13 @@ class _Finder:
         return self._known[folder]
 
 
-def history(snapshot: Snapshot, memory_id: MemoryId) -> tuple[Version, ...]:
+def history(
+    snapshot: Snapshot, memory_id: MemoryId, wanted: LogFilter = _ALL, limit: int | None = None
+) -> tuple[Version, ...]:
     """Return the commits that changed one memory, newest first; raise MemoryNotFoundError."""
-    found = tuple(version for version, _ in versions(snapshot, memory_id))
-    if not found:
+    touched = islice(touching(snapshot, memory_id, wanted), limit)
+    found = tuple(version_of(each.commit) for each in touched)
+    if not found and (wanted == _ALL or not any(touching(snapshot, memory_id))):
         raise unknown(snapshot, memory_id)
     return found
 
@@ -336,12 +409,14 @@ def unknown(snapshot: Snapshot, memory_id: MemoryId) -> SmpError:
     return next(iter(lost.values()), missing)
 
 
-def diff(old: Snapshot, new: Snapshot) -> tuple[MemoryDiff, ...]:
-    """Return how the memories of two snapshots differ, sorted like ids."""
+def diff(
+    old: Snapshot, new: Snapshot, only: Collection[MemoryId] | None = None
+) -> tuple[MemoryDiff, ...]:
+    """Return how the memories of two snapshots differ, sorted like ids; or how some of them do."""
     found = []
     for path, before, after in new.repository.changes(old.tree, new.tree):
         place = parse_path(path)
-        if place is not None:
+        if place is not None and (only is None or place.text in only):
             found.append((place.sort_key, file_diff(new.repository, place, before, after)))
     return tuple(item for _, item in sorted(found, key=lambda pair: pair[0]))
 
@@ -422,26 +497,28 @@ _T = TypeVar("_T")
 
 
 def moment_of(at: datetime | str, now: datetime) -> datetime:
-    """Return the time that is meant; raise InvalidRevisionError."""
+    """Return the time that is meant; raise InvalidError."""
     if isinstance(at, datetime):
         return aware(at)
     try:
         return times.parse_time(str(at), now)
     except ValueError as error:
-        raise InvalidRevisionError(str(error)) from None
+        raise InvalidError(str(error)) from None
 
 
 def at_revision(reader: Reader, revision: str | datetime, now: datetime) -> Snapshot:
-    """Return the session as it was at a commit, tag, branch or time."""
+    """Return the session as it was at a commit, tag, branch or time.
+
+    A time before the session is its beginning, so that "since yesterday" holds for a young one.
+    """
     text = revision if isinstance(revision, str) else None
     if text is not None and not (times.is_relative(text) or _DATE.match(text)):
         return reader.at(reader.repository.resolve(text, reader.ref))
     newest = reader.snapshot()
-    found = at_time(newest, moment_of(revision, now))
+    try:
+        found = at_time(newest, moment_of(revision, now))
+    except InvalidError as error:
+        raise InvalidRevisionError(error.message) from None
     if found is None:
-        first = list(log(newest))[-1]
-        raise InvalidRevisionError(
-            f"session {reader.path.name} did not exist at {revision}",
-            hint=f"it was created at {times.format_time(first.at)}",
-        )
+        found = list(newest.walk())[-1].id
     return reader.at(found)

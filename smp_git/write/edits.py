@@ -18,6 +18,7 @@ from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
+from smp_git.write.hand_edits import HandEdit
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Stage, draft
 from smp_git.write.writer import Change
@@ -295,6 +296,11 @@ def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
         lambda stage: hand_edits.stage_all(stage, folder, rules, local),
         messages.EDITS,
     )
+
+
+def hand_edited(handle: Handle) -> tuple[HandEdit, ...]:
+    """Return what a person changed in the folder and did not commit."""
+    return hand_edits.listed(handle.reader.main(), handle.reader.path)
 
 
 def override(handle: Handle, settings: Mapping[str, object], agent: str | None) -> Change:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,7 +30,8 @@ from smp_git.model.ids import (
     parse_id,
     parse_path,
 )
-from smp_git.model.memory import MAX_FILE_BYTES, Value
+from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
+from smp_git.model.results import Result
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.history import is_alike
 from smp_git.read.replica import Local
@@ -155,6 +156,30 @@ def stage_all(stage: Stage, folder: Path, rules: Rules, local: Local) -> None:
         if data is not None and was and data == base.repository.blob(was):
             same.append(path)
     restore(base, folder, same)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandEdit(Result):
+    """A memory's file that a person changed and did not commit: added, changed or removed."""
+
+    path: str
+    id: MemoryId
+    change: str
+
+
+def listed(snapshot: Snapshot, folder: Path) -> tuple[HandEdit, ...]:
+    """Return what a person changed by hand since the snapshot, sorted by path."""
+    return tuple(
+        HandEdit(path=path, id=place.text, change=_kind_of_change(snapshot, path, data))
+        for path, data in find(snapshot, folder).files.items()
+        if (place := parse_path(path)) is not None
+    )
+
+
+def _kind_of_change(snapshot: Snapshot, path: str, data: bytes | None) -> str:
+    if data is None:
+        return "removed"
+    return "changed" if snapshot.repository.find(snapshot.tree, path) else "added"
 
 
 class Handmade(NamedTuple):

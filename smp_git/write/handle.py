@@ -310,7 +310,7 @@ class Handle:
         return is_usual and _WORD.fullmatch(name) is not None
 
     def moment(self, at: datetime | str) -> datetime:
-        """Return the time that is meant; raise InvalidRevisionError."""
+        """Return the time that is meant; raise InvalidError."""
         from smp_git.read import history  # noqa: PLC0415 - most ask for the present
 
         return history.moment_of(at, self.clock())

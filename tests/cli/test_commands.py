@@ -160,7 +160,7 @@ def test_history_commands(project: Path) -> None:
 
     assert "edit decision DEC-0001" in said("log", "DEC-1")
     assert told("log", "-n", "1")["total"] == 1
-    assert "  impact: low -> high" in said("diff")
+    assert "  ~ impact: low -> high" in said("diff")
     assert "veritas  impact: high" in said("blame", "DEC-1")
     assert told("show", "DEC-1", "--at", "HEAD~1")["fields"]["impact"] == "low"
     assert said("undo") == "undo DEC-0001"
@@ -225,8 +225,8 @@ def test_commit_names_file_and_line_of_what_does_not_parse(project: Path) -> Non
         (("add", "decision", "x", "-t", "Not A Tag"), 4, "invalid"),
         (("add", "decision", "x", "-f", "novalue"), 4, "invalid"),
         (("add", "decision", "x", "-l", "FIND-1"), 4, "invalid"),
-        (("add", "decision", "x", "--at", "sometime"), 4, "invalid_revision"),
-        (("show", "DEC-1", "--at", "HEAD~99"), 4, "invalid_revision"),
+        (("add", "decision", "x", "--at", "sometime"), 4, "invalid"),
+        (("show", "DEC-1", "--at", "HEAD~99"), 3, "invalid_revision"),
         (("-s", "nothing", "list"), 3, "session_not_found"),
         (("-C", "/", "list"), 8, "no_store"),
         (("undo",), 7, "refused"),

@@ -27,6 +27,7 @@ for line in sys.argv[1:]:
             print(f"({end.code})", flush=True)
 """
 _COMMIT = re.compile(r"\b[0-9a-f]{9}\b")
+_WALL = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
@@ -103,7 +104,7 @@ def readable(text: str) -> str:
     """Return a screen with what differs from run to run replaced, and colours as `{33}`…`{}`."""
     text = re.sub(r"\x1b\[0?m", "{}", text)
     text = re.sub(r"\x1b\[([0-9;]+)m", r"{\1}", text)
-    text = _TIME.sub("2026-01-11T14:30:00Z", text)
+    text = _WALL.sub("2026-01-11 14:30", _TIME.sub("2026-01-11T14:30:00Z", text))
     return _COMMIT.sub("c0ffee123", text)
 
 
