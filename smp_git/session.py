@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.forecast import Forecast
+    from smp_git.keep.glance import Glance
     from smp_git.keep.opening import SessionInfo
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
@@ -205,6 +206,12 @@ class Session:
     def info(self) -> SessionInfo:
         """Return an overview of the session."""
         return opening.info(self._handle)
+
+    def glance(self) -> Glance:
+        """Return what tells the session from others, without reading its memories."""
+        from smp_git.keep.glance import glance
+
+        return glance(self._handle)
 
     def check(self) -> tuple[Problem, ...]:
         """Return every problem in the session; empty if it is sound."""
@@ -538,6 +545,12 @@ class Session:
             )
         return self._handle.read(None, lambda now: tuple(islice(history.log(now, wanted), limit)))
 
+    def version(self, revision: str | datetime = "HEAD") -> Version:
+        """Return the commit that a revision or a time means."""
+        from smp_git.read.history import version_of
+
+        return self._handle.read(None, lambda _: version_of(self._handle.at(revision).commit))
+
     def history(self, memory_id: str) -> tuple[Version, ...]:
         """Return the commits that changed one memory, newest first."""
         from smp_git.read import history
@@ -700,9 +713,15 @@ class Session:
 
     def forecast(self, memory_id: str, *, now: datetime | None = None) -> Forecast:
         """Return how a memory's priority falls if nobody uses it, and what happens to it when."""
-        from smp_git.keep.forecast import forecast
+        return self.forecasts([memory_id], now=now)[0]
 
-        return forecast(self._desk, memory_id, now)
+    def forecasts(
+        self, ids: Iterable[str], *, now: datetime | None = None, points: int = 60
+    ) -> tuple[Forecast, ...]:
+        """Return the forecasts of several memories, each with so many points of its curve."""
+        from smp_git.keep.forecast import forecasts
+
+        return forecasts(self._desk, ids, now, points)
 
     def watch(
         self,
@@ -1092,6 +1111,10 @@ class Session:
             asked: QueryParts = {**parts, "limit": parts.get("limit") or export.MOST}
             chosen = [hit.memory.id for hit in self.query(text, **asked).hits]
         return export.export(self._handle, as_format, to, chosen, anonymous=anonymous)
+
+    def note_copy(self, path: str | PathLike[str]) -> None:
+        """Remember a file that holds a copy, so that the receipts of deletions name it."""
+        self._handle.reader.local.note_export(Path(path).absolute(), self._handle.clock())
 
     # Remotes. A remote is named; without a name it is `origin`, or the only one.
 

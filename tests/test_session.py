@@ -224,3 +224,33 @@ def test_hand_edit_and_later_write_of_one_field_conflict(session: Session) -> No
     file.write_text(mine.replace("severity: high", "severity: critical"))
     session.commit()
     assert session.get(memory.id).fields["severity"] == "critical"
+
+
+def test_glance_tells_what_info_tells(session: Session) -> None:
+    session.add("decision", "Use TLS", tags=["security"])
+    session.add("finding", "No MFA")
+    session.set_state("veritas", {"working_memory": {}})
+
+    glance, info = session.glance(), session.info()
+
+    for name in ("id", "user", "state", "created_at", "last_written_at", "last_access", "head",
+                 "memories", "counts", "size_bytes", "quota_bytes"):  # fmt: skip
+        assert getattr(glance, name) == getattr(info, name)
+
+
+def test_version_is_the_commit_that_a_revision_means(session: Session) -> None:
+    session.add("decision", "Use TLS")
+    session.add("finding", "No MFA")
+
+    assert session.version() == session.log()[0]
+    assert session.version("HEAD~1") == session.log()[1]
+
+
+def test_a_copy_that_was_noted_is_named_by_receipts(session: Session, tmp_path: Path) -> None:
+    session.add("decision", "Use TLS")
+    (tmp_path / "copy.txt").touch()
+    session.note_copy(tmp_path / "copy.txt")
+
+    receipt = session.delete("DEC-0001")
+
+    assert any("copy.txt" in each for each in receipt.out_of_reach)

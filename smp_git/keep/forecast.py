@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -14,13 +14,14 @@ from smp_git.keep.compact import DECAYED
 from smp_git.keep.preserved import Preserved
 from smp_git.keep.retention import deadline, is_strict
 from smp_git.model.decay import Decayed, Facts, Preset, priority
-from smp_git.model.memory import KINDS, MemoryId
+from smp_git.model.memory import MemoryId
 from smp_git.model.relevance import scales
 from smp_git.model.results import Result
+from smp_git.model.settings import Settings
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 
-_POINTS: Final = 60
+POINTS: Final = 60
 _SOONEST, _LATEST = timedelta(days=30), timedelta(days=365)
 # Nobody plans further ahead.
 _HORIZON: Final = timedelta(days=10 * 365)
@@ -71,16 +72,17 @@ class Forecast(Result):
     events: tuple[ForecastEvent, ...]
 
 
-def forecast(desk: Desk, memory_id: str, now: datetime | None) -> Forecast:
-    """Return how the priority of a memory falls if nobody uses it from now on."""
+def forecasts(
+    desk: Desk, ids: Iterable[str], now: datetime | None, points: int = POINTS
+) -> tuple[Forecast, ...]:
+    """Return how the priorities of memories fall if nobody uses them from now on."""
     moment = now or desk.handle.clock()
 
-    def answer(snapshot: Snapshot) -> Forecast:
-        name = snapshot.find(memory_id)
+    def answer(snapshot: Snapshot) -> tuple[Forecast, ...]:
+        names = [snapshot.find(each) for each in ids]
         with desk.asking(snapshot, moment) as side:
-            side.catalogue.follow(snapshot, KINDS)
-            row = side.catalogue.row(side.catalogue.by_id[name])
-            return _forecast(_Course.of(desk.handle, snapshot, side.catalogue, row), moment)
+            courses = _Courses.of(desk.handle, snapshot, side.catalogue, moment)
+            return tuple(_forecast(courses.course(name), moment, points) for name in names)
 
     return desk.handle.read(None, answer)
 
@@ -88,20 +90,11 @@ def forecast(desk: Desk, memory_id: str, now: datetime | None) -> Forecast:
 class _Course(NamedTuple):
     """The priority of a memory as a function of time, without further use."""
 
-    handle: Handle
-    snapshot: Snapshot
-    catalogue: Catalogue
     row: Row
     facts: Facts
     preset: Preset
-
-    @classmethod
-    def of(cls, handle: Handle, snapshot: Snapshot, catalogue: Catalogue, row: Row) -> _Course:
-        """Return the course of one memory."""
-        settings, access = handle.settings, handle.accesses.of(row.entry.id)
-        preset = scales(settings.decay, settings.relevance, settings.file).preset
-        facts = facts_of(row, access, superseded=catalogue.is_superseded(row))
-        return cls(handle, snapshot, catalogue, row, facts, preset)
+    settings: Settings
+    preserved: Preserved
 
     def at(self, moment: datetime) -> Decayed:
         """Return the priority at a moment."""
@@ -109,10 +102,35 @@ class _Course(NamedTuple):
 
     def kept_by(self, moment: datetime) -> str:
         """Return the rule that keeps it from compaction then, empty if none does."""
-        return Preserved(self.handle, self.snapshot, moment, self.catalogue).rule(self.row)
+        return self.preserved.at(moment).rule(self.row)
 
 
-def _forecast(course: _Course, now: datetime) -> Forecast:
+class _Courses(NamedTuple):
+    """What the courses of all memories of a session have in common."""
+
+    handle: Handle
+    catalogue: Catalogue
+    preset: Preset
+    preserved: Preserved
+
+    @classmethod
+    def of(
+        cls, handle: Handle, snapshot: Snapshot, catalogue: Catalogue, now: datetime
+    ) -> _Courses:
+        """Return what is common to the memories of a snapshot."""
+        settings = handle.settings
+        preset = scales(settings.decay, settings.relevance, settings.file).preset
+        return cls(handle, catalogue, preset, Preserved(handle, snapshot, now, catalogue))
+
+    def course(self, name: MemoryId) -> _Course:
+        """Return the course of one memory."""
+        row = self.catalogue.row(self.catalogue.by_id[name])
+        superseded = self.catalogue.is_superseded(row)
+        facts = facts_of(row, self.handle.accesses.of(name), superseded=superseded)
+        return _Course(row, facts, self.preset, self.handle.settings, self.preserved)
+
+
+def _forecast(course: _Course, now: datetime, points: int) -> Forecast:
     facts = course.facts
     start = max(facts.created_at, facts.last_access_at or facts.created_at)
     events = sorted(_events(course, now), key=lambda each: each.at)
@@ -124,17 +142,18 @@ def _forecast(course: _Course, now: datetime) -> Forecast:
         lasting=_lasting(course, now),
         last_use=start,
         uses=facts.accesses,
-        points=tuple(_points(course, min(start, now), now, min(end, now + _LATEST))),
+        points=tuple(_points(course, (min(start, now), now, min(end, now + _LATEST)), points)),
         events=tuple(events),
     )
 
 
 def _points(
-    course: _Course, start: datetime, now: datetime, end: datetime
+    course: _Course, ends: tuple[datetime, datetime, datetime], number: int
 ) -> Iterator[ForecastPoint]:
-    """Yield the course at even distances; now is one of them."""
-    step = (end - start) / _POINTS
-    moments = {start + step * number for number in range(_POINTS + 1)} | {now}
+    """Yield the course at even distances; now, between the ends, is one of them."""
+    start, now, end = ends
+    step = (end - start) / number
+    moments = {start + step * place for place in range(number + 1)} | {now}
     for moment in sorted(moments):
         found = course.at(moment)
         yield ForecastPoint(at=moment, priority=found.value, unfloored=found.unfloored)
@@ -147,7 +166,7 @@ def _lasting(course: _Course, now: datetime) -> str:
 
 
 def _events(course: _Course, now: datetime) -> Iterator[ForecastEvent]:
-    settings, limit = course.handle.settings, course.at(now + _HORIZON * 10).value
+    settings, limit = course.settings, course.at(now + _HORIZON * 10).value
     at = _first(now, lambda moment: course.at(moment).value <= limit + _STILL)
     if at is not None and at > now:
         yield ForecastEvent(at=at, what="floor", priority=limit)

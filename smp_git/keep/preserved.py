@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.ranking import Ranking, Scale
@@ -30,20 +31,29 @@ class Preserved:
         self, handle: Handle, snapshot: Snapshot, now: datetime, catalogue: Catalogue | None = None
     ) -> None:
         settings = handle.settings
-        said = scales(settings.decay, settings.relevance, settings.file)
-        self._now = now
+        self._said = scales(settings.decay, settings.relevance, settings.file)
         self._accesses = handle.accesses.totals()
         self._recalled = {name for each in questions(snapshot) for name in each.ids}
         self.catalogue = catalogue or Catalogue()
         self.catalogue.follow(snapshot, KINDS)
+        self._look_at(now)
+
+    def _look_at(self, now: datetime) -> None:
+        self._now = now
         scale = Scale(
             now=now,
-            preset=said.preset,
-            weights=said.weights,
-            product=said.product,
+            preset=self._said.preset,
+            weights=self._said.weights,
+            product=self._said.product,
             accesses=self._accesses,
         )
         self.ranking = Ranking(self.catalogue, scale)
+
+    def at(self, moment: datetime) -> Self:
+        """Return the same rules at another time."""
+        other = copy(self)
+        other._look_at(moment)  # noqa: SLF001 - of its own kind
+        return other
 
     def rule(self, row: Row) -> str:
         """Return the rule that keeps a memory, empty if none does."""
