@@ -35,6 +35,7 @@ LAYERS = (
     {"session"},
     {"store"},
     {"integrations"},
+    {"web"},
     {"cli"},
     {"__main__"},
 )
@@ -49,6 +50,7 @@ OWNERS = {
     "anyio": "smp_git.integrations.mcp",
     "pydantic": "smp_git.integrations.mcp",
     "uvicorn": "smp_git.integrations.mcp",
+    "jinja2": "smp_git.web.render",
 }
 # What the environment, the home and the working folder are is asked only here.
 LOOKS_AROUND = {
@@ -80,6 +82,7 @@ LATE = {
     "smp_git.remove.seal",
     "smp_git.session",
     "smp_git.store",
+    "smp_git.web.render",
     "smp_git.write.handle",
 }
 _AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")

@@ -225,6 +225,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp agents", ("agents", 0), "Agent"),
     ("smp summary", (), "Summary"),
     ("smp context", (), "Context"),
+    ("smp report", (), "Report"),
     ("smp new other", (), "New session"),
     ("smp show DEC-9", ("error",), "Error"),
     ("smp -s shop delete DEC-0001 --dry-run", (), "Plan"),

@@ -25,6 +25,7 @@ FOLDERS = (
     "convert",
     "agents",
     "integrations",
+    "web",
     "cli",
 )
 DOORS = {"session", "store", "errors", "__main__", "__init__"}

@@ -15,6 +15,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "sessions": "sessions",
         "status": "sessions",
         "info": "sessions",
+        "report": "web",
         "claude": "agents",
         "mcp": "agents",
     },

@@ -41,7 +41,8 @@ def counting(what: str) -> Callable[[int], None]:
     return show
 
 
-def _done_counting() -> None:
+def done_counting() -> None:
+    """Take away what was shown of how far something is."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
@@ -86,7 +87,7 @@ def import_(
         dry_run=dry_run,
         progress=counting("memories imported:"),
     )
-    _done_counting()
+    done_counting()
     emit(ctx, done.as_json(), lambda: "\n".join(_lines(done)))
     _tell(done)
 
@@ -209,7 +210,7 @@ def migrate(
     """
     place = folder(ctx) / (project or ".")
     done = Store.migrate(place, dry_run=dry_run, progress=counting("memories migrated:"))
-    _done_counting()
+    done_counting()
     emit(ctx, done.as_json(), lambda: "\n".join(_migrated(done)))
     _tell(Import(format="", sessions=done.sessions))
 

@@ -1,0 +1,1 @@
+"""What each page shows: questions to the doors, put together."""
