@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -160,11 +161,14 @@ class Store:
             stores.create_session(self._home, GLOBAL, self.clock())
         return self._opened(self.path / GLOBAL)
 
-    def session(self, id: str) -> Session:
-        """Open a session by its id or by a unique prefix of it."""
+    def session(self, id: str, *, patience_seconds: float | None = None) -> Session:
+        """Open a session by its id or by a unique prefix of it.
+
+        Writes wait for its lock as long as the settings say, or for `patience_seconds`.
+        """
         if id == GLOBAL:
             return self.global_session()
-        return self._opened(stores.ready(self.path, self._active(id)))
+        return self._opened(stores.ready(self.path, self._active(id)), patience_seconds)
 
     def _active(self, id: str) -> str:
         """Return the id of a session, which is restored first if the settings say so."""
@@ -200,12 +204,14 @@ class Store:
         name = id if id == GLOBAL else self.find_session(id)
         return repair_session(self._home, name, dry_run=dry_run)
 
-    def _opened(self, place: Path) -> Session:
-        shared = self.path / GLOBAL
+    def _opened(self, place: Path, patience_seconds: float | None = None) -> Session:
+        shared, settings = self.path / GLOBAL, self.settings
+        if patience_seconds is not None:
+            settings = replace(settings, lock_timeout_seconds=patience_seconds)
         return Session(
             place,
             self.clock,
-            self.settings,
+            settings,
             shared=None if place == shared else shared,
             home=self._home,
         )

@@ -185,6 +185,11 @@ class Agent:
         wanted = Wish(self._name, prompt, topic, turns, budget)
         return questions.context(self._sight.desk, self._sight.shared_desk, wanted, at, now)
 
+    def answers(self, prompt: str, *, budget: int = 4000) -> Context:
+        """Return what answers a prompt, within a budget of tokens, and nothing else."""
+        wanted = Wish(self._name, prompt, None, 0, budget, is_brief=True)
+        return questions.context(self._sight.desk, self._sight.shared_desk, wanted, None, None)
+
     def watch(
         self,
         text: str | None = None,
@@ -237,6 +242,12 @@ class Agent:
         from smp_git.agents import writing
 
         return writing.add_turns(self._sight, turns)
+
+    def marks_of(self, turns: Sequence[ClientTurn]) -> tuple[str, ...]:
+        """Return by which marks those of some turns are told that are recorded already."""
+        from smp_git.agents import writing
+
+        return writing.marks_of(self._sight, turns)
 
     def record_decision(
         self,

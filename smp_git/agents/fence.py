@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smp_git.ask.context import TITLES, Context, tokens
 from smp_git.ask.desk import Desk
 from smp_git.convert.transcripts import FENCE
+from smp_git.format.lines import Entry
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory
 from smp_git.model.times import format_time
@@ -49,8 +50,31 @@ class Quote(NamedTuple):
         """Return the origin, and the words as a quotation of which no line can get out."""
         where = f"replica {self.replica}" if self.replica else "replica of the creator"
         session = f", session {self.session}" if self.session else ""
-        origin = f"[{self.id}] {self.kind} by {self.agent}, {self.at}, {where}{session}"
+        who = " ".join(harmless(self.agent).split())
+        origin = f"[{self.id}] {self.kind} by {who}, {self.at}, {where}{session}"
         return [origin, *(f"> {line}".rstrip() for line in harmless(self.text).splitlines())]
+
+    @property
+    def mark(self) -> str:
+        """What this version of the memory is told by."""
+        return f"{self.session}~{self.id}~{self.at}"
+
+
+def mark_of(entry: Entry, session: str = "") -> str:
+    """Return by which mark a memory in the index is told."""
+    return f"{session}~{entry.id}~{entry.updated or entry.at}"
+
+
+_ORIGIN = re.compile(
+    r"^\[([A-Za-z0-9_-]+)\] [a-z]+ by [^\n,]+, (\S+), replica [^\n,]+(?:, session (\S+))?$",
+    re.MULTILINE,
+)
+
+
+def marks(text: str) -> Iterator[str]:
+    """Yield the marks of what is quoted in a text."""
+    for name, at, session in _ORIGIN.findall(text):
+        yield f"{session}~{name}~{at}"
 
 
 def harmless(text: str) -> str:
@@ -65,10 +89,11 @@ def quote(memory: Memory, *, session: str = "", text: str | None = None) -> Quot
         memory.id,
         memory.kind,
         memory.agent,
-        format_time(memory.created_at),
+        format_time(memory.updated_at or memory.created_at),
         parse_id(memory.id).tag,
         memory.content or memory.title if text is None else text,
         session=session,
+        conversation=str(memory.fields.get("conversation_id") or ""),
     )
 
 
@@ -127,15 +152,8 @@ def quotes(context: Context, desk: Desk, shared: Callable[[], Desk | None]) -> l
 
 
 def _quoted(snapshot: Snapshot, name: str, text: str) -> Quote:
-    entry, place = snapshot.entry(name), parse_id(name)
-    if entry is None:
+    memory = snapshot.readable(name)
+    if memory is None:
+        place = parse_id(name)
         return Quote(name, place.kind.name, "somebody", "before", place.tag, text)
-    return Quote(
-        name,
-        place.kind.name,
-        entry.agent,
-        entry.updated or entry.at,
-        place.tag,
-        text,
-        conversation=entry.conversation or "",
-    )
+    return quote(memory, text=text)

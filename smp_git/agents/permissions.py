@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -12,11 +12,12 @@ from smp_git.format.lines import Entry, entry_of
 from smp_git.model.errors import AccessError, SmpError
 from smp_git.model.ids import parse_id, sort_key
 from smp_git.model.memory import Memory, MemoryId
-from smp_git.read.pages import Page
 from smp_git.read.snapshot import Lens, Reader, Snapshot
 from smp_git.write.stage import Stage
 
 _KEPT = 4096
+# What may be private, by page and tree.
+PrivateAt = Mapping[tuple[str, str], Sequence[Entry]]
 
 
 @dataclass(slots=True)
@@ -27,33 +28,37 @@ class Permissions:
     required: Requirements
     _local: dict[tuple[str, str], frozenset[MemoryId]] = field(default_factory=dict)
 
-    def lens_on(self, reader: Reader) -> Lens:
+    def lens_on(self, reader: Reader, private: Callable[[], PrivateAt]) -> Lens:
         """Return the lens through which the agent reads a session.
 
+        `private` tells what may be private of some pages, which need not be read then.
         Of the past it sees what it might have seen then and may see now.
         """
 
-        def hidden(snapshot: Snapshot, page: Page) -> frozenset[MemoryId]:
-            found = self._hidden(snapshot, page)
+        def hidden(snapshot: Snapshot, path: str) -> frozenset[MemoryId]:
+            found = self._hidden(snapshot, path, private)
             now = reader.snapshot()
             if now.id == snapshot.id:
                 return found
-            present = now.page(page.path)
-            if present is None:
-                return frozenset(page.entries)
-            return found | self._hidden(now, present) | (page.entries.keys() - present.entries)
+            then, present = _entries(snapshot, path), _entries(now, path)
+            return found | self._hidden(now, path, private) | (then.keys() - present.keys())
 
         return Lens(hidden, self.unreadable)
 
-    def _hidden(self, snapshot: Snapshot, page: Page) -> frozenset[MemoryId]:
-        key = page.path, str(snapshot.repository.folder(snapshot.tree, page.path))
+    def _hidden(
+        self, snapshot: Snapshot, path: str, private: Callable[[], PrivateAt]
+    ) -> frozenset[MemoryId]:
+        key = path, str(snapshot.repository.folder(snapshot.tree, path))
         found = self._local.get(key)
         if found is None:
             if len(self._local) >= _KEPT:
                 self._local.clear()
-            shown = (entry for entry in page.entries.values() if not self._sees(entry))
-            found = self._local[key] = frozenset(entry.id for entry in shown)
-        return found - self._newest(snapshot, page) if found else found
+            # Without rules all is seen that is not private.
+            known = private().get(key) if self.required.reads is None else None
+            every = _entries(snapshot, path).values() if known is None else known
+            found = frozenset(entry.id for entry in every if not self._sees(entry))
+            self._local[key] = found
+        return found - self._newest(snapshot, path) if found else found
 
     def _sees(self, entry: Entry) -> bool:
         """Whether a memory may be read, whatever else is there."""
@@ -75,14 +80,15 @@ class Permissions:
             for rule in rules or ()
         )
 
-    def _newest(self, snapshot: Snapshot, page: Page) -> frozenset[MemoryId]:
+    def _newest(self, snapshot: Snapshot, path: str) -> frozenset[MemoryId]:
         """Return the memories of a page that are new enough for a rule that counts."""
         out: set[MemoryId] = set()
-        for rule in self.required.reads or ():
-            if rule.last is None or not any(rule.means(each) for each in page.entries.values()):
-                continue
-            out |= _last(snapshot, rule) & page.entries.keys()
-        return frozenset(name for name in out if self._is_own(page.entries[name], None))
+        counted = [rule for rule in self.required.reads or () if rule.last is not None]
+        entries = _entries(snapshot, path) if counted else {}
+        for rule in counted:
+            if any(rule.means(each) for each in entries.values()):
+                out |= _last(snapshot, rule) & entries.keys()
+        return frozenset(name for name in out if self._is_own(entries[name], None))
 
     def unreadable(self, memory_id: MemoryId) -> SmpError:
         """Return what an agent is told of a memory that it may not read."""
@@ -123,6 +129,11 @@ class Permissions:
         return AccessError(
             f"{self.agent} {what}: {said}", hint="the requirements of the workflow decide"
         )
+
+
+def _entries(snapshot: Snapshot, path: str) -> Mapping[MemoryId, Entry]:
+    page = snapshot.page(path)
+    return page.entries if page is not None else {}
 
 
 def _last(snapshot: Snapshot, rule: AccessRule) -> set[MemoryId]:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smp_git.agents.permissions import Permissions
-from smp_git.ask.desk import Desk
+from smp_git.agents.permissions import Permissions, PrivateAt
+from smp_git.agents.rules import PRIVATE
+from smp_git.ask.catalogue import Catalogue
+from smp_git.ask.desk import Desk, kept
 from smp_git.ask.sources import DONE
 from smp_git.format.messages import BATCH
 from smp_git.model.memory import Memory, MemoryId
@@ -23,22 +25,24 @@ class Sight:
     def __init__(
         self, handle: Handle, shared: Callable[[], Handle | None], access: Permissions
     ) -> None:
-        self._whole = handle
+        self.whole = handle
         self._whole_shared = shared
         self.access = access
         self._handle: Handle | None = None
         self._desk: Desk | None = None
+        self._kept: Catalogue | None = None
+        self._known_private: PrivateAt | None = None
         self._beside: Sight | None = None
 
     @property
     def handle(self) -> Handle:
         """The handle that shows what the agent may see, and writes what it may write."""
-        if self._handle is None or self._handle.reader.ref != self._whole.reader.ref:
+        if self._handle is None or self._handle.reader.ref != self.whole.reader.ref:
             self.close()
-            reader = self._whole.reader
+            reader = self.whole.reader
             self._handle = replace(
-                self._whole,
-                reader=reader.through(self.access.lens_on(reader)),
+                self.whole,
+                reader=reader.through(self.access.lens_on(reader, self._private)),
                 guard=self.access.check_staged,
                 known={},
                 mains=[],
@@ -50,8 +54,18 @@ class Sight:
         """Where the agent's questions are answered."""
         handle = self.handle
         if self._desk is None:
-            self._desk = Desk(handle)
+            self._private()
+            self._desk = Desk(handle, self._kept)
         return self._desk
+
+    def _private(self) -> PrivateAt:
+        """Return what the catalogue that the last process left says that may be private."""
+        if self._known_private is None:
+            self._kept = kept(self.whole)
+            sets = self._kept.sets if self._kept else None
+            members = sets.get(("tag", PRIVATE)) | sets.get(("kind", "state")) if sets else 0
+            self._known_private = self._kept.pages_with(members) if self._kept else {}
+        return self._known_private
 
     def shared_desk(self) -> Desk | None:
         """Return where the session of what holds across sessions answers, if there is one."""
@@ -70,7 +84,7 @@ class Sight:
             self._handle.reader.close()
         if self._beside is not None:
             self._beside.close()
-        self._desk = self._handle = self._beside = None
+        self._desk = self._handle = self._beside = self._kept = self._known_private = None
 
 
 def open_only(kind: str) -> list[tuple[str, str, str]]:
@@ -103,13 +117,13 @@ def versions(sight: Sight, name: str) -> tuple[Version, ...]:
     from smp_git.read import history  # noqa: PLC0415 - read by few
 
     handle = sight.handle
-    whole = sight._whole  # noqa: SLF001 - what was seen then is looked up in all there was
+    # What was seen then is looked up in all there was.
     memory_id = handle.reader.snapshot().find(name)
 
     def answer(_: object) -> tuple[Version, ...]:
         return tuple(
             _told(version, memory_id)
-            for version, blob in history.versions(whole.reader.snapshot(), memory_id)
+            for version, blob in history.versions(sight.whole.reader.snapshot(), memory_id)
             if blob is None or not handle.reader.at(version.commit).is_hidden(memory_id)
         )
 

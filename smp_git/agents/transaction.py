@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from smp_git.agents.sight import Sight
+from smp_git.keep import quota
 from smp_git.model.errors import MemoryNotFoundError
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.write.transaction import Transaction
@@ -24,6 +25,7 @@ class AgentTransaction:
     def __init__(self, sight: Sight, reason: str | None) -> None:
         self._sight = sight
         self._agent = sight.access.agent
+        quota.make_room(sight.whole)
         self._inner = Transaction(sight.handle, self._agent, reason)
         self._made: set[MemoryId] = set()
 

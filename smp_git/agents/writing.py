@@ -7,9 +7,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from smp_git.agents.fence import mark_of
 from smp_git.agents.sight import Sight
+from smp_git.format import imports
+from smp_git.format.lines import Entry
+from smp_git.keep import quota
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory, MemoryId
+from smp_git.model.times import format_time
+from smp_git.read import imported
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import edits
 from smp_git.write.handle import Handle
@@ -35,7 +41,9 @@ def add(sight: Sight, what: What, *, skip_duplicates: bool = False) -> Memory:
     handle = sight.handle
     kind, text, tags, links, fields = what
     made = edits.new(handle, kind, text, sight.access.agent, tags, links, None, fields)
-    found = edits.add(handle, made, skip_duplicates=skip_duplicates)
+    found = quota.with_room(
+        sight.whole, lambda: edits.add(handle, made, skip_duplicates=skip_duplicates)
+    )
     if found.duplicate_of is None or not is_hidden(sight, found.duplicate_of):
         return found
     if found.duplicate_of == found.id:
@@ -56,27 +64,37 @@ class ClientTurn(NamedTuple):
 def add_turns(sight: Sight, turns: Sequence[ClientTurn]) -> tuple[Memory, ...]:
     """Record turns in one commit, each once: whose key is there already is left out."""
     handle, agent = sight.handle, sight.access.agent
-    drafts = [
-        (each, edits.new(handle, "turn", each.text, agent, at=each.at, fields=_fields(each)))
-        for each in turns
-    ]
+    drafts = {
+        each: edits.new(handle, "turn", each.text, agent, at=each.at, fields=_fields(each))
+        for each in _unknown(handle, handle.writer.reader.snapshot(), turns)
+    }
 
     def work(stage: Stage) -> tuple[Memory, ...]:
-        known = _keys(stage.base, {each.conversation for each in turns})
-        fresh = {each.key: made for each, made in drafts if each.key not in known}
-        return tuple(stage.add(made) for made in fresh.values())
+        return tuple(stage.add(drafts[each]) for each in _unknown(handle, stage.base, drafts))
 
-    if not drafts or not _is_any_new(sight, turns):
+    if not drafts:
         return ()
-    made, _ = handle.writer.run(agent, handle.guarded(work))
+    made, _ = quota.with_room(sight.whole, lambda: handle.writer.run(agent, handle.guarded(work)))
     return made
 
 
-def _is_any_new(sight: Sight, turns: Sequence[ClientTurn]) -> bool:
-    """Whether it is worth waiting for the lock."""
-    now = sight.handle.writer.reader.snapshot()
-    known = _keys(now, {each.conversation for each in turns})
-    return any(each.key not in known for each in turns)
+def _unknown(handle: Handle, snapshot: Snapshot, turns: Iterable[ClientTurn]) -> list[ClientTurn]:
+    """Return those of some turns that are not there and were not deleted, each once."""
+    named = {imports.own_name(each.key): each for each in turns}
+    known = known_turns(handle, snapshot, turns)
+    gone, uid = imported.digests(snapshot), snapshot.metadata.uid
+    return [
+        each
+        for name, each in named.items()
+        if name not in known and not imported.is_among(gone, uid, each.key)
+    ]
+
+
+def marks_of(sight: Sight, turns: Sequence[ClientTurn]) -> tuple[str, ...]:
+    """Return by which marks those of some turns are told that are recorded already."""
+    handle = sight.handle
+    known = known_turns(handle, handle.writer.reader.snapshot(), turns)
+    return tuple(mark_of(entry) for entry in known.values())
 
 
 def _fields(each: ClientTurn) -> dict[str, object]:
@@ -86,15 +104,24 @@ def _fields(each: ClientTurn) -> dict[str, object]:
     return {**fields, "source": each.key}
 
 
-def _keys(snapshot: Snapshot, conversations: set[str]) -> set[str]:
-    """Return the keys of the turns that are there of some conversations."""
+def known_turns(
+    handle: Handle, snapshot: Snapshot, turns: Iterable[ClientTurn]
+) -> dict[str, Entry]:
+    """Return those of some turns that are there, in whatever conversation, by their names."""
+    times = {format_time(handle.moment(each.at)) for each in turns if each.at}
+    conversations = {each.conversation for each in turns if not each.at}
     entries = (
         entry
         for page in snapshot.newest_pages("turn")
         for entry in page.entries.values()
-        if entry.conversation in conversations
+        if entry.at in times or entry.conversation in conversations
     )
-    return {str(snapshot.get(entry.id).fields.get("source")) for entry in entries}
+    found = ((snapshot.readable(entry.id), entry) for entry in entries)
+    return {
+        imports.own_name(source): entry
+        for memory, entry in found
+        if memory is not None and (source := imports.source_of(memory))
+    }
 
 
 def is_hidden(sight: Sight, memory_id: MemoryId) -> bool:
@@ -116,8 +143,10 @@ def edit(
     fields: Mapping[str, object],
 ) -> Memory:
     """Change a memory that may be read, so that its other fields may be told."""
-    name = readable(sight, memory_id)
-    return edits.edit(sight.handle, name, sight.access.agent, text, tags, links, fields)
+    handle, name, who = sight.handle, readable(sight, memory_id), sight.access.agent
+    return quota.with_room(
+        sight.whole, lambda: edits.edit(handle, name, who, text, tags, links, fields)
+    )
 
 
 def resolve(sight: Sight, memory_id: str, action: str | None) -> Memory:
@@ -134,18 +163,23 @@ def supersede(
     fields: Mapping[str, object],
 ) -> Memory:
     """Record a memory that replaces another."""
-    name = readable(sight, memory_id)
-    return edits.supersede(sight.handle, name, text, sight.access.agent, tags, links, fields)
+    handle, name, who = sight.handle, readable(sight, memory_id), sight.access.agent
+    return quota.with_room(
+        sight.whole, lambda: edits.supersede(handle, name, text, who, tags, links, fields)
+    )
 
 
 def update_state(sight: Sight, changes: Mapping[str, object]) -> Memory:
     """Merge changes into the agent's state."""
-    return _of_state(sight, edits.update_state(sight.handle, sight.access.agent, changes), changes)
+    handle, who = sight.handle, sight.access.agent
+    made = quota.with_room(sight.whole, lambda: edits.update_state(handle, who, changes))
+    return _of_state(sight, made, changes)
 
 
 def replace_state(sight: Sight, state: Mapping[str, object]) -> Memory:
     """Replace the agent's state."""
-    return edits.set_state(sight.handle, sight.access.agent, state)
+    handle, who = sight.handle, sight.access.agent
+    return quota.with_room(sight.whole, lambda: edits.set_state(handle, who, state))
 
 
 def _of_state(sight: Sight, written: Memory, given: Mapping[str, object]) -> Memory:

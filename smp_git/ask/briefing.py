@@ -46,6 +46,8 @@ class Wish(NamedTuple):
     topic: str | None
     turns: int
     budget_tokens: int
+    # Nothing but what answers the prompt.
+    is_brief: bool = False
 
 
 def brief(desk: Desk, shared: Shared, snapshot: Snapshot, wish: Wish, now: datetime) -> Context:
@@ -108,6 +110,8 @@ def _gather_own(out: _Gathered, own: Source, wish: Wish) -> None:
     """Gather what the session itself has to say."""
     if wish.prompt:
         _add_answers(out, own, wish.prompt, _ANSWERS, own.is_excluded)
+    if wish.is_brief:
+        return
     pinned = own.catalogue.pinned()
     out.protected = [
         own.candidate(row, "pinned", protected=True) for row in own.by_priority(pinned)
@@ -155,6 +159,8 @@ def _of_shared(desk: Desk, snapshot: Snapshot, own: Source, wish: Wish) -> _Gath
 
         if wish.prompt:
             _add_answers(out, every, wish.prompt, _SHARED_ANSWERS, unfit)
+        if wish.is_brief:
+            return out
         _add_scoped(out, every, 0, unfit)
     return out
 

@@ -331,6 +331,16 @@ class Catalogue:
             slot for group, places in self.groups.items() if group[2] for *_, slot in places
         )
 
+    def pages_with(self, members: int) -> dict[tuple[str, str], list[Entry]]:
+        """Return, for each page by its path and its name, the entries that are in a set."""
+        wanted = set(slots_of(members))
+        return {
+            (path, name): [
+                row.entry for row in self.rows_of(each for each in slots if each in wanted)
+            ]
+            for path, (name, slots) in self._pages.items()
+        }
+
     def ids(self, members: int) -> set[str]:
         """Return the ids of a set."""
         if self._names is None:

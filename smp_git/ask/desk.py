@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,14 +61,14 @@ class Side(NamedTuple):
 class Desk:
     """Keeps what answers need between questions: the catalogue, the text, the accesses."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, known: Catalogue | None = None) -> None:
         self.handle = handle
         self._reader = handle.reader
         self._known_scales: tuple[Settings, Scales] | None = None
         self._clock = handle.clock
         self._lock = threading.RLock()
-        self._cache = handle.reader.local.folder / CATALOGUE
-        self._head_catalogue: Catalogue | None = None
+        self._cache = _place(handle)
+        self._head_catalogue = known
         self._past_catalogue: tuple[CommitId, Catalogue] | None = None
         self._finder: Finder | None = None
         self._keeper: VectorKeeper | None = None
@@ -118,8 +119,7 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._lock:
             known = self._head_catalogue
-            is_whole = self._reader.lens is None
-            if is_whole and known is not None and known.read >= _WORTH_KEEPING:
+            if known is not None and known.read >= _WORTH_KEEPING:
                 # Whoever holds the lock writes or deletes, and the next one reads what it needs.
                 with suppress(SmpError, OSError):
                     self._keep(known)
@@ -128,8 +128,10 @@ class Desk:
     def _keep(self, catalogue: Catalogue) -> None:
         """Write a catalogue to its cache as the session is now: under the lock nothing is deleted."""
         with self.handle.writer.holding("keeping the catalogue", _PATIENCE_SECONDS) as now:
-            catalogue.refresh(now)
-            disk_cache.save(self._cache, catalogue, self._reader.local.scratch(CATALOGUE))
+            # Without what a lens hid, which the next one may see.
+            whole = catalogue if self._reader.lens is None else kept(self.handle) or Catalogue()
+            whole.follow(now, KINDS)
+            disk_cache.save(self._cache, whole, self._reader.local.scratch(CATALOGUE))
             catalogue.read = 0
 
     def answer(
@@ -296,11 +298,20 @@ class Desk:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
             if self._head_catalogue is None:
-                self._head_catalogue = disk_cache.load(self._cache) or Catalogue()
+                self._head_catalogue = kept(self.handle) or Catalogue()
             return self._head_catalogue
         if self._past_catalogue is None or self._past_catalogue[0] != snapshot.id:
             self._past_catalogue = snapshot.id, Catalogue()
         return self._past_catalogue[1]
+
+
+def kept(handle: Handle) -> Catalogue | None:
+    """Return the catalogue of a session that the last process left, if there is one."""
+    return disk_cache.load(_place(handle))
+
+
+def _place(handle: Handle) -> Path:
+    return handle.reader.local.folder / CATALOGUE
 
 
 def _written(snapshot: Snapshot, before: CommitId) -> set[MemoryId]:

@@ -119,7 +119,8 @@ class Ledger:
         """Whether a hook recorded a turn, in whatever session it was used in, deleted since or not."""
         if self._recorded is None:
             self._recorded = list(self._of_hooks())
-        return any(source in each.ids or each.has_had(source) for each in self._recorded)
+        name = imports.own_name(source)
+        return any(name in each.ids or each.has_had(source) for each in self._recorded)
 
     def _of_hooks(self) -> Iterator[Taken]:
         """Yield what sessions have of transcripts that are no import of one."""
@@ -130,7 +131,11 @@ class Ledger:
         for place in places:
             if forgotten.origin_at(place).source is None:
                 known = forgotten.taken_at(place)
-                own = {k: v for k, v in known.ids.items() if k.startswith(f"{transcripts.FORMAT}:")}
+                own = {
+                    imports.own_name(source): name
+                    for source, name in known.ids.items()
+                    if source.startswith(f"{transcripts.FORMAT}:")
+                }
                 if own or known.removed or known.digests:
                     yield known._replace(ids=own)
 

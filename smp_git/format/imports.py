@@ -12,6 +12,9 @@ from smp_git.model.memory import Memory
 PATH: Final = "imports.yaml"
 # Ends the name of a field that keeps what a source said where a memory takes something else.
 GIVEN: Final = "_given"
+# Ids that are given once: a fork of a conversation has those of the one that it is a fork of.
+_UNIQUE: Final = ("claude-code",)
+_KEPT: Final = {"claude-code": "transcripts of Claude Code, in ~/.claude/projects"}
 _SOURCE: Final = re.compile(r"[a-z0-9-]+:[^/]*/.+", re.DOTALL)
 _LINE: Final = re.compile(rb"- ([0-9a-f]{32})")
 
@@ -30,9 +33,22 @@ def source_of(memory: Memory) -> str | None:
     return None
 
 
+def own_name(source: str) -> str:
+    """Return the name of a source without its session, where a copy of that keeps the ids."""
+    program, _, rest = source.partition(":")
+    return f"{program}:/{rest.partition('/')[2]}" if program in _UNIQUE else source
+
+
+def kept_by(source: str) -> str:
+    """Return in words what still holds a memory of another program."""
+    program = source.partition(":")[0]
+    return _KEPT.get(program, f"what was imported from {program}")
+
+
 def digest(uid: str, source: str) -> str:
     """Return what stands for the source of a memory; by the uid it differs from session to session."""
-    return hashlib.blake2b(source.encode(), key=uid.encode()[:64], digest_size=16).hexdigest()
+    name, key = own_name(source).encode(), uid.encode()[:64]
+    return hashlib.blake2b(name, key=key, digest_size=16).hexdigest()
 
 
 def read(data: bytes) -> frozenset[str]:

@@ -38,6 +38,12 @@ def is_among(digests: frozenset[str], uid: str, source: str) -> bool:
     )
 
 
+def digests(snapshot: Snapshot) -> frozenset[str]:
+    """Return the digests of what no import brings in again."""
+    blob = snapshot.repository.find(snapshot.tree, imports.PATH)
+    return imports.read(snapshot.repository.blob(blob)) if blob else frozenset()
+
+
 def taken(snapshot: Snapshot) -> Taken:
     """Return what a session has of other programs, and what is gone of it."""
     ids = {
@@ -45,11 +51,10 @@ def taken(snapshot: Snapshot) -> Taken:
         for memory in snapshot.memories()
         if (source := imports.source_of(memory)) is not None
     }
-    blob = snapshot.repository.find(snapshot.tree, imports.PATH)
     return Taken(
         ids=ids,
         removed=frozenset(_removed(snapshot)) - ids.keys(),
-        digests=imports.read(snapshot.repository.blob(blob)) if blob else frozenset(),
+        digests=digests(snapshot),
         uid=snapshot.metadata.uid,
     )
 

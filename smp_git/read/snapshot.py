@@ -187,9 +187,9 @@ def _copied(memory: Memory) -> MappingProxyType[str, Value]:
 
 
 class Lens(NamedTuple):
-    """What a reader does not see: which memories of a page, and what it is told instead."""
+    """What a reader does not see: which memories of a page, by its path, and what it is told instead."""
 
-    hidden: Callable[[Snapshot, Page], frozenset[MemoryId]]
+    hidden: Callable[[Snapshot, str], frozenset[MemoryId]]
     refusal: Callable[[MemoryId], SmpError]
 
 
@@ -305,9 +305,7 @@ class Snapshot:
             return frozenset()
         found = self._hidden.get(path)
         if found is None:
-            page = self.page(path)
-            found = frozenset() if page is None else self._lens.hidden(self, page)
-            self._hidden[path] = found
+            found = self._hidden[path] = self._lens.hidden(self, path)
         return found
 
     def is_hidden(self, memory_id: MemoryId) -> bool:
@@ -429,13 +427,19 @@ class Snapshot:
         blob = self.blob(memory_id)
         if blob is None:
             raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
-        self._refuse_hidden(MemoryId(memory_id))
-        path = parse_id(memory_id).path
+        place = parse_id(memory_id)
+        path = place.path
+        if self._lens is not None and place.text in self._unseen(place.page):
+            raise self._lens.refusal(MemoryId(memory_id))
         try:
             found = self._cache.memory(path, blob)
         except DamagedError as error:
             said = self._cache.pass_over(self._place(memory_id), path, error)
             raise DamagedError(f"{memory_id}: {said}", hint=error.hint) from error
+        except InvalidFileError:
+            # Of what cannot be read nobody knows whose it is.
+            self._refuse_hidden(MemoryId(memory_id))
+            raise
         self._cache.note_spared(self._place(memory_id), path, blob)
         if self.tombstones.is_dead(memory_id, found.life):
             raise MemoryNotFoundError(

@@ -16,6 +16,7 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
+from smp_git.read import imported
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
 from smp_git.write.hand_edits import HandEdit
@@ -328,8 +329,7 @@ def never_import(handle: Handle, sources: Iterable[str], agent: str | None) -> N
     digests = {imports.digest(uid, source) for source in sources}
 
     def work(stage: Stage) -> None:
-        blob = stage.base.repository.find(stage.base.tree, imports.PATH)
-        known = imports.read(stage.base.repository.blob(blob)) if blob else frozenset()
+        known = imported.digests(stage.base)
         if not digests <= known:
             stage.put_file(imports.PATH, imports.write(known | digests), "")
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from smp_git import Session, Store
 from smp_git.agents.agent import Agent
+from smp_git.agents.writing import ClientTurn
 from smp_git.model.errors import AccessError, InvalidError, MemoryNotFoundError, SmpError
 
 # Each memory says one word that no other says, in its text, a field, a tag and its title.
@@ -144,6 +145,12 @@ DOORS: dict[str, Callable[[Agent, list[str], list[str]], Iterator[object]]] = {
     "context of a prompt": lambda a, ids, words: (
         a.context(" ".join(["common", *words, *ids]), budget=20_000) for _ in range(1)
     ),
+    "answers": lambda a, ids, words: (
+        a.answers(" ".join(["common", *words, *ids]), budget=20_000) for _ in range(1)
+    ),
+    "marks of turns": lambda a, _, words: iter(
+        [a.marks_of([ClientTurn(f"x:y/{word}", "c", "user", word) for word in words])]
+    ),
     "history": lambda a, ids, _: (a.history(each) for each in ids),
     "diff": lambda a, _, __: (a.diff(f"HEAD~{n}") for n in range(1, 25, 3)),
     "blame": lambda a, ids, _: (a.blame(each) for each in ids),
@@ -255,7 +262,7 @@ def test_every_door_of_the_interface_is_in_the_table() -> None:
     named = {
         "get", "memories", "get_conversation_context", "get_user_preferences",
         "get_relevant_decisions", "get_relevant_findings", "query", "find_similar", "related",
-        "context", "history", "diff", "blame", "state", "inject", "quote", "prepare", "similar_findings",
+        "context", "answers", "marks_of", "history", "diff", "blame", "state", "inject", "quote", "prepare", "similar_findings",
         "edit", "resolve", "supersede", "join_decision", "merge_findings", "update_agent_state",
         "transaction", "record_learning",
     }  # fmt: skip

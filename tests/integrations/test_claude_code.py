@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +26,9 @@ EVENTS = ("session-start", "prompt", "stop", "pre-compact", "session-end")
 def hook(event: str, store: Store, **said: object) -> str:
     """Return what a hook adds to the conversation, nothing if it prints nothing."""
     told = {"session_id": "c1", "cwd": str(store.path), **said}
-    call = read_call([event], json.dumps(told))
+    known = store.sessions()
+    named = ["--session", "shop"] if len(known) != 1 else []
+    call = read_call([event, *named], json.dumps(told))
     out = hooks.answer(call, {}) if call else ""
     if not out:
         return ""
@@ -213,7 +217,7 @@ def test_turns_of_the_conversation_itself_are_not_told_to_it(
 
 def test_two_conversations_at_once_keep_apart(store: Store, shop: Session, tmp_path: Path) -> None:
     for name in ("c1", "c2"):
-        (tmp_path / f"{name}.jsonl").write_text(line(1, "user", f"said in {name}"))
+        (tmp_path / f"{name}.jsonl").write_text(line(1, "user", f"said in {name}", uuid=name))
     with ThreadPoolExecutor(2) as pool:
         told = list(
             pool.map(
@@ -239,6 +243,117 @@ def test_twenty_prompts_in_a_row_cost_less_than_two_contexts(store: Store, shop:
     assert len(ids) == len(set(ids))
     assert sum(map(tokens, told)) < 1500 + 20 * 800
     assert told[-1] == ""
+
+
+# What was taken out stays out
+
+
+def test_a_turn_that_was_deleted_is_never_recorded_again(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    hook("stop", store, transcript_path=str(transcript))
+    receipt = shop.delete("turn-0001")
+    assert "~/.claude/projects" in " ".join(receipt.out_of_reach)
+    for event in ("stop", "pre-compact", "session-end"):
+        hook(event, store, transcript_path=str(transcript))
+    (store.path / ".claude/c1/read-to").unlink()
+    hook("stop", store, transcript_path=str(transcript))
+    fork = transcript.with_name("c2.jsonl")
+    fork.write_text(transcript.read_text().replace('"sessionId": "c1"', '"sessionId": "c2"'))
+    hook("stop", store, session_id="c2", transcript_path=str(fork))
+
+    assert said(shop) == ALL[1:]
+    assert [turn.id for turn in shop.memories("turn")] == ["turn-0002", "turn-0003"]
+
+
+def test_turns_that_were_taken_out_are_not_recorded_again(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    hook("stop", store, transcript_path=str(transcript))
+    shop.undo()
+    for event in ("stop", "pre-compact", "session-end"):
+        hook(event, store, transcript_path=str(transcript))
+
+    assert said(shop) == []
+
+
+def test_a_session_that_is_full_makes_room_for_what_is_said(tmp_path: Path) -> None:
+    store = Store.init(tmp_path / "small")
+    config = store.path / "config.yaml"
+    config.write_text(config.read_text() + "quota_bytes: 60000\n")
+    store = Store.open(store.path)
+    path = tmp_path / "c1.jsonl"
+    with store.create_session("shop") as session:
+        for number in range(40):
+            with path.open("a") as file:
+                text = f"said {number} " + f"of orders and backups {number} " * 80
+                file.write(line(number, "user", text, uuid=f"v-{number}"))
+            hook("stop", store, transcript_path=str(path))
+
+        assert log(store) == []
+        assert "said 39 " in session.memories("turn")[-1].content
+        assert session.size().bytes <= 60_000
+
+
+# Conversations that go on from others
+
+
+def _forked(transcript: Path, *more: str) -> Path:
+    """Return the transcript of a fork, which Claude Code begins with copies of the lines."""
+    fork = transcript.with_name("c2.jsonl")
+    copied = transcript.read_text().replace('"sessionId": "c1"', '"sessionId": "c2"')
+    fork.write_text(copied + "".join(more))
+    return fork
+
+
+def added(text: str) -> str:
+    """Return the line by which a transcript notes what a hook added."""
+    attachment = {"type": "hook_additional_context", "content": [text]}
+    return json.dumps({"type": "attachment", "uuid": "a", "attachment": attachment}) + "\n"
+
+
+def test_a_fork_records_what_is_new_and_is_told_what_the_other_was_not(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    with transcript.open("a") as file:
+        file.write(added(hook("session-start", store, source="startup")))
+    hook("stop", store, transcript_path=str(transcript))
+    assert hook("session-start", store, session_id="c2", source="fork") == ""
+    fork = _forked(transcript, line(20, "user", "Which cache?"))
+    hook("stop", store, session_id="c2", transcript_path=str(fork))
+    assert said(shop) == [*ALL, ("user", "Which cache?")]
+    assert hook("prompt", store, session_id="c2", prompt="Which database for orders?") == ""
+    shop.add("decision", "Orders are kept for ten years", agent="architect")
+    assert "ten years" in hook("prompt", store, session_id="c2", prompt="How long are orders kept?")
+
+
+def test_a_resumed_conversation_whose_marks_are_lost_is_told_nothing_twice(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    started = hook("session-start", store, source="startup")
+    with transcript.open("a") as file:
+        file.write(added(started))
+    told = {"source": "resume", "transcript_path": str(transcript)}
+    shutil.rmtree(store.path / ".claude/c1")
+    assert hook("session-start", store, **told) == ""
+    shutil.rmtree(store.path / ".claude/c1")
+    with transcript.open("a") as file:
+        file.write(json.dumps({"type": "system", "subtype": "compact_boundary"}) + "\n")
+    assert hook("session-start", store, **told) == started
+
+
+def test_marks_of_long_ago_go_and_what_was_read_is_remembered(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    hook("session-start", store, source="startup")
+    hook("stop", store, transcript_path=str(transcript))
+    old = store.path / ".claude/c1"
+    for days, kept in ((40, ["read-to"]), (500, None)):
+        past = time.time() - days * 86_400
+        os.utime(old, (past, past))
+        hook("session-end", store, session_id="c9")
+        left = [path.name for path in old.iterdir()] if old.exists() else None
+        assert left == kept
 
 
 # What goes wrong
@@ -269,6 +384,18 @@ def test_a_broken_store_stops_nothing_and_is_logged(
     hook(event, store, transcript_path=str(transcript), prompt="orders", source="startup")
 
     assert log(store)[-1]["event"] == event
+
+
+def test_a_start_says_that_the_memory_cannot_be_used(tmp_path: Path) -> None:
+    store = Store.init(tmp_path / "broken")
+    store.create_session("shop").close()
+    store.archive_session("shop")
+    said = hook("session-start", store, source="startup")
+    assert "session shop is archived" in said
+    assert "smp unarchive shop" in said
+    store.unarchive_session("shop")
+    _broken(store)
+    assert "cannot be opened" in hook("session-start", store, source="startup")
 
 
 def test_a_locked_session_loses_no_turn(store: Store, shop: Session, transcript: Path) -> None:

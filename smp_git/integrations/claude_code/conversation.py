@@ -13,7 +13,11 @@ from typing import Final
 FOLDER: Final = ".claude"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _OFFSET: Final = "read-to"
-_FORGOTTEN_SECONDS: Final = 30 * 86_400.0
+_FORKED: Final = "forked"
+# So long Claude Code keeps transcripts, unless it is told otherwise.
+_TOLD_SECONDS: Final = 30 * 86_400.0
+# Longer, for whoever reads a transcript anew finds turns there that were compacted since.
+_READ_SECONDS: Final = 400 * 86_400.0
 
 
 class Conversation:
@@ -26,7 +30,20 @@ class Conversation:
     @property
     def is_new(self) -> bool:
         """Whether nothing was told to it yet."""
-        return not any(self._marks().glob("*"))
+        return not any(self._marks().glob("*")) and not self.is_forked
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether it goes on from another conversation, and what that was told is not known yet."""
+        return (self._folder / _FORKED).exists()
+
+    @is_forked.setter
+    def is_forked(self, is_it: bool) -> None:
+        if is_it:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self._folder / _FORKED).touch()
+        else:
+            (self._folder / _FORKED).unlink(missing_ok=True)
 
     def _marks(self) -> Path:
         return self._folder / "told"
@@ -59,7 +76,11 @@ class Conversation:
 
     def prune(self) -> None:
         """Drop the marks of conversations that ended long ago."""
-        limit = time.time() - _FORGOTTEN_SECONDS
+        now = time.time()
         for folder in self._all.iterdir():
-            if folder.is_dir() and folder.stat().st_mtime < limit:
-                shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_dir():
+                age = now - folder.stat().st_mtime
+                if age > _TOLD_SECONDS:
+                    shutil.rmtree(folder / "told", ignore_errors=True)
+                if age > _READ_SECONDS:
+                    shutil.rmtree(folder, ignore_errors=True)

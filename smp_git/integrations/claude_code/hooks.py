@@ -6,20 +6,18 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from smp_git.agents.agent import Agent
-from smp_git.agents.fence import Quote, fenced
+from smp_git.agents.fence import Quote, fenced, harmless
 from smp_git.ask.context import tokens
 from smp_git.integrations.claude_code.calls import HookCall
 from smp_git.integrations.claude_code.conversation import FOLDER, Conversation
-from smp_git.model.errors import NotStoreError, SessionNotFoundError
+from smp_git.model.errors import NotStoreError, SessionNotFoundError, SmpError
 from smp_git.session import Session
 from smp_git.store import Store
-from smp_git.write.handle import GLOBAL
 
 AGENT: Final = "claude"
 _NAMES: Final = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
@@ -50,7 +48,7 @@ def answer(call: HookCall, environment: Mapping[str, str]) -> str:
         return _answered(call, store, environment)
     except Exception as error:  # noqa: BLE001 - a hook that fails would stop the user
         _log(store, call.event, error)
-        return ""
+        return _output("session-start", _notice(error)) if call.event == "session-start" else ""
 
 
 def _store(call: HookCall, environment: Mapping[str, str]) -> Store:
@@ -75,10 +73,23 @@ def _answered(call: HookCall, store: Store, environment: Mapping[str, str]) -> s
             name=name,
         )
         text = _WORK[call.event](place, call.said)
+    return _output(call.event, text)
+
+
+def _output(event: str, text: str) -> str:
+    """Return the only form in which the model reads what a hook says."""
     if not text:
         return ""
-    output = {"hookEventName": _NAMES[call.event], "additionalContext": text}
+    output = {"hookEventName": _NAMES[event], "additionalContext": text}
     return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def _notice(error: Exception) -> str:
+    """Return what a conversation is told of a memory that is there and cannot be used."""
+    if not isinstance(error, SmpError) or isinstance(error, (NotStoreError, SessionNotFoundError)):
+        return ""
+    hint = f" ({error.hint})" if error.hint else ""
+    return harmless(f"The memory of this project, smp, cannot be used: {error.message}{hint}.")
 
 
 def _session(call: HookCall, store: Store, environment: Mapping[str, str]) -> Session:
@@ -87,9 +98,7 @@ def _session(call: HookCall, store: Store, environment: Mapping[str, str]) -> Se
     known = store.sessions()
     if name is None and len(known) != 1:
         raise SessionNotFoundError(f"{len(known)} sessions, and none is named for Claude Code")
-    settings = replace(store.settings, lock_timeout_seconds=_PATIENCE_SECONDS)
-    place = store.path / "active" / store.find_session(name or known[0])
-    return Session(place, store.clock, settings, shared=store.path / GLOBAL)
+    return store.session(name or known[0], patience_seconds=_PATIENCE_SECONDS)
 
 
 # What each event does
@@ -97,9 +106,16 @@ def _session(call: HookCall, store: Store, environment: Mapping[str, str]) -> Se
 
 def _start(place: Workplace, said: Mapping[str, Any]) -> str:
     """Return what is worth knowing; after a compaction also the turns that are gone from sight."""
-    is_compacted = said.get("source") == "compact"
-    if said.get("source") in ("compact", "clear"):
+    how = said.get("source")
+    is_compacted = how == "compact"
+    if how in ("compact", "clear"):
         place.conversation.forget()
+    elif how == "resume" and place.conversation.is_new:
+        _note_told(place, said)
+    elif how == "fork":
+        # What the other conversation was told is in sight; its transcript is copied later.
+        place.conversation.is_forked = True
+        return ""
     context = place.agent.context(turns=12 if is_compacted else 6, budget=_AT_START * _SPARE)
     quotes = place.agent.quote(context)
     if not is_compacted:
@@ -109,27 +125,35 @@ def _start(place: Workplace, said: Mapping[str, Any]) -> str:
 
 def _prompt(place: Workplace, said: Mapping[str, Any]) -> str:
     """Return what answers a prompt and is new to the conversation; all of it if it knows nothing."""
-    is_new = place.conversation.is_new
-    context = place.agent.context(said["prompt"], turns=6, budget=_AT_PROMPT * _SPARE)
-    quotes = _of_others(place.agent.quote(context), place.name)
-    if not is_new:
-        answers = {piece.id for piece in context.pieces if piece.section == "answers"}
-        quotes = [each for each in quotes if each.id in answers]
-    return _told(place, quotes, _AT_PROMPT)
+    budget = _AT_PROMPT * _SPARE
+    if place.conversation.is_new:
+        context = place.agent.context(said["prompt"], turns=6, budget=budget)
+    else:
+        context = place.agent.answers(said["prompt"], budget=budget)
+    return _told(place, _of_others(place.agent.quote(context), place.name), _AT_PROMPT)
 
 
 def _record(place: Workplace, said: Mapping[str, Any]) -> str:
-    """Record what was said since the last time."""
-    return _recorded(place, said, place.conversation.read_to)
+    """Record what was said since the last time that it was recorded.
 
+    What is before that is not looked at again: what of it is not there was deleted or
+    compacted since.
+    """
+    from smp_git.integrations.claude_code import transcript  # noqa: PLC0415 - a prompt records nothing
 
-def _record_all(place: Workplace, said: Mapping[str, Any]) -> str:
-    """Record every turn of the transcript that is not stored."""
-    return _recorded(place, said, 0)
+    path = _transcript(said)
+    if path is not None:
+        part = transcript.read(path, place.name, place.conversation.read_to)
+        place.agent.record_turns(part.said)
+        if place.conversation.is_forked:
+            _note_told(place, said)
+            place.conversation.is_forked = False
+        place.conversation.read_to = part.end
+    return ""
 
 
 def _end(place: Workplace, said: Mapping[str, Any]) -> str:
-    _recorded(place, said, 0)
+    _record(place, said)
     place.conversation.prune()
     return ""
 
@@ -138,7 +162,7 @@ _WORK: Final[Mapping[str, Callable[[Workplace, Mapping[str, Any]], str]]] = {
     "session-start": _start,
     "prompt": _prompt,
     "stop": _record,
-    "pre-compact": _record_all,
+    "pre-compact": _record,
     "session-end": _end,
 }
 
@@ -154,21 +178,25 @@ def _told(place: Workplace, quotes: Sequence[Quote], budget: int) -> str:
     for each in quotes:
         if tokens(fenced([*new, each], place.session.id)) > budget:
             continue
-        if place.conversation.claims(f"{each.session}~{each.id}~{each.at}"):
+        if place.conversation.claims(each.mark):
             new.append(each)
     return fenced(new, place.session.id)
 
 
-def _recorded(place: Workplace, said: Mapping[str, Any], start: int) -> str:
-    path = said.get("transcript_path")
-    if not isinstance(path, str) or not Path(path).is_file():
-        return ""
-    from smp_git.integrations.claude_code import transcript  # noqa: PLC0415 - where something is told, little is recorded
+def _note_told(place: Workplace, said: Mapping[str, Any]) -> None:
+    """Note as told what the transcript says that the model has in sight: quotations, and turns."""
+    from smp_git.integrations.claude_code import transcript  # noqa: PLC0415 - as above
 
-    part = transcript.read(Path(path), place.name, start)
-    place.agent.record_turns(part.said)
-    place.conversation.read_to = part.end
-    return ""
+    path = _transcript(said)
+    if path is not None:
+        seen = transcript.in_sight(path, place.name)
+        for mark in (*seen.told, *place.agent.marks_of(seen.said)):
+            place.conversation.claims(mark)
+
+
+def _transcript(said: Mapping[str, Any]) -> Path | None:
+    path = said.get("transcript_path")
+    return Path(path) if isinstance(path, str) and Path(path).is_file() else None
 
 
 def _log(store: Store | None, event: str, error: Exception) -> None:

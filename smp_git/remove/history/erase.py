@@ -11,13 +11,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from smp_git.format import document, imports
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git import locks, references, staging
 from smp_git.git.locks import locked
 from smp_git.git.references import HEADS, TAGS
 from smp_git.git.repository import MAIN, Repository
-from smp_git.model.errors import ConflictError, LockedError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidFileError,
+    LockedError,
+    MemoryNotFoundError,
+    RefusedError,
+)
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.remove.history import journal, prove, sweep
@@ -308,8 +315,19 @@ def _out_of_reach(work: _Work) -> tuple[str, ...]:
             if Path(place).exists()
         ),
         *_backup(repository.git.parent),
+        *(f"{place}: not looked into" for place in _programs(work.versions)),
         "clones, backups and file system snapshots made before",
     )
+
+
+def _programs(versions: Iterable[DeadVersion]) -> list[str]:
+    """Return what other programs still hold of memories that came from them."""
+    found = set[str]()
+    for each in versions:
+        with suppress(InvalidFileError):
+            source = imports.source_of(document.decode(each.data, each.path))
+            found |= {imports.kept_by(source)} if source else set()
+    return sorted(found)
 
 
 def _backup(session: Path) -> Iterator[str]:
