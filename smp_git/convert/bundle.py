@@ -45,10 +45,9 @@ def write(handle: Handle, place: Path) -> None:
             archive.write(packed, _BUNDLE)
 
 
-def is_bundle(path: Path) -> bool:
+def is_bundle(archive: zipfile.ZipFile) -> bool:
     """Whether a zip is an export with history."""
-    with zipfile.ZipFile(path) as archive:
-        return _MANIFEST in archive.namelist()
+    return _MANIFEST in archive.namelist()
 
 
 def take(home: Home, path: Path, name: str | None) -> Path:

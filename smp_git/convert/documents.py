@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from smp_git.convert.entries import (
+    ForeignArchive,
     ForeignDeletion,
     ForeignMemory,
     ForeignSession,
@@ -20,7 +21,7 @@ from smp_git.convert.entries import (
     made,
 )
 from smp_git.convert.files import is_plain, text_of, yaml_object
-from smp_git.convert.unpacking import unpacked
+from smp_git.convert.unpacking import opened_archive
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.errors import InvalidFileError
 
@@ -30,6 +31,10 @@ _LISTS: Final = {
     "preferences.yaml": ("preference", "preferences"),
     "learnings.yaml": ("learning", "learnings"),
 }
+# What of a session's metadata has a place of its own here, or is computed anew.
+_TOLD: Final = (
+    "id", "created_at", "last_accessed", "status", "storage", "decay", "participants", "context",
+)  # fmt: skip
 _PARTS: Final = (METADATA, "conversation.md", *_LISTS, "agent-states", "artifacts")
 _TURN: Final = re.compile(r"^## Turn (\d+) - (.+?)\s*$", re.MULTILINE)
 _ABOUT: Final = re.compile(r"\*\*([A-Z][A-Za-z-]*):\*\*[ \t]*(.*)")
@@ -71,10 +76,13 @@ def read(path: Path) -> Iterator[ForeignSession]:
         return
     for part in ("active", "archived"):
         for folder in sorted(each for each in (path / part).glob("*") if each.is_dir()):
+            gone = _deleted(path / "deleted" / folder.name)
             if is_session(folder):
-                yield _session(folder, _deleted(path / "deleted" / folder.name))
+                found = _session(folder, gone)
+                is_put_away = part == "archived" and found.archived is None
+                yield replace(found, archived=ForeignArchive()) if is_put_away else found
             elif is_archived(folder):
-                yield _archived(folder, _deleted(path / "deleted" / folder.name))
+                yield from _archived(folder, gone)
     if (path / "global").is_dir() and not (path / "global" / ".git").exists():
         yield ForeignSession(format="003", id="global", items=_global(path / "global"), shared=True)
 
@@ -134,7 +142,8 @@ def _session(folder: Path, gone: set[str]) -> ForeignSession:
     who = dict(people) if isinstance(people, dict) else {}
     agents = who.get("agents")
     about = said.get("context")
-    context = dict(about) if isinstance(about, dict) else {}
+    context = {name: value for name, value in said.items() if name not in _TOLD}
+    context |= dict(about) if isinstance(about, dict) else {}
     return ForeignSession(
         format="003",
         id=as_text(said.get("id") or folder.name),
@@ -147,6 +156,7 @@ def _session(folder: Path, gone: set[str]) -> ForeignSession:
         ),
         tags=tuple(ids_of(context.pop("tags", None))),
         context=context,
+        archived=ForeignArchive() if said.get("status") == "archived" else None,
     )
 
 
@@ -378,33 +388,36 @@ def _told(kind: str, topic: str, word: str, value: object, where: str) -> Foreig
     return made(kind, f"{topic}/{word}", text, raw, where=f"{where}:{word}")
 
 
-def _archived(folder: Path, gone: set[str]) -> ForeignSession:
-    return ForeignSession(
-        format="003", id=folder.name, items=_of_archive(folder, gone), tags=("archived",)
-    )
-
-
-def _of_archive(folder: Path, gone: set[str]) -> Iterator[Item]:
-    """Yield what the tar of an archived session holds; its links and odd paths are passed over."""
-    archive = folder / "archive.tar.gz"
-    where = f"{folder.name}/{archive.name}"
-    if is_plain(archive):
-        try:
-            with unpacked(archive) as inner:
-                found = [each for each in (inner, *sorted(inner.glob("*"))) if is_session(each)]
-                if not found:
-                    yield Trouble(where=where, reason="the archive holds no session")
-                for each in found[:1]:
-                    yield from _items(each, [], gone)
-        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-            yield Trouble(where=where, reason=f"the archive cannot be read: {error}")
-        return
+def _archived(folder: Path, gone: set[str]) -> Iterator[ForeignSession]:
+    """Yield an archived session with what its tar holds, or else what its summary says."""
     trouble: list[Item] = []
     summary = _mapping(folder / "summary.yaml", folder.name, trouble)
+    told = ForeignArchive(
+        as_time(summary.get("archived_at")),
+        as_text(summary.get("archived_by")) or None,
+        as_text(summary.get("reason")) or None,
+    )
+    archive = folder / "archive.tar.gz"
+    if not is_plain(archive):
+        yield ForeignSession(
+            format="003", id=folder.name, items=_summary(folder, summary, trouble), archived=told
+        )
+        return
+    with opened_archive(archive, is_session) as (inner, why):
+        if inner is not None:
+            yield replace(_session(inner, gone), archived=told)
+            return
+        trouble.append(Trouble(where=f"{folder.name}/{archive.name}", reason=why))
+        yield ForeignSession(
+            format="003", id=folder.name, items=_summary(folder, summary, trouble), archived=told
+        )
+
+
+def _summary(folder: Path, said: dict[str, object], trouble: list[Item]) -> Iterator[Item]:
     yield from trouble
-    if summary:
-        text = as_text(summary.get("summary") or "") or f"Archived session {folder.name}"
+    if said:
+        text = as_text(said.get("summary") or "") or f"Archived session {folder.name}"
         yield made(
-            "artifact", "summary", text, {"name": "summary.yaml", "type": "summary", **summary},
+            "artifact", "summary", text, {"name": "summary.yaml", "type": "summary", **said},
             where=f"{folder.name}/summary.yaml",
         )  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from smp_git.convert import overrides
 from smp_git.convert.entries import REFERENCES
 from smp_git.convert.files import whole
 from smp_git.format import yamlfile
@@ -429,7 +430,6 @@ def as_004(session: Mapping[str, Value], memories: Sequence[Memory]) -> Files:
     names = _Names("004", memories)
     rows = [_row_004(session, memory, names) for memory in memories if memory.kind in _TEXT_000]
     text, counts = _jsonl(rows), Counter(memory.kind for memory in memories)
-    context = _mapping(session.get("context"))
     metadata = {
         "session_id": session["id"],
         "user_id": session.get("user"),
@@ -437,7 +437,7 @@ def as_004(session: Mapping[str, Value], memories: Sequence[Memory]) -> Files:
         "last_accessed": _last_read(memories) or session["created_at"],
         "total_entries": len(rows),
         "total_size_bytes": len(text.encode()),
-        "preferences": context.get("preferences", {}),
+        **overrides.to_004(_mapping(session.get("overrides"))),
         "statistics": {f"{_NAMES.get(kind, kind)}s": counts[kind] for kind in _FILES_001},
     }
     return {

@@ -41,7 +41,12 @@ _DEEPEST: Final = MAX_DEPTH - 4
 # Between the name of a file or folder and what tells it from others of that name.
 APART: Final = "~"
 
-# What other programs call our fields.
+# What other programs call our kinds, and our fields.
+KINDS_THERE: Final = {
+    "conversation": "turn", "conversation_turn": "turn", "message": "turn", "turn": "turn",
+    "decision": "decision", "finding": "finding", "preference": "preference",
+    "learning": "learning", "artifact": "artifact",
+}  # fmt: skip
 _COMMON: Final = {
     "created_by": "agent",
     "base_priority": "importance",

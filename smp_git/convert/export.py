@@ -118,7 +118,7 @@ def _session(handle: Handle) -> dict[str, Value]:
         "agents": list(said.agents),
         "tags": list(said.tags),
         "context": dict(said.context),
-        "overrides": dict(said.overrides),
+        "overrides": dict(said.settings),
         "commit": handle.reader.snapshot().id,
     }
     return {name: value for name, value in told.items() if value not in (None, [], {})}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
+import re
 import shutil
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +26,13 @@ _CHUNK: Final = 1 << 20
 # A zip that unfolds to more than this many times its size holds nothing that a person wrote.
 _MOST_UNFOLDED: Final = 200
 _SMALL: Final = 10 * 1024 * 1024
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# What tells where a value of JSON ends: an escape, a quotation mark, a bracket, a comma.
+_MARK: Final = re.compile(r"\\.|[\"\[\]{},]", re.DOTALL)
+
+
+_BETWEEN: Final = " \t\r\n,"
+_DECODER: Final = json.JSONDecoder()
 
 
 class JsonRow(NamedTuple):
@@ -65,6 +75,10 @@ def is_plain(path: Path) -> bool:
 def json_lines(path: Path, shown: str) -> JsonRows:
     """Yield the objects of a file of JSON lines; what is none is a trouble with its line."""
     with path.open("rb") as file:
+        if file.read(2) in _UTF16:
+            yield Trouble(where=shown, reason="the file is UTF-16; save it as UTF-8")
+            return
+        file.seek(0)
         number = 0
         while line := file.readline(LONGEST):
             number += 1
@@ -102,7 +116,10 @@ def _why(error: Exception) -> str:
 
 
 def json_list(file: IO[bytes], shown: str) -> JsonRows:
-    """Yield the objects of a JSON file that is one list, an element at a time."""
+    """Yield the objects of a JSON file: those of a list, one at a time, or the one that it is.
+
+    An element that cannot be read, or is too long, is a trouble; those behind it are read.
+    """
     text = io.TextIOWrapper(file, "utf-8-sig", errors="replace")
     try:
         yield from _elements(text, shown)
@@ -114,36 +131,91 @@ def json_list(file: IO[bytes], shown: str) -> JsonRows:
 def _elements(text: IO[str], shown: str) -> JsonRows:
     buffer = text.read(_CHUNK).lstrip()
     if not buffer.startswith("["):
-        yield Trouble(where=shown, reason="not a JSON list")
+        yield from _only_object(buffer, text, shown)
         return
-    buffer, number, decoder = buffer[1:], 0, json.JSONDecoder()
+    number, buffer = 0, buffer[1:]
     while True:
-        buffer = buffer.lstrip(" \t\r\n,")
+        while not (buffer := buffer.lstrip(_BETWEEN)) and (more := text.read(_CHUNK)):
+            buffer = more
         if buffer.startswith("]"):
             return
-        value, end = None, 0
-        try:
-            value, end = decoder.raw_decode(buffer) if buffer else (None, 0)
-        except RecursionError:
-            yield Trouble(where=shown, reason=f"element {number + 1} is nested too deep")
-            return
-        except ValueError:
-            pass
-        # A number at the end may go on in the next chunk.
-        more = text.read(max(_CHUNK, len(buffer))) if not end or end == len(buffer) else ""
-        if more and len(buffer) < LONGEST:
-            buffer += more
-            continue
-        if not end:
-            why = "is too long" if more else "is torn"
-            yield Trouble(where=shown, reason=f"element {number + 1} {why}")
-            return
         number += 1
-        buffer = buffer[end:] + more
+        found = _element(buffer, text)
+        if isinstance(found, str):
+            yield Trouble(where=f"{shown}[{number}]", reason=found)
+            return
+        value, buffer = found
         if isinstance(value, dict):
             yield JsonRow(f"{shown}[{number}]", value)
         else:
-            yield Trouble(where=f"{shown}[{number}]", reason="not a JSON object")
+            why = value if isinstance(value, _Wrong) else "not a JSON object"
+            yield Trouble(where=f"{shown}[{number}]", reason=str(why))
+
+
+class _Wrong(str):
+    """Why a value could not be read."""
+
+    __slots__ = ()
+
+
+def _element(buffer: str, text: IO[str]) -> tuple[object, str] | str:
+    """Return the value that a text begins with, and the text behind it; or why there is no end.
+
+    A value that cannot be read is told by why, and what comes behind it is found all the same.
+    """
+    why = "it is torn"
+    while True:
+        try:
+            value, end = _DECODER.raw_decode(buffer)
+        except RecursionError:
+            why = "it is nested too deep"
+            break
+        except ValueError as error:
+            why = _why(error)
+        else:
+            # A number at the end may go on in the next chunk.
+            if end < len(buffer) or not (more := text.read(_CHUNK)):
+                return value, buffer[end:]
+            buffer += more
+            continue
+        more = text.read(max(_CHUNK, len(buffer))) if len(buffer) < LONGEST else ""
+        if not more:
+            why = f"it is longer than {LONGEST:,} bytes" if len(buffer) >= LONGEST else why
+            break
+        buffer += more
+    rest = _behind(buffer, text)
+    return (_Wrong(why), rest) if rest is not None else "it is torn"
+
+
+def _behind(buffer: str, text: IO[str]) -> str | None:
+    """Return what comes behind the value that a text begins with, by its brackets; None if it is torn."""
+    depth, is_quoted = 0, False
+    while buffer:
+        if buffer.endswith("\\"):
+            buffer += text.read(1)
+        for found in _MARK.finditer(buffer):
+            mark = found[0]
+            if mark == '"':
+                is_quoted = not is_quoted
+            elif is_quoted or mark[0] == "\\":
+                continue
+            elif mark in "[{":
+                depth += 1
+            elif mark in "]}":
+                depth -= 1
+            if not is_quoted and depth <= 0 and mark in "]},":
+                return buffer[found.start() if depth < 0 else found.end() :]
+        buffer = text.read(_CHUNK)
+    return None
+
+
+def _only_object(buffer: str, text: IO[str], shown: str) -> JsonRows:
+    found = _element(buffer, text) if buffer.startswith("{") else "not a JSON list"
+    value = found[0] if isinstance(found, tuple) else found
+    if isinstance(value, dict):
+        yield JsonRow(shown, value)
+    else:
+        yield Trouble(where=shown, reason=str(value))
 
 
 def json_object(path: Path, shown: str) -> dict[str, object]:
@@ -183,25 +255,26 @@ def _whole(path: Path, shown: str) -> bytes:
         raise InvalidFileError(f"{shown}: {error.strerror}") from None
 
 
-@contextmanager
-def member(archive: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a file of a zip, wherever in it; raise InvalidError for what cannot be one."""
+def members(archive: Path) -> list[str]:
+    """Return the names of the files of a zip."""
     try:
         with zipfile.ZipFile(archive) as found:
-            each = member_named(found, name)
-            if each is None:
-                raise InvalidError(f"{archive} holds no {name}")
-            if each.file_size > _SMALL and each.file_size > _MOST_UNFOLDED * each.compress_size:
-                raise InvalidError(
-                    f"{archive} unfolds to {each.file_size:,} bytes, which no conversation does"
-                )
-            with found.open(each) as file:
-                yield file
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            return [each.filename for each in found.infolist() if not each.is_dir()]
+    except zipfile.BadZipFile as error:
         raise InvalidError(f"{archive} cannot be read as a zip: {error}") from None
 
 
-def member_named(found: zipfile.ZipFile, name: str) -> zipfile.ZipInfo | None:
-    """Return the file of a zip that has this name, the one highest up."""
-    named = [each for each in found.infolist() if each.filename.rpartition("/")[2] == name]
-    return min(named, key=lambda each: each.filename.count("/"), default=None)
+@contextmanager
+def member(archive: Path, name: str) -> Iterator[IO[bytes]]:
+    """Open a file of a zip; raise InvalidError for what cannot be one."""
+    try:
+        with zipfile.ZipFile(archive) as found:
+            each = found.getinfo(name)
+            if each.file_size > _SMALL and each.file_size > _MOST_UNFOLDED * each.compress_size:
+                raise InvalidError(
+                    f"{name} in {archive} unfolds to {each.file_size:,} bytes, which no conversation does"
+                )
+            with found.open(each) as file:
+                yield file
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        raise InvalidError(f"{archive} cannot be read as a zip: {error}") from None

@@ -9,14 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.convert import bundle, chats, documents, logs, notes, own
+from smp_git.convert import accounts, bundle, chats, documents, libraries, logs, notes, own
 from smp_git.convert.entries import ForeignSession
 from smp_git.convert.files import (
     JsonRow,
     is_plain,
     json_lines,
-    json_object,
-    member_named,
+    json_list,
     yaml_object,
 )
 from smp_git.model.errors import InvalidError, NotFoundError, SmpError
@@ -36,10 +35,12 @@ FORMATS: Final[Mapping[str, Format]] = {
     "003": Format("session folders of YAML and Markdown", documents.read),
     "004": Format("memory folders with memory.jsonl", logs.read_memory_folders),
     "claude-code": Format("transcripts of Claude Code", chats.read_transcripts),
-    "chatgpt": Format("an export of a ChatGPT account", chats.read_chatgpt),
-    "claude": Format("an export of a Claude account", chats.read_claude),
+    "chatgpt": Format("an export of a ChatGPT account", accounts.read_chatgpt),
+    "claude": Format("an export of a Claude account", accounts.read_claude),
     "mcp-memory": Format("memory.jsonl of the MCP memory server", notes.read_graph),
     "notes": Format("a folder of Markdown notes", notes.read_notes),
+    "mem0": Format("what mem0 returns for all memories, as JSON", libraries.read_mem0),
+    "langgraph": Format("the SQLite store of LangGraph", libraries.read_langgraph),
     "jsonl": Format("JSON lines, as smp export writes them", own.read_lines),
     "json": Format("one JSON object, as smp export writes it", own.read_json),
     "yaml": Format("one YAML document, as smp export writes it", own.read_yaml),
@@ -77,11 +78,13 @@ def _of_folder(path: Path) -> str | None:
         raise InvalidError(
             f"{path} is a session or store of smp-git", hint="smp clone or smp sync takes it"
         )
-    if (path / "conversations.json").is_file():
-        return _of_list(path)
+    if accounts.is_export(path):
+        return accounts.format_of(path)
     told = {
         "003": documents.is_session(path) or _has_sessions(path),
-        "001": (path / "manifest.json").is_file() or any(path.glob("sessions/*/manifest.json")),
+        "001": logs.is_session(path)
+        or any(path.glob("sessions/*/manifest.json"))
+        or any(path.glob("archive/*.manifest.json")),
         "004": (path / "metadata.json").is_file() or any(path.glob("sessions/*/memory.jsonl")),
     }
     return next((name for name, found in told.items() if found), None) or _of_files_in(path)
@@ -108,6 +111,8 @@ def _has_sessions(path: Path) -> bool:
 
 def _of_file(path: Path) -> str | None:
     suffix = path.suffix.lower()
+    if libraries.is_sqlite(path):
+        return "langgraph" if libraries.is_langgraph(path) else None
     if suffix == ".zip" or zipfile.is_zipfile(path):
         return _of_zip(path)
     if suffix == ".json":
@@ -128,30 +133,20 @@ def _of_yaml(path: Path) -> str | None:
 def _of_zip(path: Path) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
-            if bundle.is_bundle(path):
-                return BUNDLE
-            if member_named(archive, "conversations.json") is None:
-                return None
+            return BUNDLE if bundle.is_bundle(archive) else accounts.format_of(path)
     except zipfile.BadZipFile as error:
         raise InvalidError(f"{path} cannot be read as a zip: {error}") from None
-    return _of_list(path)
-
-
-def _of_list(path: Path) -> str | None:
-    first = chats.first_of(path)
-    if "mapping" in first:
-        return "chatgpt"
-    return "claude" if "chat_messages" in first else None
 
 
 def _of_json(path: Path) -> str | None:
-    found = _of_list(path)
-    if found is not None:
-        return found
-    with suppress(SmpError):
-        said = json_object(path, path.name)
-        return "json" if own.is_memory(said) else None
-    return None
+    with path.open("rb") as file:
+        for row in islice(json_list(file, path.name), 1):
+            if isinstance(row, JsonRow):
+                if libraries.is_mem0(row.value) or libraries.is_mem0_answer(row.value):
+                    return "mem0"
+                if own.is_memory(row.value):
+                    return "json"
+    return accounts.format_of(path)
 
 
 def _of_lines(path: Path) -> str | None:
@@ -166,6 +161,8 @@ def _of_lines(path: Path) -> str | None:
             return "000"
         if notes.is_graph(value):
             return "mcp-memory"
+        if libraries.is_mem0(value):
+            return "mem0"
         if own.is_memory(value):
             return "jsonl"
         if chats.is_transcript(value):

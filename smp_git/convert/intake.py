@@ -395,21 +395,25 @@ def _create(
     agents = [agent for each in source.agents if (agent := as_agent(each))]
     user, tags = as_agent(source.user) or None, _tags(source.tags)
     own = {"quota_bytes": quota} if quota else {}
-    try:
-        stores.create_session(
-            home,
-            new,
-            now,
-            user=user,
-            agents=agents,
-            context=context,
-            tags=tags,
-            overrides={**source.overrides, **own},
-        )
-    except InvalidError as error:
-        why = f"the session says less than its source: {error.message}"
-        report.problems.append(Trouble(where=source.name, reason=why))
-        stores.create_session(home, new, now, context=context, overrides=own)
+    wanted = {**source.overrides, **own}
+    for settings in (wanted, own) if source.overrides else (own,):
+        try:
+            stores.create_session(
+                home,
+                new,
+                now,
+                user=user,
+                agents=agents,
+                context=context,
+                tags=tags,
+                overrides=settings,
+            )
+        except InvalidError as error:
+            why = f"the session says less than its source: {error.message}"
+            report.problems.append(Trouble(where=source.name, reason=why))
+        else:
+            return
+    stores.create_session(home, new, now, context=context, overrides=own)
 
 
 def _tags(given: Iterable[str]) -> list[str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from smp_git.convert import overrides
 from smp_git.convert.entries import (
+    KINDS_THERE,
+    ForeignArchive,
     ForeignDeletion,
     ForeignMemory,
     ForeignSession,
@@ -21,14 +25,10 @@ from smp_git.convert.entries import (
     storable,
 )
 from smp_git.convert.files import JsonRow, is_plain, json_lines, json_object
+from smp_git.convert.unpacking import opened_archive
 from smp_git.format.imports import GIVEN
 from smp_git.model.errors import InvalidFileError
 
-KINDS: Final = {
-    "conversation": "turn", "conversation_turn": "turn", "message": "turn", "turn": "turn",
-    "decision": "decision", "finding": "finding", "preference": "preference",
-    "learning": "learning", "artifact": "artifact",
-}  # fmt: skip
 # The text of a memory under the names that these formats give it.
 _TEXTS: Final = {
     "turn": ("content", "message", "text"),
@@ -92,7 +92,7 @@ def _minimal(file: Path) -> Iterator[Item]:
 
 def _minimal_entry(row: JsonRow) -> Item:
     raw = dict(row.value)
-    data, kind = raw.pop("data", None), KINDS.get(as_text(raw.pop("type", "")))
+    data, kind = raw.pop("data", None), KINDS_THERE.get(as_text(raw.pop("type", "")))
     if kind is None or not isinstance(data, dict):
         return Trouble(where=row.where, reason="not a memory: it needs a known type and data")
     fields = {**{k: v for k, v in data.items() if k not in ("id", "ts", "access")}, **raw}
@@ -119,15 +119,47 @@ _COMPUTED: Final = ("decay_factor", "current_relevance", "checksum", "schema_ver
 def read_folders(path: Path) -> Iterator[ForeignSession]:
     """Yield the sessions of a session folder with a manifest, or of the folder around several."""
     if (path / "manifest.json").is_file():
-        yield _folder_001(path)
+        yield _folder_001(path, {})
         return
+    config, trouble = _config(path)
+    settings = overrides.of_001(config)
     for manifest in sorted((path / "sessions").glob("*/manifest.json")):
-        yield _folder_001(manifest.parent)
+        yield _folder_001(manifest.parent, settings)
+    for archive in sorted((path / "archive").glob("*.tar.gz")):
+        with opened_archive(archive, is_session) as (folder, why):
+            yield _archived_001(archive, folder, why, settings)
+    if trouble:
+        yield ForeignSession(format="001", id="", items=iter(trouble))
     if (path / "shared").is_dir():
         yield ForeignSession(format="001", id="shared", items=_shared(path / "shared"), shared=True)
 
 
-def _folder_001(folder: Path) -> ForeignSession:
+def is_session(folder: Path) -> bool:
+    """Whether a folder is a session with a manifest."""
+    return (folder / "manifest.json").is_file()
+
+
+def _config(path: Path) -> tuple[dict[str, object], list[Item]]:
+    place = path / "config.json"
+    return _told(place) if is_plain(place) else ({}, [])
+
+
+def _archived_001(
+    archive: Path, folder: Path | None, why: str, settings: Mapping[str, object]
+) -> ForeignSession:
+    """Return an archived session; what its archive cannot tell, the manifest beside it tells."""
+    name = archive.name.removesuffix(".tar.gz")
+    beside = archive.with_name(f"{name}.manifest.json")
+    said, _ = _told(beside) if is_plain(beside) else ({}, [])
+    if folder is None:
+        trouble = Trouble(where=f"{archive.parent.name}/{archive.name}", reason=why)
+        found = ForeignSession(format="001", id=name, items=iter((trouble,)))
+    else:
+        found = _folder_001(folder, settings)
+    return replace(found, archived=ForeignArchive(as_time(said.get("archived_at"))))
+
+
+def _folder_001(folder: Path, settings: Mapping[str, object]) -> ForeignSession:
     said, trouble = _told(folder / "manifest.json")
     about = said.pop("metadata", None)
     context = dict(about) if isinstance(about, dict) else {}
@@ -140,6 +172,7 @@ def _folder_001(folder: Path) -> ForeignSession:
         agents=tuple(ids_of(said.get("agent_ids"))),
         context=context,
         tags=tuple(ids_of(context.pop("tags", None))),
+        overrides=settings,
     )
 
 
@@ -235,24 +268,26 @@ def _shared_entry(kind: str, name: str, raw: dict[str, object], where: str) -> F
 def read_memory_folders(path: Path) -> Iterator[ForeignSession]:
     """Yield the sessions of a folder with `memory.jsonl`, or of the folder around several."""
     if (path / "memory.jsonl").is_file():
-        yield _folder_004(path)
+        yield _folder_004(path, {})
         return
+    config, trouble = _config(path)
     for file in sorted((path / "sessions").glob("*/memory.jsonl")):
-        yield _folder_004(file.parent)
+        yield _folder_004(file.parent, config)
+    if trouble:
+        yield ForeignSession(format="004", id="", items=iter(trouble))
 
 
-def _folder_004(folder: Path) -> ForeignSession:
+def _folder_004(folder: Path, config: Mapping[str, object]) -> ForeignSession:
     said, trouble = (
         _told(folder / "metadata.json") if is_plain(folder / "metadata.json") else ({}, [])
     )
-    preferences = said.get("preferences")
     return ForeignSession(
         format="004",
         id=as_text(said.get("session_id") or folder.name),
         items=_items_004(folder, trouble),
         created_at=as_time(said.get("created_at")),
         user=as_text(said.get("user_id")) or None,
-        context={"preferences": preferences} if isinstance(preferences, dict) else {},
+        overrides=overrides.of_004(config, said),
     )
 
 
@@ -280,7 +315,7 @@ def entry_004(row: JsonRow) -> Item:
     checksum = raw.pop("checksum", None)
     if isinstance(checksum, str) and checksum not in checksums(raw):
         return Trouble(where=row.where, reason="the checksum does not fit: the line was changed")
-    kind = KINDS.get(as_text(raw.pop("type", "")))
+    kind = KINDS_THERE.get(as_text(raw.pop("type", "")))
     if kind is None:
         return Trouble(where=row.where, reason="not a memory: it has no known type")
     content = raw.pop("content", None)

@@ -22,6 +22,8 @@ from smp_git.keep import check, stores
 from smp_git.keep.every import opened
 from smp_git.model.errors import DamagedError, InvalidError
 from smp_git.model.times import format_time
+from smp_git.read import archives
+from smp_git.remove import archive
 from smp_git.write.handle import BACKUP, BACKUP_MANIFEST, Home
 
 _LATER: Final = "later-"
@@ -237,8 +239,10 @@ def _checks(home: Home, backup: Path, done: list[Imported]) -> dict[str, bool]:
                 turns += item.kind == "turn"
     here = sum(each.added.total() + each.known + each.deleted for each in done)
     lost = sum(len(each.problems) for each in done)
-    kept = sum(_count(home, name, "turn") for name in {each.session for each in done})
-    names = {each.session for each in done}
+    kept = sum(
+        _count(home, name, "turn") for name in {each.session for each in done if each.session}
+    )
+    names = {each.session for each in done if each.session}
     return {
         "all conversations are here": kept >= turns - sum(each.deleted for each in done),
         "nothing is lost": here + lost >= entries,
@@ -248,11 +252,18 @@ def _checks(home: Home, backup: Path, done: list[Imported]) -> dict[str, bool]:
 
 
 def _count(home: Home, name: str, kind: str | None) -> int:
+    if archives.is_archived(home.path, name):
+        counts = archives.read(home.path, name).said.get("counts")
+        known = counts if isinstance(counts, dict) else {}
+        wanted = known.values() if kind is None else [known.get(kind)]
+        return sum(number for number in wanted if isinstance(number, int))
     with opened(home, name) as handle:
         return len(handle.reader.snapshot().memories(kind))
 
 
 def _is_sound(home: Home, name: str) -> bool:
+    if archives.is_archived(home.path, name):
+        return archive.whole(home.path, name) is None
     with opened(home, name) as handle:
         handle.keeper.flush()
         return not check.check(handle.reader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -40,23 +41,27 @@ def is_note(path: Path) -> bool:
 
 def read_notes(path: Path) -> Iterator[ForeignSession]:
     """Yield a folder of notes, or one note, as a session."""
+    whole = path.absolute()
+    # Claude Code keeps a folder of this name for each project.
+    label = f"{whole.parent.name}-{whole.name}" if whole.name == "memory" else whole.name
+    yield ForeignSession(format="notes", id=label, place=path, items=_notes(path))
+
+
+def _notes(path: Path) -> Iterator[Item]:
     root = path.parent if path.is_file() else path
-    yield ForeignSession(
-        format="notes", id=path.absolute().name, place=path, items=_notes(path, root)
-    )
-
-
-def _notes(path: Path, root: Path) -> Iterator[Item]:
     files = [path] if path.is_file() else list(_files(root))
     known = _names(files, root)
     for file in files:
         shown = file.relative_to(root).as_posix()
         try:
-            text = text_of(file, shown)
+            front, body = _parts(text_of(file, shown), shown)
         except InvalidFileError as error:
             yield Trouble(where=shown, reason=error.message.removeprefix(f"{shown}: "))
             continue
-        yield from _note(file, shown, text, known)
+        if isinstance(front, Trouble):
+            yield front
+            front = {}
+        yield _note(file, shown, front, body, known)
     if path.is_dir():
         yield from _others(root)
 
@@ -77,23 +82,27 @@ def _others(root: Path) -> Iterator[Item]:
 
 
 def _names(files: list[Path], root: Path) -> dict[str, str]:
-    """Return what notes are called by in links, and the id of each."""
+    """Return what notes are called by in links, and the id of each: by their place, then their title."""
     out: dict[str, str] = {}
+    titles: list[tuple[str, str]] = []
     for file in files:
         shown = file.relative_to(root).as_posix()
         for name in (shown, shown.rpartition(".")[0], file.name, file.stem):
             out.setdefault(name.casefold(), shown)
+        with suppress(InvalidFileError):
+            front, _ = _parts(text_of(file, shown), shown)
+            said = front if isinstance(front, dict) else {}
+            titles += [
+                (str(said[key]), shown) for key in ("title", "permalink", "name") if key in said
+            ]
+    for title, shown in titles:
+        out.setdefault(title.casefold(), shown)
     return out
 
 
-def _note(file: Path, shown: str, text: str, known: dict[str, str]) -> Iterator[Item]:
-    front, body = _parts(text, shown)
-    if isinstance(front, Trouble):
-        yield front
-        front, body = {}, text
-    for name in (front.get("title"), front.get("permalink")):
-        if isinstance(name, str):
-            known.setdefault(name.casefold(), shown)
+def _note(
+    file: Path, shown: str, front: dict[str, object], body: str, known: Mapping[str, str]
+) -> Item:
     plain = _CODE.sub(" ", body)
     given = front.pop("tags", None) or front.pop("tag", None) or []
     tags = [given] if isinstance(given, str) else list(given) if isinstance(given, list) else []
@@ -104,7 +113,7 @@ def _note(file: Path, shown: str, text: str, known: dict[str, str]) -> Iterator[
     kept = {
         k + "_given" if k in ("type", "name", "topic", "status") else k: v for k, v in front.items()
     }
-    yield made(
+    return made(
         "artifact",
         shown,
         body,

@@ -110,7 +110,8 @@ def entry(row: JsonRow) -> Item:
     raw = {name: each for name, each in value.items() if name not in _READ}
     raw |= inner if isinstance(inner, dict) else {}
     text = value.get("content", value.get("text", ""))
-    made_by = value.get("agent")
+    spoke = raw.get("speaker") or raw.get("role") if kind == "turn" else None
+    made_by = value.get("agent") or spoke
     return made(
         str(kind),
         value.get("id", ""),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -26,6 +27,22 @@ def unpacked(archive: Path) -> Iterator[Path]:
                 if member.isreg() and _is_inside(member.name):
                     _write(tar, member, folder)
         yield folder
+
+
+@contextmanager
+def opened_archive(
+    archive: Path, is_session: Callable[[Path], bool]
+) -> Iterator[tuple[Path | None, str]]:
+    """Unpack an archived session for as long as the block lasts; yield its folder, or why there is none."""
+    with ExitStack() as stack:
+        try:
+            inner = stack.enter_context(unpacked(archive))
+        except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
+            found: tuple[Path | None, str] = None, f"the archive cannot be read: {error}"
+        else:
+            folders = [each for each in (inner, *sorted(inner.glob("*"))) if is_session(each)]
+            found = folders[0] if folders else None, "the archive holds no session"
+        yield found
 
 
 def _is_inside(name: str) -> bool:

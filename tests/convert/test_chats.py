@@ -271,3 +271,116 @@ def test_transcript_that_the_real_program_wrote(store: Store) -> None:
             ("claude", "PostgreSQL it is."),
         ]
         assert session.metadata.context["project_name"] == "shop"
+
+
+def _shards(folder: Path, how: str, parts: dict[str, object]) -> Path:
+    folder.mkdir()
+    if how == "zip":
+        with zipfile.ZipFile(folder / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, value in parts.items():
+                archive.writestr(name, json.dumps(value))
+        return folder / "export.zip"
+    for name, value in parts.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(value))
+    return folder
+
+
+@pytest.mark.parametrize("how", ["folder", "zip"])
+def test_export_of_chatgpt_in_several_files(store: Store, tmp_path: Path, how: str) -> None:
+    second = json.loads(json.dumps(CHATGPT).replace('"c-1"', '"c-2"'))
+    parts = {"conversations-000.json": CHATGPT, "conversations-001.json": second, "user.json": {}}
+
+    done = store.import_(_shards(tmp_path / "out", how, parts))
+
+    assert (done.format, done.added) == ("chatgpt", 6)
+    assert store.sessions() == ("chatgpt-c-1", "chatgpt-c-2")
+
+
+@pytest.mark.parametrize("how", ["folder", "zip"])
+@pytest.mark.parametrize("form", ["of 2025", "of 2026"])
+def test_what_claude_noted_comes_with_its_export(
+    store: Store, tmp_path: Path, how: str, form: str
+) -> None:
+    noted = {
+        "conversations_memory": "Ada prefers short answers.",
+        "project_memories": {"p-1": "The shop is in Aarhus."},
+        "account_uuid": "acct",
+    }
+    project = {
+        "uuid": "p-1",
+        "name": "Shop",
+        "description": "All of the shop",
+        "prompt_template": "Be brief.",
+        "docs": [{"uuid": "d-1", "filename": "terms.md", "content": "Pay in 30 days."}],
+        "created_at": "2026-01-01T10:00:00Z",
+    }
+    parts: dict[str, object] = {"conversations.json": CLAUDE, "users.json": [{"uuid": "acct"}]}
+    if form == "of 2025":
+        parts |= {"memories.json": [noted], "projects.json": [project]}
+    else:
+        parts |= {"memories/acct.json": noted, "projects/p-1.json": project}
+
+    done = store.import_(_shards(tmp_path / "out", how, parts))
+
+    assert (done.format, done.problems) == ("claude", ())
+    with store.session("claude-account") as session:
+        assert {memory.content for memory in session.memories("learning")} == {
+            "Ada prefers short answers.",
+            "The shop is in Aarhus.",
+        }
+        about, document = session.memories("artifact")
+        assert about.content == "All of the shop\n\nBe brief."
+        assert (document.title, document.content) == ("terms.md", "Pay in 30 days.")
+        assert [link.target for link in document.links] == [about.id]
+
+
+def test_memories_of_claude_alone(store: Store, tmp_path: Path) -> None:
+    parts: dict[str, object] = {"memories/a.json": {"conversations_memory": "Short answers."}}
+
+    assert store.import_(_shards(tmp_path / "out", "zip", parts)).added == 1
+
+
+def test_notes_of_claude_code_come_with_its_transcripts(store: Store, tmp_path: Path) -> None:
+    for name in ("-home-ada-shop", "-home-ada-site"):
+        project = tmp_path / "projects" / name
+        _transcript(project / f"{name}.jsonl")
+        notes = project / "memory"
+        notes.mkdir()
+        (notes / "MEMORY.md").write_text("# Memory\n\n- [Tests](tests-run-slowly.md)\n")
+        (notes / "tests-run-slowly.md").write_text(
+            f"---\nname: tests-run-slowly\ndescription: of {name}\n---\nUse -n 2.\n"
+        )
+
+    done = store.import_(tmp_path / "projects")
+
+    assert (done.format, done.problems) == ("claude-code", ())
+    assert store.sessions()[1:] == ("notes-home-ada-shop-memory", "notes-home-ada-site-memory")
+    again = store.import_(tmp_path / "projects/-home-ada-site/memory")
+    assert (again.added, again.sessions[0].session) == (0, "notes-home-ada-site-memory")
+    with store.session("notes-home-ada-site-memory") as session:
+        index, note = session.memories("artifact")
+        assert note.fields["description"] == "of -home-ada-site"
+        assert [link.target for link in index.links] == [note.id]
+
+
+def test_lines_of_turns_are_by_who_spoke(store: Store, tmp_path: Path) -> None:
+    """As the guide shows for the checkpoints of LangGraph."""
+    rows = [
+        {"kind": "turn", "id": f"m{number}", "role": role, "text": f"Turn {number}"}
+        for number, role in enumerate(("user", "assistant"))
+    ]
+    store.import_(_lines(tmp_path / "t1.jsonl", rows))
+
+    with store.session("t1") as session:
+        assert [memory.agent for memory in session.memories("turn")] == ["user", "assistant"]
+
+
+def test_note_is_linked_by_the_title_of_one_that_comes_later(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v/a.md").write_text("- relates_to [[The Login]]\n")
+    (tmp_path / "v/b.md").write_text("---\ntitle: The Login\n---\nText\n")
+    store.import_(tmp_path / "v")
+
+    with store.session("notes-v") as session:
+        assert session.get("ART-1").links == (("relates_to", "ART-0002"),)

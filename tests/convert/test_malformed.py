@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import SmpError, Store
-from tests.support import PEAK, python
+from tests.support import PEAK, python, smp
 
 GOOD = '{"id":"m1","type":"finding","ts":"2026-01-11T14:30:00Z","data":{"issue":"A good line"}}\n'
 
@@ -223,6 +224,77 @@ def test_references_in_a_circle_and_a_hundred_thousand_of_them(
     assert done.added == 3
     with store.session("sess_1") as session:
         assert [len(each.links) for each in session.memories()] == [1, 1, 1]
+
+
+def _chat(number: int, text: str = "Hello") -> dict[str, object]:
+    message = {
+        "author": {"role": "user"},
+        "content": {"parts": [text]},
+        "create_time": 1_767_225_600.0,
+    }
+    return {"conversation_id": f"c-{number}", "mapping": {"n": {"message": message}}}
+
+
+@pytest.mark.parametrize(
+    ("torn", "why"),
+    [
+        (lambda text: text.replace('"c-2"', '"c-2" oops'), "not JSON|Expecting|delimiter"),
+        (lambda text: text.replace("Hello 2", '\\" ] } \\u12zz'), "escape"),
+        (lambda text: text.replace('"Hello 2"', "[" * 100_000 + "]" * 100_000), "too deep|limit"),
+        (lambda text: text.replace('"Hello 2"', '"' + "x" * 40_000_000 + '"'), "longer|1,048,576"),
+        (lambda text: text.replace('{"conversation_id": "c-2"', '17, {"conversation_id": "c-2"'), "not a JSON object"),
+    ],
+    ids=["not JSON", "wrong escape", "nested deep", "40 megabytes", "a number"],
+)  # fmt: skip
+def test_conversations_behind_one_that_cannot_be_read_come_in(
+    store: Store, tmp_path: Path, torn: Callable[[str], str], why: str
+) -> None:
+    text = json.dumps([_chat(number, f"Hello {number}") for number in (1, 2, 3)])
+    (tmp_path / "conversations.json").write_text(torn(text))
+
+    done = store.import_(tmp_path / "conversations.json")
+
+    assert {"chatgpt-c-1", "chatgpt-c-3"} <= set(store.sessions())
+    assert [each.where.startswith("conversations.json[2]") for each in done.problems] == [True]
+    assert re.search(why, done.problems[0].reason)
+    assert "chatgpt-c-2" not in store.sessions() or "number" in why or why == "not a JSON object"
+
+
+def test_zip_that_is_damaged_gives_what_can_be_read(store: Store, tmp_path: Path) -> None:
+    rows = [_chat(number, os.urandom(30_000).hex()) for number in range(40)]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps(rows))
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (tmp_path / "a.zip").write_bytes(data)
+
+    done = store.import_(tmp_path / "a.zip")
+
+    assert 0 < done.added < 40
+    assert "cannot be read as a zip" in done.problems[-1].reason
+
+
+def test_file_in_utf_16_is_told_once(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(GOOD * 3, "utf-16")
+
+    done = store.import_(path, as_format="000")
+
+    assert [each.reason for each in done.problems] == ["the file is UTF-16; save it as UTF-8"]
+
+
+def test_file_names_that_are_not_utf_8(store: Store, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "new\nline.md").write_text("# One\n")
+    Path(os.fsdecode(os.fsencode(vault) + b"/\xff.md")).write_text("# Two\n")
+    Path(os.fsdecode(os.fsencode(vault) + b"/\xfe.md")).write_bytes(b"\xff not UTF-8\n")
+
+    done = smp("--root", store.path, "import", vault)
+
+    assert done.stdout == "notes-vault: imported 2 artifacts\n"
+    assert "not UTF-8" in done.stderr
+    assert store.import_(vault).added == 0
 
 
 _MEASURE = """

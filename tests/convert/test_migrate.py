@@ -40,7 +40,6 @@ def test_project_is_migrated_and_every_check_holds(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     assert store.sessions() == (
         "sess-2026-01-11-abc123",
-        "session-2025-12-01-old001",
         "session-2026-01-11",
         "session-2026-01-11-abc123",
         "talk-7",
@@ -50,6 +49,7 @@ def test_project_is_migrated_and_every_check_holds(tmp_path: Path) -> None:
         assert (finding.content, finding.agent) == ("No second factor", "veritas")
         assert decision.content == "Ask for one"
         assert finding.fields["turn_ref"] == "turn-0001"
+    assert [each.session for each in store.archived_sessions()] == ["session-2025-12-01-old001"]
     assert store.check() == ()
 
 

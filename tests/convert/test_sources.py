@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +117,14 @@ def test_folder_of_yaml_and_markdown_arrives(store: Store) -> None:
             "Session management is often overlooked in initial requirements",
         ]
         assert of(session, "review-notes").content.startswith("# Review notes")
-    with store.session("session-2025-12-01-old001") as old:
-        assert old.memories()[0].content == "The team chose PostgreSQL."
+    (old,) = store.archived_sessions()
+    assert (old.session, old.text("archived_at")) == (
+        "session-2025-12-01-old001",
+        "2026-01-05T00:00:00Z",
+    )
+    store.unarchive_session(old.session)
+    with store.session(old.session) as session:
+        assert session.memories()[0].content == "The team chose PostgreSQL."
     with store.session("global") as shared:
         assert of(shared, "PREF-G01").fields["topic"] == "verification_depth"
 
@@ -126,7 +134,13 @@ def test_memory_folder_arrives(store: Store) -> None:
 
     assert (done.format, done.added, done.problems) == ("004", 4, ())
     with store.session("sess_20260110_user123") as session:
-        assert session.metadata.context["preferences"]["language"] == "en"  # type: ignore[index, call-overload]
+        assert session.metadata.preferences["language"] == "en"
+        assert session.metadata.overrides["decay"] == {
+            "preset": "half-life",
+            "enabled": True,
+            "half_life_hours": 168,
+            "floor": 0.1,
+        }
         finding = of(session, "mem_003")
         assert (finding.fields["severity"], finding.fields["severity_given"]) == (
             "critical",
@@ -235,3 +249,133 @@ def test_conversation_goes_out_word_for_word(store: Store, tmp_path: Path) -> No
     with again.session("session-2026-01-11-abc123") as session:
         assert [each.content for each in session.memories("turn")] == texts
     assert "## Turn 3 - 2026-01-11T14:30:30Z" in (tmp_path / "out/conversation.md").read_text()
+
+
+def _packed(folder: Path, archive: Path) -> None:
+    archive.parent.mkdir(parents=True)
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(folder, folder.name)
+
+
+def test_session_that_was_archived_there_is_archived_here(store: Store, tmp_path: Path) -> None:
+    name = "session-2026-01-11-abc123"
+    place = tmp_path / "sessions/archived" / name
+    _packed(FOREIGN / "003/active" / name, place / "archive.tar.gz")
+    (place / "summary.yaml").write_text(
+        "archived_at: 2026-02-01T00:00:00Z\narchived_by: bmad-master\nreason: the shop is built\n"
+    )
+
+    done = store.import_(tmp_path / "sessions")
+
+    assert (done.problems, store.sessions()) == ((), ())
+    (put_away,) = store.archived_sessions()
+    assert [put_away.text(key) for key in ("archived_at", "archived_by", "reason", "user")] == [
+        "2026-02-01T00:00:00Z",
+        "bmad-master",
+        "the shop is built",
+        "user-123",
+    ]
+    (line,) = store.audit(action="archive")
+    assert (line.session, line.by, line.reason) == (name, "bmad-master", "the shop is built")
+    assert store.import_(tmp_path / "sessions").added == 0
+    assert store.query("OAuth").archived[0].session == name
+
+
+def test_archive_beside_session_folders_is_archived_here(store: Store, tmp_path: Path) -> None:
+    name, root = "sess-2026-01-11-abc123", tmp_path / "memory"
+    _packed(FOREIGN / "001/sessions" / name, root / f"archive/{name}.tar.gz")
+    manifest = json.loads((FOREIGN / "001/sessions" / name / "manifest.json").read_text())
+    said = json.dumps({**manifest, "archived_at": "2026-02-01T00:00:00Z"})
+    (root / f"archive/{name}.manifest.json").write_text(said)
+
+    done = store.import_(root)
+
+    assert (done.format, done.added, done.problems) == ("001", 4, ())
+    (put_away,) = store.archived_sessions()
+    assert put_away.text("archived_at") == "2026-02-01T00:00:00Z"
+
+
+def test_archive_that_cannot_be_read_is_named(store: Store, tmp_path: Path) -> None:
+    place = tmp_path / "sessions/archived/session-1"
+    place.mkdir(parents=True)
+    (place / "archive.tar.gz").write_bytes(b"\x1f\x8b torn")
+    (place / "summary.yaml").write_text("summary: The team chose PostgreSQL.\n")
+
+    (problem,) = store.import_(tmp_path / "sessions").problems
+
+    assert problem.where == "session-1/archive.tar.gz"
+    assert store.archived_sessions()[0].session == "session-1"
+
+
+def test_archived_session_that_goes_on_there_is_archived_again(
+    store: Store, tmp_path: Path
+) -> None:
+    place = tmp_path / "sessions/archived/session-1"
+    place.mkdir(parents=True)
+    (place / "metadata.yaml").write_text("session: {id: session-1, status: archived}\n")
+    findings = place / "findings.yaml"
+    findings.write_text("findings:\n- {id: F-1, finding: One}\n")
+    store.import_(tmp_path / "sessions")
+    before = store.archived_sessions()[0].text("archived_at")
+    findings.write_text(findings.read_text() + "- {id: F-2, finding: Two}\n")
+
+    assert store.import_(tmp_path / "sessions").added == 1
+    (put_away,) = store.archived_sessions()
+    assert (put_away.text("archived_at"), put_away.said["counts"]) == (before, {"finding": 2})
+
+
+def test_settings_of_a_memory_folder_become_those_of_its_sessions(
+    store: Store, tmp_path: Path
+) -> None:
+    root = tmp_path / "memory"
+    shutil.copytree(FOREIGN / "004", root)
+    config = {
+        "storage": {"max_session_size_mb": 5, "compaction_threshold": 0.9, "auto_compact": True},
+        "decay": {
+            "type_specific": {
+                "conversation": {"half_life_hours": 24},
+                "preference": {"decay_enabled": False},
+            },
+            "min_decay_factor": 0.2,
+        },
+    }
+    (root / "config.json").write_text(json.dumps(config))
+    place = next((root / "sessions").iterdir()) / "metadata.json"
+    own = json.loads(place.read_text()) | {"compaction_config": {"auto_compact": False}}
+    place.write_text(json.dumps(own))
+
+    assert store.import_(root).problems == ()
+    with store.session("sess_20260110_user123") as session:
+        said = session.metadata.overrides
+        assert (said["quota_bytes"], said["auto_compact"]) == (5 * 1024 * 1024, False)
+        assert said["quota_warn_percent"] == 90
+        assert said["decay"] == {
+            "preset": "half-life",
+            "enabled": True,
+            "half_life_hours": 168,
+            "floor": 0.1,
+            "turn": {"half_life_hours": 24},
+            "preference": {"rate": 0},
+        }
+        list(session.export("004", to=tmp_path / "out"))
+    back = json.loads((tmp_path / "out/metadata.json").read_text())
+    assert back["preferences"] == own["preferences"]
+    assert back["decay_config"] == own["decay_config"]
+
+
+def test_settings_that_make_no_sense_are_named_and_nothing_else_is_lost(
+    store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sess_1"
+    folder.mkdir()
+    shutil.copy(FOREIGN / "004/sessions/sess_20260110_user123/memory.jsonl", folder)
+    (folder / "metadata.json").write_text(
+        '{"session_id": "sess_1", "user_id": "ada", "preferences": {"verbosity": 17},'
+        ' "decay_config": {"half_life_hours": "long"}}'
+    )
+
+    done = store.import_(folder)
+
+    assert ["says less" in each.reason for each in done.problems] == [True]
+    with store.session("sess_1") as session:
+        assert (session.metadata.user, len(session.memories())) == ("ada", done.added)
