@@ -408,6 +408,19 @@ def test_a_locked_session_loses_no_turn(store: Store, shop: Session, transcript:
     assert said(shop) == ALL
 
 
+def test_the_project_decides_which_memory_it_is_wherever_the_model_works(
+    store: Store, shop: Session, tmp_path: Path, transcript: Path
+) -> None:
+    other = Store.init(tmp_path / "elsewhere")
+    with other.create_session("other") as session:
+        told = {"session_id": "c1", "cwd": str(other.path), "transcript_path": str(transcript)}
+        call = read_call(["stop"], json.dumps(told))
+        assert call
+        hooks.answer(call, {"CLAUDE_PROJECT_DIR": str(store.path)})
+
+        assert (said(shop), said(session)) == (ALL, [])
+
+
 def test_a_real_process_prints_json_and_exits_zero_whatever_happens(
     store: Store, shop: Session
 ) -> None:

@@ -55,7 +55,8 @@ def _store(call: HookCall, environment: Mapping[str, str]) -> Store:
     root = environment.get("SMP_ROOT")
     if root:
         return Store.open(root)
-    folder = Path(str(call.said.get("cwd") or environment.get("CLAUDE_PROJECT_DIR") or "."))
+    # The model may work in another folder meanwhile, where another memory is.
+    folder = Path(environment.get("CLAUDE_PROJECT_DIR") or str(call.said.get("cwd") or "."))
     for place in (folder, *folder.parents):
         with suppress(NotStoreError):
             return Store.open(place)
