@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from smp_git.agents.agent import Agent as Agent
+    from smp_git.agents.values import Values as Values
     from smp_git.ask.bisect import Culprit as Culprit
     from smp_git.ask.bisect import View as View
     from smp_git.keep.anonymize import Anonymized as Anonymized
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from smp_git.read.history import FieldChange as FieldChange
     from smp_git.read.history import MemoryDiff as MemoryDiff
     from smp_git.read.history import Version as Version
+    from smp_git.read.values import ListedValue as ListedValue
+    from smp_git.read.values import SeenValues as SeenValues
+    from smp_git.read.values import StoredValue as StoredValue
+    from smp_git.read.values import ValueVersion as ValueVersion
     from smp_git.remove.delete import Dropped
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.purge import Purged as Purged
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from smp_git.write.merge.join import MergePlan as MergePlan
     from smp_git.write.merge.join import MergeResult as MergeResult
     from smp_git.write.merge.memories import Conflict as Conflict
+    from smp_git.write.values import Writing as Writing
     from smp_git.write.writer import Change as Change
 
 __version__ = "0.1.0"
@@ -94,6 +100,12 @@ _HOMES = {
     "Version": "read.history",
     "VersionChange": "read.changes",
     "View": "ask.bisect",
+    "ListedValue": "read.values",
+    "SeenValues": "read.values",
+    "StoredValue": "read.values",
+    "ValueVersion": "read.values",
+    "Values": "agents.values",
+    "Writing": "write.values",
 }
 
 __all__ = [
@@ -113,6 +125,7 @@ __all__ = [
     "Forecast",
     "HandEdit",
     "Link",
+    "ListedValue",
     "Memory",
     "MemoryDiff",
     "MergePlan",
@@ -125,19 +138,24 @@ __all__ = [
     "Remote",
     "RemoteState",
     "Restored",
+    "SeenValues",
     "Session",
     "SessionInfo",
     "SessionReceipt",
     "SizeReport",
     "SmpError",
     "Store",
+    "StoredValue",
     "Switches",
     "SyncResult",
     "Synced",
     "Tag",
+    "ValueVersion",
+    "Values",
     "Version",
     "VersionChange",
     "View",
+    "Writing",
 ]
 
 

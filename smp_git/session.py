@@ -39,6 +39,7 @@ from smp_git.write.handle import Handle, Home
 if TYPE_CHECKING:
     from smp_git.agents.agent import Agent
     from smp_git.agents.requirements import Given
+    from smp_git.agents.values import Values
     from smp_git.ask import overviews
     from smp_git.ask.answer import Answer, Hit
     from smp_git.ask.bisect import Condition, Culprit
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from smp_git.write.hand_edits import HandEdit
     from smp_git.write.merge.join import MergePlan, MergeResult
     from smp_git.write.transaction import Transaction
+    from smp_git.write.values import Secrets
     from smp_git.write.writer import Change
 
 When = str | datetime | None
@@ -791,7 +793,17 @@ class Session:
 
         return questions.bisect(self._desk, condition, good, bad)
 
-    # Agents
+    # Agents and other programs
+
+    def values(self, agent: str | None = None, *, secrets: Secrets = "refuse") -> Values:
+        """Return what programs keep under keys of their own, to read and to write in a name.
+
+        `secrets` says what becomes of a value that holds one: it is refused, stored
+        without the secret (`redact`), or stored as it is (`keep`).
+        """
+        from smp_git.agents.values import Values
+
+        return Values(self._handle, agent, secrets)
 
     def agent(self, name: str, requirements: Given | None = None) -> Agent:
         """Return the session as one agent sees it, to read and to record in its name.

@@ -41,6 +41,9 @@ _DOORS = (
     smp_git.Store,
     smp_git.Session,
     Transaction,
+    smp_git.Values,
+    smp_git.Writing,
+    smp_git.SeenValues,
     smp_git.Agent,
     AgentTransaction,
     smp_git.View,
@@ -55,6 +58,7 @@ _VALUES = (
     smp_git.Receipt, smp_git.Restored, smp_git.Purged, smp_git.Redaction,
     smp_git.SessionReceipt, smp_git.Switches, smp_git.Anonymized, smp_git.Branch, smp_git.Tag,
     smp_git.MergeResult, smp_git.MergePlan, smp_git.Conflict, smp_git.Contested, smp_git.Dropped,
+    smp_git.StoredValue, smp_git.ListedValue, smp_git.ValueVersion,
     Prepared, Prepares, Injection, Likeness,
     smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip

@@ -22,6 +22,8 @@ from tests.support import git, git_bytes
 GOLDEN: Final = Path(__file__).parent / "data" / "golden"
 FORMAT_1: Final = GOLDEN / "format-1"
 FORMAT_2: Final = GOLDEN / "format-2"
+# The session of format 2 with values, which make it one of format 3.
+FORMAT_3: Final = GOLDEN / "format-3"
 # Two replicas of format 1 that restored and redacted apart, and their remote.
 APART: Final = GOLDEN / "format-1-apart"
 # A session of format 2 whose power was cut: its last writes stand in a write-ahead log alone,
@@ -69,6 +71,15 @@ def build(folder: Path) -> Path:
     Local(place / ".git").identify(place, Identity("k3fq", creator=False), place)
     with store.session("golden") as session:
         _second_replica(session, clock)
+    return place
+
+
+def build_values(folder: Path) -> Path:
+    """Tell the story, then that of a program with values; return the session's folder."""
+    place, clock = build(folder), StoryClock()
+    clock.now += timedelta(days=1)
+    with Store.open(folder / "store", clock=clock).session("golden") as session:
+        _values(session, clock)
     return place
 
 
@@ -166,6 +177,29 @@ def _second_replica(session: Session, clock: StoryClock) -> None:
     session.rollback("HEAD~1", agent="person")
 
 
+def _values(session: Session, clock: StoryClock) -> None:
+    values = session.values("langgraph", secrets="redact")
+    told: dict[tuple[str, ...], object] = {
+        ("users", "u1", "profile"): {"name": "Ren\u00e9e", "n": [1, 2.5, None, True, 2**70], "": {}},
+        ("users", "u1", "note"): "a text\r\n  of lines\u2028\n",
+        ("odd", "\U0001f600/ ", ""): ["\ud83d\0", "yes", "12:30", {"k" * 200: [[]]}],
+        ("null",): None,
+        ("mail",): {"to": "jane.roe@gmail.com"},
+        ("large",): ["0123456789abcdef" * 8] * 20,
+    }  # fmt: skip
+    for key, value in told.items():
+        clock.tick()
+        values.put(key, value)
+    clock.tick()
+    values.put_all({("users", "u1", "profile"): "now a text", ("null",): "12"})
+    clock.tick()
+    values.remove("mail")
+    clock.tick()
+    values.erase(("users", "u1", "note"), purge=True)
+    clock.tick()
+    values.put(("users", "u1", "note"), {"again": 1})
+
+
 def memories_of(session: Session) -> str:
     """Return every memory as JSON text, without its uses, which no memory holds."""
     uses = ("access_count", "last_accessed")
@@ -182,12 +216,13 @@ def export(place: Path) -> bytes:
 
 
 def _write() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        place = build(Path(folder))
-        FORMAT_2.mkdir(parents=True, exist_ok=True)
-        (FORMAT_2 / "session.export").write_bytes(export(place))
-        with Store.open(Path(folder) / "store").session("golden") as session:
-            (FORMAT_2 / "memories.json").write_text(memories_of(session))
+    for builder, target in ((build, FORMAT_2), (build_values, FORMAT_3)):
+        with tempfile.TemporaryDirectory() as folder:
+            place = builder(Path(folder))
+            target.mkdir(parents=True, exist_ok=True)
+            (target / "session.export").write_bytes(export(place))
+            with Store.open(Path(folder) / "store").session("golden") as session:
+                (target / "memories.json").write_text(memories_of(session))
 
 
 if __name__ == "__main__":

@@ -9,18 +9,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from smp_git.format.document import check_links, default_title
-from smp_git.model.ids import Id
+from smp_git.format.document import check_links, title
+from smp_git.model.ids import Id, value_id
 from smp_git.model.memory import (
     COMMON_FIELDS,
     CONFIDENCE_RANKS,
     KINDS,
     SEVERITIES,
+    VALUE,
     Kind,
     Memory,
     Value,
     check_fields,
-    title_of,
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,6 +85,15 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 mappings: st.SearchStrategy[dict[str, Value]] = st.dictionaries(keys, values, max_size=6)
 
+# What a program keeps under a key: anything that JSON can say.
+json_values: st.SearchStrategy[Any] = st.recursive(
+    scalars | st.integers() | st.text(max_size=20) | st.text(st.characters(categories=["Cs", "Cc"]), max_size=4).map(
+        lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")),
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=8), below, max_size=4),
+    max_leaves=10,
+)  # fmt: skip
+value_keys = st.lists(st.text(characters, max_size=12), min_size=1, max_size=4).map(tuple)
+
 kinds = st.sampled_from(tuple(KINDS.values()))
 
 _KNOWN: dict[str, st.SearchStrategy[Any]] = {
@@ -127,7 +136,10 @@ def fields(draw: st.DrawFn, kind: Kind) -> dict[str, Any]:
     for name in draw(st.lists(field_names, max_size=3, unique=True)):
         if name not in (*_STRUCTURAL, *kind.fields, *COMMON_FIELDS, kind.main):
             out[name] = draw(values)
-    return out
+    # What a value is kept under, and as, goes together.
+    return {
+        name: each for name, each in out.items() if kind.name != VALUE or name not in kind.fields
+    }
 
 
 @st.composite
@@ -136,6 +148,8 @@ def places(draw: st.DrawFn, kind: Kind | None = None) -> Id:
     kind = kind or draw(kinds)
     if kind.name == "state":
         return Id(kind, 0, "", draw(agents))
+    if kind.name == VALUE:
+        return value_id(draw(value_keys), draw(st.integers(0, 3)))
     return Id(kind, draw(st.integers(1, 250_000)), draw(st.just("") | tag_parts))
 
 
@@ -155,15 +169,22 @@ def memories(draw: st.DrawFn, kind: Kind | None = None) -> Memory:
     kind = kind or draw(kinds)
     place = draw(places(kind))
     checked = check_fields(kind, draw(fields(kind)))
-    content = draw(st.just("") | contents if kind.name in ("state", "artifact") else contents)
+    content = draw(
+        st.just("") | contents if kind.name in ("state", "artifact", VALUE) else contents
+    )
+    if kind.name == VALUE:
+        key, again = draw(value_keys), draw(st.integers(0, 3))
+        place = value_id(key, again)
+        said = {"key": key, "again": again or None, "value": None if content else draw(json_values)}
+        checked |= check_fields(kind, said)
     return Memory(
         id=place.text,
         kind=kind.name,
         created_at=draw(times),
         updated_at=draw(st.none() | times),
-        agent=place.name or draw(agents),
+        agent=place.name if kind.name == "state" else draw(agents),
         content=content,
-        title=title_of(content, checked) or default_title(place),
+        title=title(place, content, checked),
         tags=tuple(draw(tags)),
         links=check_links(draw(links)),
         fields=MappingProxyType(checked),

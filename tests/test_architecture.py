@@ -61,6 +61,7 @@ LOOKS_AROUND = {
 LATE = {
     "smp_git.agents.agent",
     "smp_git.agents.sight",
+    "smp_git.agents.values",
     "smp_git.agents.writing",
     "smp_git.ask.desk",
     "smp_git.ask.questions",

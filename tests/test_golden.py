@@ -20,6 +20,8 @@ SUMS = {
     "format-1-apart/hub.export": "8417660706a596fac6426802070fdf90efc70e900802b28be72a20393e729696",
     "format-2/memories.json": "1f030121f431e2e1de0735059b07328845f085d3a9066737c7240fd869a3c142",
     "format-2/session.export": "10c3bf70cea45d883457f2497ec38cf70ca4bd808b04675d1446c17644df6ce2",
+    "format-3/memories.json": "3a8a379d1336103f1ca7103165db6c736b3b53c7cb27b34f17f6b1aa8d0d5d28",
+    "format-3/session.export": "e25061b3ac8daf0dd2c2b0736612596074eddbd1cf0846c561c4121851710a68",
     "write-ahead/memories.json": "dc89f17c405444814ce865013bd2f65be75a7eb06a80d3021c280856279b3b09",
     "write-ahead/redo": "7634ffc32d495a6cde85ed5c4d0ad5517047a0dc41860c7133d10528934177a1",
     "write-ahead/session.export": "c55602fd8629beb60aa3b812e013549cdc0d294b7de71b2620d91693d5e7c1e0",
@@ -67,6 +69,15 @@ def test_store_of_format_2_opens_and_says_the_same(tmp_path: Path) -> None:
     assert git(place, "fsck", "--strict", "--no-dangling") == ""
 
 
+def test_store_of_format_3_opens_and_says_the_same(tmp_path: Path) -> None:
+    place = golden.restored(tmp_path, golden.FORMAT_3)
+    with Store.open(tmp_path / "store").session("golden") as session:
+        assert said(golden.memories_of(session)) == said((golden.FORMAT_3 / "memories.json").read_text())  # fmt: skip
+        assert session.check() == ()
+        assert session.values().get(("users", "u1", "profile")).value == "now a text"  # type: ignore[union-attr]
+    assert git(place, "fsck", "--strict", "--no-dangling") == ""
+
+
 def test_writes_that_only_a_write_ahead_log_has_are_there(tmp_path: Path) -> None:
     place = golden.cut_off(tmp_path)
     with Store.open(tmp_path / "store").session("golden") as session:
@@ -79,6 +90,12 @@ def test_the_same_story_gives_the_same_bytes_and_commits(tmp_path: Path) -> None
     place = golden.build(tmp_path)
 
     assert golden.export(place) == (golden.FORMAT_2 / "session.export").read_bytes()
+
+
+def test_the_same_story_of_values_gives_the_same_bytes_and_commits(tmp_path: Path) -> None:
+    place = golden.build_values(tmp_path)
+
+    assert golden.export(place) == (golden.FORMAT_3 / "session.export").read_bytes()
 
 
 def test_golden_store_can_be_written_on_under_a_new_tag(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _NOUNS: Final[Mapping[str, str]] = {
     "conversation": "turn", "conversation_history": "turn", "turns": "turn",
     "decisions": "decision", "findings": "finding", "preferences": "preference",
     "user_preferences": "preference", "learnings": "learning", "agent_states": "state",
-    "agent_state": "state", "states": "state", "artifacts": "artifact",
+    "agent_state": "state", "states": "state", "artifacts": "artifact", "values": "value",
     **{name: name for name in KINDS},
 }  # fmt: skip
 _SHARED: Final = "shared_"

@@ -23,7 +23,7 @@ from smp_git.ask.text import Reason, snippet
 from smp_git.ask.vectors import VectorKeeper, meanings_of
 from smp_git.model.errors import DamagedError, InvalidQueryError, SmpError
 from smp_git.model.ids import parse_path
-from smp_git.model.memory import KINDS, CommitId, MemoryId
+from smp_git.model.memory import KINDS, SEARCHED, CommitId, MemoryId
 from smp_git.model.relevance import Scales, scales
 from smp_git.model.settings import Settings
 from smp_git.read.counts import with_access
@@ -53,7 +53,7 @@ class Side(NamedTuple):
     def problems(self, query: Query) -> tuple[str, ...]:
         """Say what was wrong with the indexes and the cache that were looked at."""
         of_text = self.desk.text_problems(is_explained=query.explain and query.text is not None)
-        kinds = query.kinds or KINDS
+        kinds = query.kinds or SEARCHED
         of_pages = (*self.catalogue.problems(kinds), *self.snapshot.damage(kinds))
         return (*dict.fromkeys(of_pages), *of_text)
 
@@ -162,7 +162,7 @@ class Desk:
         with self._lock:
             found = self.finder.similar(snapshot, text, limit, exclude)
             catalogue = self._catalogue(snapshot)
-            catalogue.follow(snapshot, KINDS)
+            catalogue.follow(snapshot, SEARCHED)
             ranking = Ranking(catalogue, self._scale(now))
             hits = [self._like(snapshot, catalogue, ranking, *item, text) for item in found]
         return Answer(hits=tuple(hits), total=len(hits))
@@ -250,7 +250,7 @@ class Desk:
     def by_priority(self, catalogue: Catalogue, now: datetime) -> list[Row]:
         """Return every memory, the one of highest priority first."""
         everything = 0
-        for kind in KINDS:
+        for kind in SEARCHED:
             everything |= catalogue.sets.get(("kind", kind))
         return [row for row, _ in Ranking(catalogue, self._scale(now)).by_priority(everything)]
 

@@ -21,7 +21,7 @@ from smp_git.ask.text import Reason, Steer, Steering, snippet, steering, stem, w
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import is_elsewhere, parse_id
-from smp_git.model.memory import KINDS, MemoryId
+from smp_git.model.memory import SEARCHED, MemoryId
 from smp_git.read.counts import with_access
 from smp_git.read.derived import RECALL
 from smp_git.read.snapshot import Snapshot
@@ -108,7 +108,7 @@ class Engine:
 
     def members(self, query: Query, only: Iterable[MemoryId] | None = None) -> int:
         """Return the set of those that pass every filter."""
-        kinds = query.kinds or frozenset(KINDS)
+        kinds = query.kinds or frozenset(SEARCHED)
         self._catalogue.follow(self._snapshot, kinds)
         sets = self._catalogue.sets
         members = _union(sets.get(("kind", kind)) for kind in kinds)
@@ -313,7 +313,7 @@ class Engine:
         fixed += ["kind"] if query.kinds else []
         # Other kinds may be loaded or not, and must make no difference.
         sets = self._catalogue.sets
-        present = _union(sets.get(("kind", kind)) for kind in query.kinds or KINDS)
+        present = _union(sets.get(("kind", kind)) for kind in query.kinds or SEARCHED)
         return steering(
             query.text,
             lambda name, value: self._having(Steer(name, value, "")) & present,

@@ -14,7 +14,15 @@ from smp_git.ask.answer import Allowed, Findings, Found
 from smp_git.ask.text import Document, Meanings, Reason, SearchCache, meaning_text, search
 from smp_git.format.lines import Entry
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import COMMON_FIELDS, CONTESTED, CommitId, Memory, MemoryId, Value
+from smp_git.model.memory import (
+    COMMON_FIELDS,
+    CONTESTED,
+    SEARCHED,
+    CommitId,
+    Memory,
+    MemoryId,
+    Value,
+)
 from smp_git.read.snapshot import Snapshot
 
 # The same filter comes with many questions.
@@ -111,7 +119,7 @@ class Finder:
     ) -> None:
         """Index the pages under names that say what of them is lost, which reading them shows."""
         names: dict[str, str] = {}
-        while names != (now := snapshot.shown_pages()):
+        while names != (now := _searched_pages(snapshot)):
             names = now
             still = partial(_are_names, snapshot, names)
             load = partial(_documents, snapshot)
@@ -134,8 +142,8 @@ class Finder:
 
 
 def shown_entries(snapshot: Snapshot) -> Iterator[Entry]:
-    """Yield the index entries of all memories that are shown."""
-    for path in snapshot.shown_pages():
+    """Yield the index entries of the memories that are searched."""
+    for path in _searched_pages(snapshot):
         yield from _entries(snapshot, path)
 
 
@@ -144,8 +152,13 @@ def _entries(snapshot: Snapshot, path: str) -> Iterable[Entry]:
     return page.entries.values() if page else ()
 
 
+def _searched_pages(snapshot: Snapshot) -> dict[str, str]:
+    """Return the pages whose memories answer questions, as they are shown."""
+    return {path: name for kind in SEARCHED for path, name in snapshot.shown_pages(kind).items()}
+
+
 def _are_names(snapshot: Snapshot, names: dict[str, str]) -> bool:
-    return snapshot.shown_pages() == names
+    return _searched_pages(snapshot) == names
 
 
 def _documents(snapshot: Snapshot, path: str) -> Iterator[Document]:

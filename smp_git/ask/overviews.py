@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from smp_git.ask.catalogue import Catalogue, Row, roots_of
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.ids import sort_key
-from smp_git.model.memory import KINDS, MemoryId, Value
+from smp_git.model.memory import KINDS, VALUE, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
 
 _SHOWN_IDS = 20
@@ -122,7 +122,7 @@ def topics(catalogue: Catalogue, limit: int | None = None) -> tuple[Topic, ...]:
     """Return the tags of a session, the weightiest first."""
     found: dict[str, list[Row]] = {}
     beside: dict[str, Counter[str]] = {}
-    for row in catalogue.rows:
+    for row in _rows(catalogue):
         roots = roots_of(tuple(row.entry.tags))
         for root in roots:
             found.setdefault(root, []).append(row)
@@ -169,7 +169,7 @@ def timeline(catalogue: Catalogue, by: str = "hour") -> tuple[Bucket, ...]:
     if by not in patterns:
         raise InvalidQueryError(f"no timeline by {by!r}", hint="by hour, day or month")
     buckets: dict[str, list[Row]] = {}
-    for row in sorted(catalogue.rows, key=lambda row: (row.at, row.entry.id)):
+    for row in sorted(_rows(catalogue), key=lambda row: (row.at, row.entry.id)):
         buckets.setdefault(row.at.strftime(patterns[by]), []).append(row)
     return tuple(
         Bucket(
@@ -211,7 +211,7 @@ def _participants(row: Row, snapshot: Snapshot) -> tuple[str, ...]:
 def agents(catalogue: Catalogue) -> tuple[AgentActivity, ...]:
     """Return the agents of a session, the busiest first."""
     found: dict[str, list[Row]] = {}
-    for row in catalogue.rows:
+    for row in _rows(catalogue):
         found.setdefault(row.entry.agent, []).append(row)
     made = [
         AgentActivity(
@@ -224,6 +224,11 @@ def agents(catalogue: Catalogue) -> tuple[AgentActivity, ...]:
         for name, rows in found.items()
     ]
     return tuple(sorted(made, key=lambda activity: (-activity.memories, activity.agent)))
+
+
+def _rows(catalogue: Catalogue) -> list[Row]:
+    """Return the rows of all memories but values, which other questions may have loaded."""
+    return [row for row in catalogue.rows if row.kind != VALUE]
 
 
 def _counts(rows: Iterable[Row]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from smp_git.ask.conditions import KIND_ALIASES, Condition, condition, field_name, meant
 from smp_git.model.errors import InvalidError, InvalidQueryError, shown
-from smp_git.model.memory import KINDS, agent_name, aware, check_tags
+from smp_git.model.memory import KINDS, VALUE, agent_name, aware, check_tags
 from smp_git.model.times import parse_time
 
 PARTS: Final = {
@@ -214,9 +214,15 @@ def query(
         raise InvalidQueryError(
             f"since {since} is after until {until}", hint="since must be the earlier one"
         )
+    words, named = _text(text), frozenset(_kind(kind) for kind in _items("kinds", kinds))
+    if words is not None and VALUE in named:
+        raise InvalidQueryError(
+            "values are not searched by text",
+            hint="leave the text out, and filter by fields, e.g. value.name=Ann",
+        )
     return Query(
-        text=_text(text),
-        kinds=frozenset(_kind(kind) for kind in _items("kinds", kinds)),
+        text=words,
+        kinds=named,
         tags=_tags("tags", tags),
         any_tags=_tags("any_tags", any_tags),
         not_tags=_tags("not_tags", not_tags),

@@ -13,7 +13,7 @@ from smp_git.ask.catalogue import Row, Scope, bits_of, slots_of
 from smp_git.ask.context import Entrant
 from smp_git.ask.desk import Side
 from smp_git.ask.request import Query
-from smp_git.model.memory import KINDS, SEVERITIES, MemoryId, Value, ids_in
+from smp_git.model.memory import SEARCHED, SEVERITIES, MemoryId, Value, ids_in
 
 # So many different words, from both ends: what is asked stands before or after what is pasted.
 _WORDS: Final = 48
@@ -47,7 +47,7 @@ def _ends(text: str) -> str:
 _ORDERED: Final = frozenset(("finding", "decision", "preference", "learning"))
 _ON_TOPIC: Final = 50
 # States are private to one agent each.
-_ANSWERING: Final = frozenset(KINDS) - {"state"}
+_ANSWERING: Final = frozenset(SEARCHED) - {"state"}
 # What is over; any other word of a status may still matter.
 _WITHDRAWN: Final = ("revoked", "withdrawn", "superseded", "archived", "inactive")
 DONE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -75,7 +75,7 @@ class Source:
         self.catalogue = side.catalogue
         self.snapshot = side.snapshot
         self.project = side.snapshot.metadata.project
-        self.catalogue.follow(side.snapshot, KINDS)
+        self.catalogue.follow(side.snapshot, SEARCHED)
         self._asked_topic = topic if is_strict else None
         # A topic that nothing is about says nothing of what matters.
         self.is_strict = is_strict and bool(self.about)

@@ -26,7 +26,7 @@ from smp_git.cli.place import session_of
 from smp_git.cli.screen import columns, exact, page, table, when
 from smp_git.cli.terminal import note, paint, say
 from smp_git.format import document
-from smp_git.model.memory import Memory
+from smp_git.model.memory import SEARCHED, Memory
 from smp_git.session import Session
 
 # What no longer holds is there, but does not ask for attention.
@@ -101,7 +101,7 @@ def list_(
     ] = None,
     at: At = None,
 ) -> None:
-    """List memories, the newest last"""
+    """List memories, the newest last; values of programs only by --kind value"""
     parts = parts_of(ctx.params)
     for name, given in (("status", status), ("severity", severity)):
         if given:
@@ -123,7 +123,7 @@ def _found(session: Session, parts: dict[str, Any], at: str | None) -> Sequence[
     """Return what matches: of all that there is no question is asked."""
     parts.pop("limit", None)
     if not parts:
-        return session.memories(at=at)
+        return [each for kind in SEARCHED for each in session.memories(kind, at=at)]
     answer = session.query(at=at, **{**parts, "limit": None})
     for problem in answer.problems:
         note(problem)

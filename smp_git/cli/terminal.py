@@ -13,6 +13,8 @@ from smp_git.model.errors import SmpError
 
 # What was written elsewhere may move the cursor, rename the window or hide what follows.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+# Halves of characters, which no encoding writes; JSON has this for them too.
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class _Style(NamedTuple):
@@ -77,7 +79,8 @@ def has_colour(stream: TextIO) -> bool:
 def say(text: str, *, err: bool = False, painted: bool = False) -> None:
     """Print a line; a pipe and a file get it as it is, a terminal what cannot steer it."""
     stream = sys.stderr if err else sys.stdout
-    stream.write(f"{rendered(text, stream) if painted else shown(text, stream)}\n")
+    line = rendered(text, stream) if painted else shown(text, stream)
+    stream.write(_HALVES.sub(_escaped, line) + "\n")
     stream.flush()
 
 
@@ -123,4 +126,8 @@ def counted(number: int, noun: str) -> str:
 
 def visible(text: str) -> str:
     """Return `text` with control characters written out, as JSON writes them."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _STEERING.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

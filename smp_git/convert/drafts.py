@@ -15,6 +15,7 @@ from smp_git.model.memory import (
     CONTESTED,
     KINDS,
     MAX_CONTENT_BYTES,
+    VALUE,
     Link,
     Memory,
     MemoryId,
@@ -34,12 +35,19 @@ _COMPUTED: Final = ("importance",)
 
 def refusal(entry: ForeignMemory) -> str | None:
     """Return why an entry cannot be stored, as far as that is told by its size."""
+    if entry.kind == VALUE:
+        return None
     size = len(entry.text.encode("utf-8", "surrogatepass"))
     if size > MAX_CONTENT_BYTES:
         return f"content has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}"
     if entry.kind not in ("state", "artifact") and not _text(entry).strip():
         return f"a {entry.kind} needs text"
     return None
+
+
+def value_of(entry: ForeignMemory) -> Value:
+    """Return what a program kept, as it was."""
+    return entry.text or entry.fields.get("value")
 
 
 def draft_of(handle: Handle, entry: ForeignMemory, source: str) -> Draft:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from smp_git.format.imports import GIVEN
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import (
     KINDS,
     MAX_DEPTH,
+    VALUE,
     Kind,
     Value,
     agent_name,
@@ -64,6 +65,7 @@ _RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     "learning": {},
     "artifact": {},
     "state": {},
+    "value": {},
 }
 # Words of others for our severities and confidences; theirs is kept beside.
 _SEVERITIES: Final = {
@@ -226,6 +228,10 @@ def _renamed(kind: Kind, raw: Mapping[str, object]) -> dict[str, object]:
 def _fields(kind: Kind, raw: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
     for given, value in raw.items():
         if value is None:
+            continue
+        if kind.name == VALUE and given in ("key", "value"):
+            # What cannot be kept exactly is refused, not changed.
+            yield given, cast("Value", value)
             continue
         name, kept = _field_name(given), storable(value)
         if name in REFERENCES:

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from smp_git.convert import bundle, elsewhere
 from smp_git.convert.files import whole
-from smp_git.convert.own import MARK
-from smp_git.format import yamlfile
+from smp_git.convert.own import JSON, MARK
+from smp_git.format import jsontext, yamlfile
 from smp_git.git import disk
 from smp_git.keep import stores
 from smp_git.keep.anonymize import Switches, mask_of, nameless, origin_of
 from smp_git.keep.every import opened
 from smp_git.model.errors import AlreadyExistsError, InvalidError
-from smp_git.model.memory import KINDS, Memory, MemoryId, Value
+from smp_git.model.memory import KINDS, VALUE, Memory, MemoryId, Value
 from smp_git.model.times import format_time
 from smp_git.read.counts import with_access
 from smp_git.write.handle import GLOBAL, Handle, Home
@@ -62,15 +62,22 @@ def export(
     if anonymous:
         what = _nameless(handle, what)
     if as_format in elsewhere.FOLDERS:
+        # What a program keeps for itself has no place in them.
+        what = what._replace(memories=[each for each in what.memories if each.kind != VALUE])
         elsewhere.write_folder(
             elsewhere.FOLDERS[as_format](what.session, what.memories), _needed(place, as_format)
         )
         return iter(())
-    text = _TEXTS[as_format](what)
+    text = map(_encodable, _TEXTS[as_format](what))
     if place is None:
         return text
     _write(place, text)
     return iter(())
+
+
+def _encodable(text: str) -> str:
+    """Return a text with the halves of characters escaped that a value may hold, as in JSON."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _needed(place: Path | None, as_format: str) -> Path:
@@ -158,13 +165,16 @@ def _yaml(what: _What) -> Iterator[str]:
     yield "memories:\n" if what.memories else "memories: []\n"
     for memory in what.memories:
         said = json.loads(_json(memory_as_json(memory)))
+        if memory.kind == VALUE and VALUE in memory.fields:
+            # As text, since YAML does not hold everything that JSON does.
+            said["fields"][JSON] = jsontext.write(said["fields"].pop(VALUE))
         yield "- " + "\n  ".join(yamlfile.written(said).split("\n")) + "\n"
 
 
 _HEADINGS: Final = {
     "turn": "Conversation", "decision": "Decisions", "finding": "Findings",
     "preference": "Preferences", "learning": "Learnings", "state": "Agents",
-    "artifact": "Artifacts",
+    "artifact": "Artifacts", "value": "Values",
 }  # fmt: skip
 
 

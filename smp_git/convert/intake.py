@@ -31,10 +31,11 @@ from smp_git.keep import archive, stores
 from smp_git.keep.every import opened
 from smp_git.model.errors import InvalidError, SessionNotFoundError, SmpError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import MemoryId, Value
+from smp_git.model.memory import VALUE, MemoryId, Value, check_key, is_same
 from smp_git.model.secrets.rules import merged
 from smp_git.read import archives, sizes
 from smp_git.read.imported import taken
+from smp_git.read.values import SeenValues
 from smp_git.remove.forgotten import SOURCE
 from smp_git.write import edits
 from smp_git.write.handle import GLOBAL, Handle, Home
@@ -191,8 +192,8 @@ class _Intake:
     def _compare(
         self, part: SessionPart, entry: ForeignMemory, source: str, report: Imported
     ) -> None:
-        """Have an entry compared that is here already; a turn never changes."""
-        if entry.kind != "turn":
+        """Have an entry compared that is here already; a turn never changes, a value by its program."""
+        if entry.kind not in ("turn", VALUE):
             self._again.append((part, KnownEntry(entry, source, part.taken.ids[source])))
             self._again_bytes += _weight(entry)
         if self._again_bytes > _COMPARED_BYTES:
@@ -304,8 +305,12 @@ class _Intake:
     def _drafts(
         self, handle: Handle, batch: Sequence[ForeignMemory], report: Imported
     ) -> Iterator[tuple[ForeignMemory, Draft | None]]:
-        """Yield each entry with its draft, None for a state; what cannot be stored is a problem."""
+        """Yield each entry with its draft, None for what has none; what cannot be stored is a problem."""
         for entry in batch:
+            if entry.kind == VALUE:
+                if not self._has_value(handle, entry, report):
+                    yield entry, None
+                continue
             if entry.kind == "state":
                 if not self._has_state(handle, entry, report):
                     yield entry, None
@@ -324,6 +329,21 @@ class _Intake:
         self._again.append((self._part, KnownEntry(entry, source_of(self._source, entry), known)))
         return True
 
+    def _has_value(self, handle: Handle, entry: ForeignMemory, report: Imported) -> bool:
+        """Whether there is a value under a key already, which its program may have changed since."""
+        try:
+            key = check_key(entry.fields.get("key"))
+        except InvalidError as error:
+            report.problems.append(Trouble(where=entry.where, reason=error.message))
+            return True
+        known = SeenValues(handle.reader.snapshot()).get(key)
+        if known is not None and not is_same(known.value, drafts.value_of(entry)):
+            why = "the session has another value under its key"
+            report.problems.append(Trouble(where=entry.where, reason=why))
+        elif known is not None:
+            report.known += 1
+        return known is not None
+
     def _commit(
         self,
         handle: Handle,
@@ -336,7 +356,9 @@ class _Intake:
             for entry in added:
                 self._ids[entry.id] = next(ids[entry.kind])
             for entry, draft in found:
-                if draft is None:
+                if entry.kind == VALUE:
+                    self._put_value(tx, entry, report)
+                elif draft is None:
                     self._set_state(tx, entry, report)
                 else:
                     tx.put(drafts.linked(draft, entry, self._ids, self._before))
@@ -352,6 +374,13 @@ class _Intake:
         fields = drafts.state_fields(entry, source_of(self._source, entry), self._ids)
         try:
             tx.set_state(_agent(entry), fields)
+        except InvalidError as error:
+            report.problems.append(Trouble(where=entry.where, reason=error.message))
+
+    def _put_value(self, tx: Transaction, entry: ForeignMemory, report: Imported) -> None:
+        key, source = check_key(entry.fields["key"]), source_of(self._source, entry)
+        try:
+            tx.values("redact").put(key, drafts.value_of(entry), source=source)
         except InvalidError as error:
             report.problems.append(Trouble(where=entry.where, reason=error.message))
 

@@ -8,9 +8,12 @@ from typing import Final
 
 from smp_git.convert.entries import ForeignSession, Item, Trouble, as_text, as_time, made
 from smp_git.convert.files import JsonRow, json_lines, json_object, yaml_object
-from smp_git.model.memory import KINDS
+from smp_git.format import jsontext
+from smp_git.model.memory import KINDS, VALUE
 
 MARK: Final = "smp_export"
+# The value of a program in a document of YAML, as text.
+JSON: Final = "value_json"
 # What is no field of a memory, but says where and how it was read.
 _READ: Final = (
     "kind", "id", "created_at", "updated_at", "agent", "tags", "title", "content", "fields",
@@ -109,6 +112,8 @@ def entry(row: JsonRow) -> Item:
     inner = value.get("fields")
     raw = {name: each for name, each in value.items() if name not in _READ}
     raw |= inner if isinstance(inner, dict) else {}
+    if isinstance(written := raw.pop(JSON, None), str) and kind == VALUE:
+        raw[VALUE] = jsontext.read(written, JSON)
     text = value.get("content", value.get("text", ""))
     spoke = raw.get("speaker") or raw.get("role") if kind == "turn" else None
     made_by = value.get("agent") or spoke

@@ -9,14 +9,18 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from smp_git.format import dialect, yamlfile
+from smp_git.format import dialect, jsontext, yamlfile
 from smp_git.model import ids
 from smp_git.model.errors import InvalidError, InvalidFileError, shown
-from smp_git.model.ids import FIRST, Id, parse_id, parse_path, parse_target
+from smp_git.model.ids import FIRST, Id, id_of_value, parse_id, parse_path, parse_target
 from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
+    MAX_CONTENT_BYTES,
     MAX_FILE_BYTES,
+    MAX_VALUE_BYTES,
+    MAX_VALUE_FILE_BYTES,
+    VALUE,
     Kind,
     Link,
     Memory,
@@ -93,6 +97,10 @@ def life_in(mapping: Mapping[str, Value]) -> str:
 _T = TypeVar("_T")
 
 _FENCE: Final = "---\n"
+# The field of a value that is JSON; one that is text is in the main text, and null in neither.
+_JSON: Final = "value"
+# Beyond the size of other files: each line would take memory.
+_MOST_LINES: Final = 10_000
 _BEFORE: Final = ("turn_ref", "title")
 _AFTER: Final = tuple(name for name in COMMON_FIELDS if name not in _BEFORE)
 # What `format_time` writes, which Python reads far faster than what people write.
@@ -113,7 +121,7 @@ def encode(memory: Memory) -> bytes:
 def mapping_of(memory: Memory) -> dict[str, Value]:
     """Return what is in the YAML part of the memory's file, in its order."""
     kind = parse_id(memory.id).kind
-    fields = memory.fields
+    fields = as_written(kind, memory.fields)
     own = [name for name in kind.fields if name in fields]
     known = (*kind.fields, *COMMON_FIELDS, CONTESTED)
     unknown = [name for name in fields if name not in known]
@@ -138,12 +146,21 @@ def mapping_of(memory: Memory) -> dict[str, Value]:
     return out
 
 
+def as_written(kind: Kind, fields: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return fields as a file has them: JSON is a text there, which keeps every value as it is."""
+    if kind.name != VALUE or _JSON not in fields:
+        return fields
+    return {**fields, _JSON: jsontext.write(fields[_JSON])}
+
+
 def fields_of(memory: Memory) -> dict[str, Value]:
     """Return everything a memory says, by field, its main text under the kind's own name."""
     mapping = mapping_of(memory)
     kind = parse_id(memory.id).kind
     if kind.suffix == "md":
         mapping[kind.main] = memory.content
+    if kind.name == VALUE and _JSON in mapping:
+        mapping[_JSON] = memory.fields[_JSON]
     return mapping
 
 
@@ -224,6 +241,8 @@ def decode(file: bytes, path: str) -> Memory:
         raise InvalidFileError(f"{path}:{line}: not UTF-8", hint="save it as UTF-8") from None
     if text.startswith("\ufeff"):
         raise InvalidFileError(f"{path}:1: a byte order mark", hint="save it as plain UTF-8")
+    if len(file) > MAX_FILE_BYTES and file.count(b"\n") > _MOST_LINES:
+        raise InvalidFileError(f"{path}: more than {_MOST_LINES:,} lines in a file of this size")
     if place.kind.suffix == "md":
         front, body = split(text, path)
         first_line = 2
@@ -282,6 +301,8 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
     content = body if body is not None else mapping.pop(kind.main, "")
     tags = _checked("tags", check_tags, mapping.pop("tags", ()))
     links = _checked("links", check_links, mapping.pop("links", ()))
+    if kind.name == VALUE:
+        mapping = _of_value(place, mapping, content)
     fields = check_fields(kind, mapping)
     content = check_content(kind, content)
     return Memory(
@@ -291,7 +312,7 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
         updated_at=updated_at,
         agent=agent,
         content=content,
-        title=title_of(content, fields) or default_title(place),
+        title=title(place, content, fields),
         tags=tags,
         links=links,
         fields=MappingProxyType(fields),
@@ -299,6 +320,17 @@ def _memory(place: Id, mapping: dict[str, Value], body: str | None, size: int) -
         path=place.path,
         size_bytes=size,
     )
+
+
+def _of_value(place: Id, mapping: dict[str, Value], content: Value) -> dict[str, Value]:
+    """Return the fields of a value, its JSON read; raise InvalidError unless they are of its id."""
+    fields = check_fields(place.kind, {name: mapping.get(name) for name in ("key", "again")})
+    if id_of_value(fields) != place:
+        raise InvalidError(f"the key is not the one that {place.text} stands for")
+    said = mapping.get(_JSON)
+    if said is not None and content:
+        raise InvalidError(f"{_JSON} and {place.kind.main} are two values")
+    return {**mapping, _JSON: jsontext.read(said, _JSON)} if isinstance(said, str) else mapping
 
 
 def _checked(name: str, check: Callable[[object], _T], value: object) -> _T:
@@ -310,15 +342,20 @@ def _checked(name: str, check: Callable[[object], _T], value: object) -> _T:
 
 def check_content(kind: Kind, content: object) -> str:
     """Return the main text of a memory of `kind` if it is valid; raise InvalidError."""
-    text = check_text(content, kind.main)
-    if not text.strip() and kind.name not in ("state", "artifact"):
+    most = MAX_VALUE_BYTES if kind.name == VALUE else MAX_CONTENT_BYTES
+    text = check_text(content, kind.main, most)
+    if not text.strip() and kind.name not in ("state", "artifact", VALUE):
         raise InvalidError(f"a {kind.name} needs text", hint=f"its main text is {kind.main}")
     return text
 
 
-def default_title(place: Id) -> str:
-    """Return the title of a memory that has no text of its own."""
-    return f"state of {place.name}" if place.name else place.text
+def title(place: Id, content: str, fields: Mapping[str, Value]) -> str:
+    """Return the title of a memory, which never lacks one: a value has its key."""
+    if place.kind.name == VALUE and isinstance(key := fields.get("key"), list):
+        return title_of("/".join(map(str, key)), {}) or place.text
+    return title_of(content, fields) or (
+        f"state of {place.name}" if place.kind.name == "state" else place.text
+    )
 
 
 def _time(mapping: dict[str, Value], name: str) -> datetime | None:
@@ -358,12 +395,18 @@ def _link(item: object) -> Link:
     return Link(check_relation(relation), parse_target(target))
 
 
+def largest(place: Id | None) -> int:
+    """Return how many bytes the file of a memory may have, or one that is of none."""
+    is_value = place is not None and place.kind.name == VALUE
+    return MAX_VALUE_FILE_BYTES if is_value else MAX_FILE_BYTES
+
+
 def fitting(file: bytes, memory_id: MemoryId) -> bytes:
     """Return the file of a memory if it keeps within the limits; raise InvalidError."""
-    size = len(file)
-    if size > MAX_FILE_BYTES:
+    size, most = len(file), largest(parse_id(memory_id))
+    if size > most:
         raise InvalidError(
-            f"the file of {memory_id} would have {size:,} bytes; the limit is {MAX_FILE_BYTES:,}",
+            f"the file of {memory_id} would have {size:,} bytes; the limit is {most:,}",
             hint="store less in its fields, or a reference to a file",
         )
     return file

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from smp_git.format.dialect import escape
 from smp_git.model.ids import generation, of_generation, parse_id, sort_key
-from smp_git.model.memory import Link, Memory, MemoryId, Value, confidence_rank
+from smp_git.model.memory import VALUE, Link, Memory, MemoryId, Value, check_key, confidence_rank
 from smp_git.model.times import format_time
 
 
@@ -32,6 +32,7 @@ class Entry(NamedTuple):
     severity: str | None
     category: str | None
     key: str | None
+    parts: list[str]
     impact: str | None
     confidence: float | None
     basis: str | None
@@ -48,7 +49,12 @@ class Entry(NamedTuple):
 
 
 _KEYS: Final = Entry._fields
-_ABSENT: Final[Mapping[str, object]] = {**dict.fromkeys(_KEYS), "tags": [], "links": []}
+_ABSENT: Final[Mapping[str, object]] = {
+    **dict.fromkeys(_KEYS),
+    "tags": [],
+    "links": [],
+    "parts": [],
+}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _START: Final = "- "
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -56,7 +62,7 @@ _NONE: Final = type(None)
 # What is under each key, for lines that somebody else wrote.
 _TYPES: Final = tuple(
     {
-        "size": int, "tags": list, "links": list,
+        "size": int, "tags": list, "links": list, "parts": list,
         "confidence": (int, float, _NONE), "importance": (int, float, _NONE),
         "pinned": (bool, _NONE), "tokens": (int, _NONE), "reversible": (bool, _NONE),
     }.get(key, str if key in ("id", "blob", "at", "agent", "title") else (str, _NONE))
@@ -85,6 +91,7 @@ def entry_of(memory: Memory, blob: str, size: int) -> Entry:
         category=_text(fields, "category"),
         key=_text(fields, "key")
         or (_text(fields, "topic") if memory.kind == "preference" else None),
+        parts=[*check_key(fields["key"])] if memory.kind == VALUE else [],
         impact=_word(fields, "impact"),
         confidence=round(rank, 4) if rank is not None else None,
         basis=confidence if isinstance(confidence, str) else None,
@@ -107,7 +114,7 @@ def told_by(entry: Entry, path: str, problem: str) -> Memory:
         "status": entry.status,
         "severity": entry.severity,
         "category": entry.category,
-        "key": entry.key,
+        "key": [*entry.parts] if entry.parts else entry.key,
         "impact": entry.impact,
         "confidence": entry.basis or entry.confidence,
         "importance": entry.importance,
@@ -222,7 +229,8 @@ def _entry(item: object) -> Entry | None:
     entry = Entry._make(map({**_ABSENT, **item}.__getitem__, _KEYS))
     if not all(map(_is_a, entry, _TYPES)) or not _makes_sense(entry):
         return None
-    return entry if _are_texts(entry.tags) and all(map(_is_pair, entry.links)) else None
+    are_texts = _are_texts(entry.tags) and _are_texts(entry.parts)
+    return entry if are_texts and all(map(_is_pair, entry.links)) else None
 
 
 def _makes_sense(entry: Entry) -> bool:

@@ -49,9 +49,13 @@ SUBJECTS: Final = frozenset(
 # The whole message of a commit of read counts, which no branch has.
 ACCESSES: Final = "accesses\n"
 
+# The word in a line that an id follows; "value" is one only before the id of a value, as it
+# always is in what a person writes.
+KIND: Final = r"turn|decision|finding|preference|learning|state|artifact|value(?= VAL-)"
+
 _LINE = re.compile(
     r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|carry|delete|purge|redact) )?"
-    r"(turn|decision|finding|preference|learning|state|artifact) "
+    rf"({KIND}) "
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )
 _TRAILER = re.compile(r"(Memory|Agent|Turn|Reason): (.*)")

@@ -10,12 +10,14 @@ from types import MappingProxyType
 from typing import Final
 
 from smp_git.format import dialect, yamlfile
-from smp_git.format.records import FORMAT, RULE
+from smp_git.format.records import FORMAT, RULE, WITH_VALUES
 from smp_git.model.errors import FormatError, InvalidFileError, shown
 from smp_git.model.memory import Value
 from smp_git.model.times import parse_time
 
 PATH: Final = "metadata.yaml"
+# The highest numbers that this program reads and writes.
+KNOWN: Final = {"format": WITH_VALUES, "rule": RULE}
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -62,7 +64,7 @@ def strict_mapping(data: bytes) -> dict[str, Value]:
 def read(data: bytes, session: str) -> Metadata:
     """Return what a session says of itself; raise FormatError if it is too new."""
     found = mapping(data)
-    for name, known in (("format", FORMAT), ("rule", RULE)):
+    for name, known in KNOWN.items():
         number = found.get(name)
         if not isinstance(number, int) or number > known:
             raise FormatError(
@@ -111,6 +113,14 @@ def raised(data: bytes) -> bytes | None:
     text = data.decode("utf-8", "replace")
     edited = yamlfile.edit(text, {"format": FORMAT, "rule": RULE}, ("format", "rule"))
     return edited.encode() if edited is not None else None
+
+
+def with_values(data: bytes) -> bytes:
+    """Return the file of a session that has values, all else as it is."""
+    edited = yamlfile.edit(data.decode(), {"format": WITH_VALUES}, ("format",))
+    if edited is not None:
+        return edited.encode()
+    return dialect.write({**mapping(data), "format": WITH_VALUES}).encode()
 
 
 _SETTINGS: Final = ("preferences", "overrides")

@@ -17,6 +17,8 @@ PATH: Final = "tombstones.yaml"
 # What a session says of itself in metadata.yaml: how its files read, and how they are rewritten.
 FORMAT: Final = 2
 RULE: Final = 2
+# The format of a session from its first value on.
+WITH_VALUES: Final = 3
 
 _LINE = re.compile(r"- (\{.*\})")
 # A generation beyond this is nobody's honest count.

@@ -19,8 +19,8 @@ from smp_git.format.metadata import Metadata
 from smp_git.keep import archive, opening, stores
 from smp_git.keep.stores import create_session, open_by_id
 from smp_git.model.errors import AlreadyExistsError
-from smp_git.model.ids import parse_id
-from smp_git.model.memory import Link, Memory, Value, agent_name, check_fields, title_of
+from smp_git.model.ids import id_of_value, parse_id
+from smp_git.model.memory import VALUE, Link, Memory, Value, agent_name, check_fields
 from smp_git.model.results import Result
 from smp_git.model.secrets.redaction import redact
 from smp_git.read import archives
@@ -438,12 +438,16 @@ def _names(given: Iterable[str], keep: Container[str]) -> list[str]:
 
 def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
     place = parse_id(memory.id)
-    if place.name:
+    if place.kind.name == "state":
         place = place._replace(name=mask.slug(place.name))
     fields = dict(memory.fields)
     if not switches.structure:
         fields = {name: value for name, value in fields.items() if name not in _POINTERS}
     checked = check_fields(place.kind, _mapping(fields, mask))
+    if place.kind.name == VALUE:
+        # Its key may hold names; without history it was never deleted before.
+        checked.pop("again", None)
+        place = id_of_value(checked) or place
     content = mask.text(memory.content)
     return replace(
         memory,
@@ -451,7 +455,7 @@ def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
         path=place.path,
         agent=mask.slug(memory.agent),
         content=content,
-        title=title_of(content, checked) or document.default_title(place),
+        title=document.title(place, content, checked),
         tags=tuple(dict.fromkeys(map(mask.tag, memory.tags))),
         links=_links(memory, mask) if switches.structure else (),
         fields=MappingProxyType(checked),

@@ -9,9 +9,13 @@ from typing import Final
 
 from smp_git.format import messages
 from smp_git.format.document import life_of
+from smp_git.format.records import WITH_VALUES
+from smp_git.git.objects import Commit
+from smp_git.git.references import HEADS
+from smp_git.git.repository import Repository
 from smp_git.model.errors import MemoryNotFoundError
 from smp_git.model.ids import parse_id, parse_path, short_id
-from smp_git.model.memory import CommitId, Memory, MemoryId
+from smp_git.model.memory import VALUE, CommitId, Memory, MemoryId
 from smp_git.model.times import format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import audit
@@ -119,17 +123,50 @@ def archived(handle: Handle) -> tuple[Memory, ...]:
     return tuple(handle.reader.at(each.before).get(each.id) for each in found)
 
 
-_DUE: Final = "compacted, and past its deadline"
+def removed(snapshot: Snapshot) -> dict[MemoryId, datetime]:
+    """Return the values that their programs removed, and when last; still absent on every branch."""
+    repository, found = snapshot.repository, dict[MemoryId, datetime]()
+    if snapshot.metadata.format < WITH_VALUES:
+        return found
+    heads = {tip for ref, tip in repository.references().items() if ref.startswith(HEADS)}
+    trees = [repository.commit(tip).tree for tip in heads]
+    for commit in snapshot.walk():
+        for name in _removed_by(repository, commit):
+            place = parse_id(name)
+            is_absent = not any(repository.find(tree, place.path) for tree in trees)
+            if is_absent and not snapshot.tombstones.is_gone(name):
+                found.setdefault(name, commit.time)
+    return found
+
+
+def _removed_by(repository: Repository, commit: Commit) -> Iterator[MemoryId]:
+    """Yield the values that a commit removed; the message of a large one does not name them."""
+    message = messages.read(commit.message)
+    if message.subject == messages.BATCH and not message.touches and commit.parents:
+        before = repository.commit(commit.parents[0]).tree
+        changes = repository.changes(before, commit.tree)
+        places = (parse_path(path) for path, _, new in changes if new is None)
+        yield from (place.text for place in places if place and place.kind.name == VALUE)
+    for touch in message.touches:
+        if touch.verb == "remove" and touch.kind == VALUE:
+            yield touch.id
+
+
+_DUE: Final = "removed, and past its deadline"
 
 
 def due(handle: Handle, now: datetime) -> tuple[MemoryId, ...]:
-    """Return what compactions took out for good: still absent, and past the time to bring it back."""
+    """Return what was taken out for good: still absent, and past the time to bring it back."""
     limit = handle.settings.trash_time
     found = handle.reader.read(compacted)
-    return tuple(each.id for each in found if not each.is_archived and now - each.at > limit)
+    by_programs = handle.reader.read(removed).items()
+    return (
+        *(each.id for each in found if not each.is_archived and now - each.at > limit),
+        *(name for name, at in by_programs if now - at > limit),
+    )
 
 
 def erase_due(handle: Handle, ids: tuple[MemoryId, ...], now: datetime, by: str) -> None:
-    """Take out of history what compactions removed long ago, in one rewrite."""
+    """Take out of history what was removed long ago, in one rewrite."""
     erase(handle.main_writer, ids, RewriteOrder(by=by, now=now, purge=True, reason=_DUE))
     audit.note(handle.at_home().path, "purge", handle.name, at=now, by=by, ids=ids, reason=_DUE)

@@ -243,7 +243,7 @@ class _Round:
         if ids:
             if not self._dry_run:
                 compacted.erase_due(handle, ids, self._now, MAINTAINER)
-            self._did(handle.name, "erase", len(ids), "compacted long ago, gone from history")
+            self._did(handle.name, "erase", len(ids), "removed long ago, gone from history")
 
     def _quota(self, handle: Handle) -> None:
         if self._dry_run:

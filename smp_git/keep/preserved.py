@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.ranking import Ranking, Scale
-from smp_git.model.memory import KINDS
+from smp_git.model.memory import KINDS, VALUE
 from smp_git.model.relevance import scales
 from smp_git.read.derived import RECALL, questions
 from smp_git.read.snapshot import Snapshot
@@ -61,6 +61,7 @@ class Preserved:
         is_over = entry.status == "resolved" or self.catalogue.is_superseded(row)
         rules = (
             ("state", row.kind == "state"),
+            ("value", row.kind == VALUE),
             ("recall question", entry.type == RECALL or entry.id in self._recalled),
             ("pinned", bool(entry.pinned)),
             ("active decision", row.kind == "decision" and not is_over),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import dialect, metadata, records
+from smp_git.format import dialect, metadata
 from smp_git.git import addresses, disk, layout, references, staging, storage
 from smp_git.git.locks import locked
 from smp_git.git.objects import COMMIT, ObjectId, Raw, raw_commit
@@ -265,8 +265,7 @@ def made_metadata(repository: Repository, seen: Survey) -> bytes:
     said: dict[str, Value] = {
         "id": repository.path.name,
         "uid": secrets.token_hex(16),
-        "format": records.FORMAT,
-        "rule": records.RULE,
+        **metadata.KNOWN,
         "created_at": format_time(created),
         "agents": [],
         "tags": [],

@@ -41,6 +41,7 @@ KINDS: Final = (
     "learning",
     "state",
     "artifact",
+    "value",
 )
 
 _SECONDS_PER_DAY: Final = 86_400
@@ -468,8 +469,13 @@ def _half_life_rules() -> Iterator[tuple[str, Rule]]:
         yield kind, replace(rule, rate=rate, boost=0.0)
 
 
+# What a program keeps is neither more nor less to it with time.
+_CONSTANT: Final = Rule(base=0.5, rate=0.0, boost=0.0, floor=0.0)
+
+
 def _preset(name: str, rules: Iterable[tuple[str, Rule]], age_rate: float = 0.0) -> Preset:
-    return Preset(name=name, rules=MappingProxyType(dict(rules)), age_rate=age_rate)
+    whole = {**dict(rules), "value": _CONSTANT}
+    return Preset(name=name, rules=MappingProxyType(whole), age_rate=age_rate)
 
 
 PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(

@@ -7,6 +7,7 @@ name is the first. Rules and reasons: docs/design/0015-lives.md.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import string
@@ -15,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from smp_git.model.errors import InvalidError, shown
-from smp_git.model.memory import KIND_ORDER, KINDS, Kind, MemoryId
+from smp_git.model.memory import KIND_ORDER, KINDS, VALUE, Kind, MemoryId, Value
 
 PAGE_SIZE: Final = 100
 INDEX: Final = "index.yaml"
@@ -24,12 +25,19 @@ _BY_PREFIX: Final = {kind.prefix: kind for kind in KINDS.values()}
 _BY_FOLDER: Final = {kind.folder: kind for kind in KINDS.values()}
 _NUMBERED = re.compile(r"(turn|DEC|FIND|PREF|LEARN|ART)-([0-9]{4,18})(?:-([a-z][a-z0-9]{3}))?")
 _STATE = re.compile(r"state-([a-z0-9][a-z0-9_-]{0,56})")
+_DIGEST: Final = 32
+_VALUE = re.compile(rf"VAL-([0-9a-f]{{{_DIGEST}}})")
+_SHORT_VALUE = re.compile(rf"(?i:VAL)-([0-9a-fA-F]{{4,{_DIGEST}}})")
 _SHORT = re.compile(r"([A-Za-z]+)-?0*([1-9][0-9]{0,17})(?:-([a-z][a-z0-9]{3}))?")
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Id(NamedTuple):
-    """An id taken apart; `number` is 0 and `name` the agent for a state."""
+    """An id taken apart.
+
+    A state has the agent as its name, a value a digest of its key, and neither has a number
+    of its own: that of a value only says its page.
+    """
 
     kind: Kind
     number: int
@@ -40,21 +48,22 @@ class Id(NamedTuple):
     def text(self) -> MemoryId:
         """The id as it is written."""
         if self.name:
-            return MemoryId(f"state-{self.name}")
+            return MemoryId(f"{self.kind.prefix}-{self.name}")
         suffix = f"-{self.tag}" if self.tag else ""
         return MemoryId(f"{self.kind.prefix}-{self.number:04d}{suffix}")
 
     @property
     def page(self) -> str:
         """The folder the memory is in."""
-        if self.name:
+        if self.kind.name == "state":
             return self.kind.folder
         return f"{self.kind.folder}/{self.number // PAGE_SIZE:03d}"
 
     @property
     def file(self) -> str:
         """The name of the memory's file in its page."""
-        return f"{self.name or self.text}.{self.kind.suffix}"
+        stem = self.name if self.kind.name == "state" else self.text
+        return f"{stem}.{self.kind.suffix}"
 
     @property
     def path(self) -> str:
@@ -83,10 +92,31 @@ def _parsed(text: str) -> Id:
             return parsed
     elif match := _STATE.fullmatch(text):
         return Id(KINDS["state"], 0, "", match[1])
+    elif match := _VALUE.fullmatch(text):
+        return _value(match[1])
     raise InvalidError(
         f"{shown(text)} is not a valid id",
         hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq",
     )
+
+
+def _value(digest: str) -> Id:
+    return Id(KINDS[VALUE], int(digest[:2], 16) * PAGE_SIZE, "", digest)
+
+
+@lru_cache(maxsize=65536)
+def value_id(key: tuple[str, ...], again: int = 0) -> Id:
+    """Return the id of the value under a key, which was deleted for good so often before."""
+    text = json.dumps([*key, again], ensure_ascii=True, separators=(",", ":"))
+    return _value(hashlib.sha256(text.encode()).hexdigest()[:_DIGEST])
+
+
+def id_of_value(fields: Mapping[str, Value]) -> Id | None:
+    """Return the id of the value that has these fields, None if they say no key."""
+    key, again = fields.get("key"), fields.get("again", 0)
+    if not isinstance(key, list) or not isinstance(again, int):
+        return None
+    return value_id(tuple(map(str, key)), again)
 
 
 def is_id(text: str) -> bool:
@@ -115,6 +145,15 @@ def is_elsewhere(target: object) -> bool:
     return isinstance(target, str) and ":" in target
 
 
+def values_like(text: str) -> tuple[str, str] | None:
+    """Return the page of the value that the beginning of an id names, and how its id begins."""
+    match = _SHORT_VALUE.fullmatch(text)
+    if match is None:
+        return None
+    start = match[1].lower()
+    return _value(start.ljust(_DIGEST, "0")).page, f"{KINDS[VALUE].prefix}-{start}"
+
+
 def short_id(text: object) -> Id | None:
     """Return what an abbreviated id (`DEC-42`, `dec42`) names, or None; the tag may be missing."""
     match = _SHORT.fullmatch(text) if isinstance(text, str) else None
@@ -122,7 +161,7 @@ def short_id(text: object) -> Id | None:
         return None
     prefixes = {prefix.lower(): kind for prefix, kind in _BY_PREFIX.items()}
     kind = prefixes.get(match[1].lower()) or KINDS.get(match[1].lower())
-    if kind is None or kind.name == "state":
+    if kind is None or kind.name in ("state", VALUE):
         return None
     return Id(kind, int(match[2]), match[3] or "")
 

@@ -24,6 +24,17 @@ Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | 
 MAX_CONTENT_BYTES: Final = 1_048_576
 # Escapes and indentation may double the content; the rest is fields.
 MAX_FILE_BYTES: Final = 4 * MAX_CONTENT_BYTES
+# What a program keeps under one key, as text; and its file, with the fields.
+MAX_VALUE_BYTES: Final = 8 * MAX_CONTENT_BYTES
+MAX_VALUE_FILE_BYTES: Final = MAX_VALUE_BYTES + (64 << 10)
+MAX_KEY_BYTES: Final = 1024
+MAX_VALUE_DEPTH: Final = 100
+# How often a key is deleted for good, and written again.
+MAX_AGAIN: Final = 1_000_000
+# Two halves of one character beside each other, which JSON reads as that character.
+_TWO_HALVES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+# Python writes no longer number as text: 4,300 digits.
+_MOST_BITS: Final = 14_000
 MAX_DEPTH: Final = 32
 TITLE_LENGTH: Final = 80
 
@@ -58,6 +69,7 @@ _PREFERENCE_FIELDS = (
 _LEARNING_FIELDS = ("category", "topic", "evidence", "status", "learned_from", "applies_to")
 _STATE_FIELDS = ("current_context", "working_memory", "session_learnings", "memory_refs")
 _ARTIFACT_FIELDS = ("type", "name", "media_type", "topic", "status")
+_VALUE_FIELDS = ("key", "again", "redacted", "value")
 
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
@@ -69,8 +81,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("learning", "LEARN", "learnings", "yaml", "learning", _LEARNING_FIELDS),
         Kind("state", "state", "agent-states", "yaml", "state", _STATE_FIELDS),
         Kind("artifact", "ART", "artifacts", "md", "content", _ARTIFACT_FIELDS),
+        Kind("value", "VAL", "values", "yaml", "text", _VALUE_FIELDS),
     )
 }
+# What a program keeps under a key of its own. It answers no question, unless one names its kind.
+VALUE: Final = "value"
+# What its id is made of, so that it never changes.
+FIXED: Final = ("key", "again")
+SEARCHED: Final = tuple(name for name in KINDS if name != VALUE)
 KIND_ORDER: Final = {name: place for place, name in enumerate(KINDS)}
 
 COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned", "source")
@@ -300,8 +318,8 @@ def agent_name(text: object) -> str:
     return name
 
 
-def check_text(text: object, what: str) -> str:
-    """Return `text` if it is storable UTF-8 within the size limit; raise InvalidError."""
+def check_text(text: object, what: str, most: int = MAX_CONTENT_BYTES) -> str:
+    """Return `text` if it is storable UTF-8 of at most so many bytes; raise InvalidError."""
     if not isinstance(text, str):
         raise InvalidError(f"{what} must be text, not {type(text).__name__}")
     if "\0" in text:
@@ -310,9 +328,9 @@ def check_text(text: object, what: str) -> str:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidError(f"{what} holds a lone surrogate at position {error.start}") from None
-    if size > MAX_CONTENT_BYTES:
+    if size > most:
         raise InvalidError(
-            f"{what} has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}",
+            f"{what} has {size:,} bytes; the limit is {most:,}",
             hint="split it, or store a reference to a file",
         )
     # A member of an enumeration is text too, but prints as its name.
@@ -365,6 +383,43 @@ def check_value(value: object, what: str, depth: int = 0) -> Value:
     if isinstance(value, datetime):
         return format_time(aware(value))
     raise InvalidError(f"{what} cannot be stored as {type(value).__name__}")
+
+
+def check_json(value: object, what: str, depth: int = 0) -> Value:
+    """Return a copy of `value` that JSON gives back as it is; raise InvalidError for anything else.
+
+    A tuple is a list there. Text may hold anything, and a whole number have any size.
+    """
+    if depth > MAX_VALUE_DEPTH:
+        raise InvalidError(f"{what} is nested deeper than {MAX_VALUE_DEPTH} levels")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (value.isascii() or not _TWO_HALVES.search(value)):
+        return str.__str__(value)
+    if isinstance(value, int) and value.bit_length() < _MOST_BITS:
+        return int(value)
+    if isinstance(value, float) and isfinite(value):
+        return float(value)
+    if isinstance(value, (list, tuple)):
+        return [check_json(item, what, depth + 1) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {
+            str(check_json(key, what)): check_json(item, what, depth + 1)
+            for key, item in value.items()
+        }
+    raise InvalidError(f"{what} holds {shown(value)}, which JSON does not give back as it is")
+
+
+def check_key(key: object) -> tuple[str, ...]:
+    """Return the key of a value: a text, or several, as a tuple; raise InvalidError."""
+    parts = (key,) if isinstance(key, str) else key
+    if not isinstance(parts, (list, tuple)) or not parts:
+        raise InvalidError(f"a key is a text or several, not {shown(key)}")
+    checked = tuple(check_text(part, "a part of a key") for part in parts)
+    size = sum(len(part.encode()) + 1 for part in checked)
+    if size > MAX_KEY_BYTES:
+        raise InvalidError(f"a key has {size:,} bytes; the limit is {MAX_KEY_BYTES:,}")
+    return checked
 
 
 def _check_number(value: int | float | None, what: str) -> int | float | None:
@@ -427,7 +482,7 @@ def check_fields(kind: Kind, fields: Mapping[str, object]) -> dict[str, Value]:
         if name in _STRUCTURAL or name == kind.main:
             raise InvalidError(f"{name!r} cannot be set as a field of a {kind.name}")
         if value is not None:
-            out[name] = _check_field(kind, name, check_value(value, name))
+            out[name] = _check_field(kind, name, value)
     return out
 
 
@@ -445,7 +500,10 @@ def _is_field(name: object) -> bool:
     return isinstance(name, str) and _FIELD.fullmatch(name) is not None
 
 
-def _check_field(kind: Kind, name: str, value: Value) -> Value:
+def _check_field(kind: Kind, name: str, given: object) -> Value:
+    if kind.name == VALUE and name in _CHECKS_OF_VALUE:
+        return _CHECKS_OF_VALUE[name](given, name)
+    value = check_value(given, name)
     if name == CONTESTED:
         return _contested(value)
     check = _CHECKS.get(name)
@@ -492,6 +550,12 @@ def _count(name: str, value: Value) -> Value:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise InvalidError(f"{name} must be a whole number from 0, not {shown(value)}")
+
+
+def _again(given: object, name: str) -> int:
+    if isinstance(given, int) and not isinstance(given, bool) and 0 < given <= MAX_AGAIN:
+        return given
+    raise InvalidError(f"{name} must be a whole number from 1, not {shown(given)}")
 
 
 def _text(name: str, value: Value) -> Value:
@@ -572,3 +636,8 @@ _CHECKS: Final[Mapping[str, Callable[[str, Value], Value]]] = {
     "turn_ref": _turn_ref,
     "resolution": _resolution,
 }  # fmt: skip
+_CHECKS_OF_VALUE: Final[Mapping[str, Callable[[object, str], Value]]] = {
+    "key": lambda given, _: list(check_key(given)),
+    "again": _again,
+    "value": check_json,
+}

@@ -28,7 +28,16 @@ from smp_git.model.errors import (
     SessionNotFoundError,
     SmpError,
 )
-from smp_git.model.ids import FIRST, PAGE_SIZE, Id, is_page, parse_id, short_id, sort_key
+from smp_git.model.ids import (
+    FIRST,
+    PAGE_SIZE,
+    Id,
+    is_page,
+    parse_id,
+    short_id,
+    sort_key,
+    values_like,
+)
 from smp_git.model.memory import KINDS, CommitId, Memory, MemoryId, Value, kind_named
 from smp_git.read import pages as index
 from smp_git.read.pages import Page
@@ -520,11 +529,14 @@ class Snapshot:
         raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
 
     def _abbreviated(self, text: str) -> MemoryId:
-        short = short_id(text)
-        if short is None:
+        short, like = short_id(text), values_like(text)
+        found: list[MemoryId] = []
+        if short is not None:
+            found = self._numbered(short)
+        elif like is not None:
+            found = self._beginning(*like)
+        else:
             parse_id(text)
-            raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
-        found = self._numbered(short)
         if len(found) > 1:
             raise InvalidError(
                 f"{text} matches several memories", hint=f"one of {', '.join(found)}"
@@ -542,6 +554,11 @@ class Snapshot:
             for place in places
             if place.number == short.number and short.tag in ("", place.tag)
         )
+
+    def _beginning(self, path: str, start: str) -> list[MemoryId]:
+        """Return the values of a page whose ids begin so."""
+        page = self.page(path)
+        return sorted(name for name in (page.entries if page else ()) if name.startswith(start))
 
     def highest(self, kind: str, tag: str) -> int:
         """Return the highest number of a kind with this tag; 0 if there is none."""

@@ -22,7 +22,7 @@ from smp_git.remove.interrupted import site_of
 from smp_git.remove.rewording import Rewording, check_by_hand
 from smp_git.remove.site import Site, check_droppable, drop_ended, keep, opened
 from smp_git.remove.trash import new_deletion, way_out
-from smp_git.remove.wanted import Wanted, holds
+from smp_git.remove.wanted import Wanted, holds, refuse_key
 from smp_git.write.handle import Handle
 
 
@@ -62,6 +62,9 @@ def find(handle: Handle, pattern: str | re.Pattern[str]) -> Redaction:
     plan = _hits(site, wanted)
     ids = (*plan.ids, *plan.gone)
     check_by_hand(site, ids)
+    for name in plan.ids:
+        if (memory := site.reader.snapshot().readable(name)) is not None:
+            refuse_key(wanted, memory)
     return _with_left(site, plan, wanted, ids)
 
 

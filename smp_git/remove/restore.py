@@ -19,10 +19,11 @@ from smp_git.model.errors import (
     RefusedError,
 )
 from smp_git.model.ids import FIRST, PURGED, REDACTED, RESTORE, Edge, Lives, new_life, parse_id
-from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.memory import VALUE, CommitId, MemoryId, check_key
 from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read.history import stamp
+from smp_git.read.values import place_of
 from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.interrupted import site_of
@@ -190,6 +191,7 @@ def _latest(item: _Return, stage: Stage) -> bytes:
     data = renewed(item.id, _current(item).data, item.life or item.origin)
     if data is None:
         raise DamagedError(f"the last version of {item.id} cannot be read, so it is not restored")
+    _refuse_second(item.id, data, stage)
     head = stage.base.file(item.id)
     if head is None or (item.life and life_of(head, parse_id(item.id).path) == item.life):
         # The earlier versions may have come before it.
@@ -197,6 +199,19 @@ def _latest(item: _Return, stage: Stage) -> bytes:
     if item.life:
         raise AlreadyExistsError(f"{item.id} is not deleted", hint=f"smp show {item.id} shows it")
     return _merged(item, head, data) if item.lives_on else data
+
+
+def _refuse_second(name: MemoryId, data: bytes, stage: Stage) -> None:
+    """Raise AlreadyExistsError for a value whose key was written again meanwhile."""
+    place = parse_id(name)
+    if place.kind.name == VALUE:
+        key = check_key(document.decode(data, place.path).fields["key"])
+        now = place_of(stage.base, key)
+        if now.entry is not None and now.id != place:
+            raise AlreadyExistsError(
+                f"the key of {name} was written again, as {now.id.text}",
+                hint=f"smp delete {now.id.text}, then restore {name}",
+            )
 
 
 def _merged(item: _Return, head: bytes, data: bytes) -> bytes:

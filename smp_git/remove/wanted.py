@@ -10,9 +10,17 @@ from functools import partial
 from typing import Final, TypeVar
 
 from smp_git.format import document
-from smp_git.model.errors import InvalidError, InvalidFileError
+from smp_git.model.errors import InvalidError, InvalidFileError, RefusedError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import COMMENTS, COMMON_FIELDS, CONTESTED, Memory, Value, agent_name
+from smp_git.model.memory import (
+    COMMENTS,
+    COMMON_FIELDS,
+    CONTESTED,
+    VALUE,
+    Memory,
+    Value,
+    agent_name,
+)
 from smp_git.model.regexes import REDACTING, Bounded
 from smp_git.write.merge.masking import remade
 
@@ -209,6 +217,7 @@ def in_comments(wanted: Wanted, data: bytes, memory: Memory) -> bool:
 def cleared(wanted: Wanted, memory: Memory, replacement: str) -> Memory:
     """Return a memory without the text; raise InvalidError if nothing would be left of it."""
     place = parse_id(memory.id)
+    refuse_key(wanted, memory)
     names = _renamed(wanted, memory, replacement)
     fields: dict[str, Value] = {}
     for name, value in memory.fields.items():
@@ -225,6 +234,15 @@ def cleared(wanted: Wanted, memory: Memory, replacement: str) -> Memory:
         tags=tuple(tag for tag in memory.tags if not wanted.fits(tag)),
         links=tuple(link for link in memory.links if not wanted.fits(" ".join(link))),
     )
+
+
+def refuse_key(wanted: Wanted, memory: Memory) -> None:
+    """Raise RefusedError if the key of a value holds the text: its id is made of it."""
+    if memory.kind == VALUE and wanted.holds(memory.fields["key"]):
+        raise RefusedError(
+            f"the key of {memory.id} holds the text, and a key stays as it is",
+            hint=f"smp delete {memory.id} --purge takes the value out; then redact once more",
+        )
 
 
 def agent_without(wanted: Wanted, agent: str) -> str:

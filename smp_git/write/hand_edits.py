@@ -30,7 +30,7 @@ from smp_git.model.ids import (
     parse_id,
     parse_path,
 )
-from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
+from smp_git.model.memory import MemoryId, Value
 from smp_git.model.results import Result
 from smp_git.model.secrets.rules import Rules
 from smp_git.read.history import is_alike
@@ -65,7 +65,8 @@ def reconciled(base: bytes, mine: bytes, theirs: bytes, path: str) -> bytes:
     main = place.kind.main if place is not None and place.kind.suffix == "md" else None
     content = changed.pop(main, None) if main else None
     text = content if isinstance(content, str) else None
-    merged = document.spliced(mine, path, changed, tuple(later), text)
+    said = document.as_written(place.kind, changed) if place is not None else changed
+    merged = document.spliced(mine, path, said, tuple(later), text)
     if merged is None:
         raise _conflict(path, sorted(changed))
     return merged
@@ -207,7 +208,7 @@ def _found(snapshot: Snapshot, folder: Path) -> Handmade:
     strangers: list[str] = []
     stale: list[str] = []
     for path in sorted(committed.keys() | on_disk.keys()):
-        data = _read(on_disk.get(path))
+        data = _read(on_disk.get(path), document.largest(parse_path(path)))
         if _same(data, committed.get(path)):
             continue
         if parse_path(path) is not None:
@@ -322,15 +323,15 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
-def _read(path: Path | None) -> bytes | None:
+def _read(path: Path | None, most: int) -> bytes | None:
     if path is None:
         return None
     if path.is_symlink():
         raise InvalidFileError(f"{path} is a link", hint="put the file itself there")
     if not path.is_file():
         raise InvalidFileError(f"{path} is not a file", hint="move it out of the session")
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise InvalidFileError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+    if path.stat().st_size > most:
+        raise InvalidFileError(f"{path} is larger than {most:,} bytes")
     return path.read_bytes()
 
 

@@ -11,15 +11,17 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from smp_git.format import document
+from smp_git.format import document, metadata
 from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
+from smp_git.format.records import WITH_VALUES
 from smp_git.git.objects import BLOB, ObjectId, object_id
 from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import Id, is_elsewhere, parse_id, parse_path
 from smp_git.model.memory import (
     CONTESTED,
     KINDS,
+    VALUE,
     Kind,
     Link,
     Memory,
@@ -68,7 +70,7 @@ class Draft:
             created_at=self.created_at or now,
             agent=self.agent,
             content=self.content,
-            title=title_of(self.content, self.fields) or document.default_title(place),
+            title=document.title(place, self.content, self.fields),
             tags=self.tags,
             links=self.links,
             fields=self.fields,
@@ -91,6 +93,8 @@ def draft(
     known = kind_named(kind)
     if known.name == "state":
         raise InvalidError("a state is not added", hint="use set_state, or smp state AGENT")
+    if known.name == VALUE:
+        raise InvalidError("a value is put under a key, not added", hint="use session.values()")
     return Draft(
         kind=known,
         content=document.check_content(known, text),
@@ -186,6 +190,11 @@ class Stage:
             raise RefusedError(
                 f"{old.id} is a turn, and a turn is not edited", hint="redact or delete it"
             )
+        if old.kind == VALUE and (text is not None or not fields.keys() <= {"pinned"}):
+            raise RefusedError(
+                f"{old.id} is a value, which the program that keeps it changes",
+                hint="session.values().put, or edit its file and run smp commit",
+            )
         kind = KINDS[old.kind]
         merged = {
             name: value
@@ -197,7 +206,7 @@ class Stage:
         new = replace(
             old,
             content=content,
-            title=title_of(content, merged) or document.default_title(place),
+            title=document.title(place, content, merged),
             tags=old.tags if tags is None else check_tags(tags),
             links=old.links if links is None else document.check_links(links),
             fields=MappingProxyType(merged),
@@ -272,7 +281,7 @@ class Stage:
             old,
             agent=agent_name(agent),
             content=document.check_content(kind, content),
-            title=title_of(str(content), checked) or document.default_title(place),
+            title=document.title(place, str(content), checked),
             fields=MappingProxyType(checked),
             updated_at=_later(self.now, old),
         )
@@ -281,24 +290,37 @@ class Stage:
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Stage the state of an agent; it replaces the one before."""
         name = agent_name(agent)
-        kind = KINDS["state"]
-        place = Id(kind, 0, "", name)
+        return self._replace(Id(KINDS["state"], 0, "", name), name, "", fields)
+
+    def set_value(self, place: Id, text: str, fields: Mapping[str, object]) -> Memory:
+        """Stage the value of a key in place of the one before; what others put beside it stays."""
         old = self._known(place.text)
-        checked = MappingProxyType(check_given(kind, fields))
+        own = {*place.kind.fields, CONTESTED}
+        beside = {
+            name: each for name, each in (old.fields if old else {}).items() if name not in own
+        }
+        content = document.check_content(place.kind, text)
+        return self._replace(place, self.agent, content, {**beside, **fields})
+
+    def _replace(self, place: Id, agent: str, content: str, fields: Mapping[str, object]) -> Memory:
+        old = self._known(place.text)
+        checked = MappingProxyType(check_given(place.kind, fields))
         new = Memory(
             id=place.text,
-            kind="state",
+            kind=place.kind.name,
             created_at=old.created_at if old else self.now,
             updated_at=_later(self.now, old) if old else None,
-            agent=name,
-            title=title_of("", checked) or document.default_title(place),
+            agent=agent,
+            content=content,
+            title=document.title(place, content, checked),
             tags=old.tags if old else (),
             links=old.links if old else (),
             fields=checked,
             life=old.life if old else "",
             path=place.path,
         )
-        if old and says_same(replace(new, updated_at=old.updated_at), old):
+        is_there = self.files.get(place.path, b"") is not None
+        if old and is_there and says_same(replace(new, updated_at=old.updated_at), old):
             return old
         return self._put(new, "edit" if old else "", old)
 
@@ -306,6 +328,16 @@ class Stage:
         """Stage the state of an agent with changes merged into it, as RFC 7396 merges JSON."""
         old = self._known(MemoryId(f"state-{agent_name(agent)}"))
         return self.set_state(agent, _merged(old.fields if old else {}, changes))
+
+    def remove(self, memory_id: MemoryId) -> None:
+        """Stage that a memory goes; its versions stay in the history."""
+        place = parse_id(memory_id)
+        self.memories.pop(place.text, None)
+        if self.base.blob(place.text) is None:
+            self.files.pop(place.path, None)
+            self.touches.pop(place.text, None)
+        else:
+            self.put_file(place.path, None, "remove")
 
     def _known(self, memory_id: MemoryId) -> Memory | None:
         try:
@@ -326,6 +358,8 @@ class Stage:
         if place is None:
             self.files[path] = data
             return
+        if place.kind.name == VALUE and data is not None:
+            self._raise_format()
         self.started_from.setdefault(place.text, self.base.blob(place.text))
         memory = document.decode(data, path) if data is not None else None
         self.files[path] = data
@@ -346,10 +380,19 @@ class Stage:
             )
         self.memories.update(other.memories)
         self.files.update(other.files)
+        if self.files.pop(metadata.PATH, None) is not None:
+            # It may say something else by now.
+            self._raise_format()
         self.written.update(other.written)
         self.touches.update(other.touches)
         self.taken.update(other.taken)
         self.started_from.update(other.started_from)
+
+    def _raise_format(self) -> None:
+        """Stage the format that values need, from the first one on."""
+        said = self.base.repository.find(self.base.tree, metadata.PATH)
+        if said is not None and self.base.metadata.format < WITH_VALUES:
+            self.files[metadata.PATH] = metadata.with_values(self.base.repository.blob(said))
 
     def turn(self) -> str | None:
         """Return the turn that the staged memories came from, if they name one."""
@@ -357,6 +400,8 @@ class Stage:
         return next((ref for ref in refs if isinstance(ref, str)), None)
 
     def _put(self, memory: Memory, verb: str, old: Memory | None) -> Memory:
+        if memory.kind == VALUE:
+            self._raise_format()
         # What is new is not looked for: a deletion by others may have taken its folder.
         self.started_from.setdefault(memory.id, self.base.blob(memory.id) if old else None)
         before = self.files.get(memory.path) or (self.base.file(memory.id) if old else None)
@@ -372,7 +417,7 @@ class Stage:
             self._preferences.setdefault(subject, {})[memory.id] = None
         # An addition that is edited in the same commit remains an addition.
         first = self.touches.get(memory.id)
-        told = first.verb if first is not None else verb
+        told = first.verb if first is not None and first.verb != "remove" else verb
         self.touches[memory.id] = Touch(told, memory.kind, memory.id, memory.title)
         return stored
 

@@ -16,6 +16,7 @@ from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.write import edits
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Stage
+from smp_git.write.values import Secrets, Writing
 from smp_git.write.writer import Change
 
 
@@ -169,6 +170,10 @@ class Transaction:
         """Stage the state of an agent with changes merged into it; None removes a key."""
         said, name = self._cleaned(None, changes), self._handle.actor(agent)
         return replace(self._staged().update_state(name, said.fields), redacted=said.redacted)
+
+    def values(self, secrets: Secrets = "refuse") -> Writing:
+        """Return what stages values of programs under their keys."""
+        return Writing(self._staged(), self._handle.rules, secrets)
 
     def commit(self) -> Change:
         """Write what is staged; raise ConflictError if it was changed meanwhile."""

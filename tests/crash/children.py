@@ -15,6 +15,7 @@ from smp_git.keep import stores
 from smp_git.read.replica import Local
 from smp_git.write import commit, writer
 from smp_git.write.handle import IndexKeeper
+from smp_git.write.values import Writing
 from tests.concurrency.writers import assert_clean
 
 DIED = 73
@@ -69,21 +70,35 @@ def _many(session: Session) -> None:
             tx.add("learning", f"One of many, number {number}")
 
 
+def _values(session: Session) -> None:
+    def work(now: Writing) -> None:
+        now.put(("notes", "one"), {"text": "First", "n": [1, 2, 3]})
+        now.put(("notes", "two"), "Second\n")
+
+    session.values("a").write(work)
+
+
 OPERATIONS: dict[str, Callable[[Session], object]] = {
     "add": lambda session: session.add("decision", "Use PostgreSQL", agent="a"),
     "edit": lambda session: session.edit("FIND-0001", severity="high", agent="a"),
     "transaction": _three,
     "undo": lambda session: session.undo(agent="a"),
     "batch": _many,
+    "values": _values,
 }
 
 
 # Steps that an operation does not take.
 NEVER = {
-    *((operation, "remove_file") for operation in ("add", "edit", "transaction", "batch")),
+    *(
+        (operation, "remove_file")
+        for operation in ("add", "edit", "transaction", "batch", "values")
+    ),
     ("add", "overwrite_file"),
     ("edit", "keep_counters"),
     ("undo", "keep_counters"),
+    ("values", "keep_counters"),
+    ("values", "overwrite_file"),
 }
 # An undo only removes a file and writes an index in its place; a handle that wrote before
 # keeps the bytes of the session when it is closed.

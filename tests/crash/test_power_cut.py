@@ -41,6 +41,9 @@ with store.create_session("shop") as session:
             with session.transaction(agent="a") as tx:
                 names = [tx.add("learning", f"number {number} {one}").id for one in range(40)]
             print(*names, sep=chr(10), flush=True)
+        elif number % 7 == 6:
+            kept = session.values("a").put(("numbers", str(number)), {"number": number})
+            print(kept.id, flush=True)
         else:
             print(session.add("finding", f"number {number}", agent="a").id, flush=True)
 """

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
+from smp_git.model.ids import value_id
 from smp_git.remove.history.erase import erase
 from smp_git.remove.history.journal import Receipt, RewriteOrder
 from smp_git.remove.history.search import DeadVersion
@@ -39,6 +40,12 @@ def marked(session: Session) -> Iterator[Session]:
             kind, f"{SENTINEL} in {kind}\nand {SENTINEL} below", agent="agent", tags=["x-tag"]
         )
     session.set_state("agent", {"working_memory": {"note": SENTINEL, "list": [SENTINEL]}})
+    values = session.values("agent")
+    values.put("of another program", {"plain": "text"})
+    values.put(KEY, {"note": [SENTINEL, {SENTINEL: 1}]})
+    values.put(KEY, f"{SENTINEL} as a text")
+    values.remove(KEY)
+    values.put(KEY, {"again": SENTINEL})
     for number in range(5):
         for name in ("DEC-0002", "FIND-0002", "PREF-0002", "LEARN-0002", "ART-0002"):
             session.edit(name, agent="agent", text=f"{SENTINEL} edit {number}", remark=SENTINEL)
@@ -60,7 +67,9 @@ def marked(session: Session) -> Iterator[Session]:
         yield opened
 
 
+KEY = ("users", SENTINEL)
 MARKED = [
+    value_id(KEY).text,
     "turn-0002",
     "DEC-0002",
     "FIND-0002",

@@ -13,7 +13,7 @@ from smp_git.format import document
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import COMMIT, Object, Signature, write_commit
 from smp_git.model.ids import FIRST, is_index, parse_id
-from smp_git.model.memory import CommitId, Memory, Value, check_fields, title_of
+from smp_git.model.memory import CommitId, Memory, Value, check_fields
 from smp_git.read.snapshot import Reader
 from smp_git.write.commit import assemble
 from smp_git.write.merge.trees import Merged, merge
@@ -41,7 +41,7 @@ def memory(
         updated_at=at(minutes) if minutes is not None else None,
         agent=place.name or agent,
         content=text,
-        title=title_of(text, checked) or document.default_title(place),
+        title=document.title(place, text, checked),
         tags=tuple(tags),
         links=document.check_links(list(links)),
         fields=MappingProxyType(checked),

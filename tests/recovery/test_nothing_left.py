@@ -34,7 +34,9 @@ def spread(session: Session) -> list[str]:
             session.edit(memory.id, text=f"{SENTINEL} number {number} of a {kind}")
     for number in range(3):
         session.set_state("veritas", {"working_memory": {"seen": [SENTINEL, number]}})
-    return [*ids, "state-veritas"]
+        session.values("langgraph").put(("notes", "one"), {"seen": [SENTINEL, number]})
+    kept = session.values("langgraph").put(("notes", "one"), SENTINEL)
+    return [*ids, "state-veritas", kept.id]
 
 
 @pytest.fixture

@@ -50,6 +50,9 @@ def test_everything_that_a_memory_says_goes(store: Store, session: Session) -> N
     session.add("turn", "Hello", speaker=f"Dr. {SECRET}")
     session.add("artifact", f"A long text\n\nwith {SECRET}\n", name=f"{SECRET}.md")
     session.set_state("veritas", {"working_memory": {SECRET: f"on {SECRET}"}})
+    values = session.values("langgraph")
+    values.put("json", {SECRET: [f'"{SECRET}"\n', 1, None, {"a": SECRET}]})
+    values.put("text", f"of {SECRET}\n")
 
     assert left_after(session) == ()
 
@@ -58,6 +61,10 @@ def test_everything_that_a_memory_says_goes(store: Store, session: Session) -> N
     assert (memory.tags, memory.links) == (("staff",), ())
     assert memory.fields["xabout__REDACTED_"] == 1
     assert memory.fields["extra"] == {"[REDACTED]": ["[REDACTED]", {"a": "b [REDACTED]"}]}
+    assert [each.value for each in values.items()] == [
+        {"[REDACTED]": ['"[REDACTED]"\n', 1, None, {"a": "[REDACTED]"}]},
+        "of [REDACTED]\n",
+    ]
 
 
 def test_no_two_names_become_one(session: Session) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import lines, metadata, records
+from smp_git.format import document, lines, metadata, records
 from smp_git.format.document import life_of
 from smp_git.format.lines import Entry
-from smp_git.format.records import FORMAT, Tombstones
+from smp_git.format.records import Tombstones
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, FILE_MODE, Child, Object, ObjectId, object_id
 from smp_git.git.repository import MAIN, Repository, merged_heads
 from smp_git.keep.hooks.install import Gate
 from smp_git.model.errors import InvalidFileError, LockedError, RefusedError, UntrustedError
 from smp_git.model.ids import INDEX, is_index, parse_path
-from smp_git.model.memory import MAX_FILE_BYTES, MemoryId, Value
+from smp_git.model.memory import VALUE, MemoryId, Value
 from smp_git.model.settings import Settings
 from smp_git.read.pages import changed, row_of
 from smp_git.read.snapshot import Snapshot
@@ -90,8 +90,9 @@ def _data(repository: Repository, path: str, child: Child | None) -> bytes | Non
         return None
     if child.mode not in (FILE_MODE, _EXECUTABLE):
         raise InvalidFileError(f"{path} is a link", hint="put the file itself there")
-    if repository.size(child.id) > MAX_FILE_BYTES:
-        raise InvalidFileError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+    most = document.largest(parse_path(path))
+    if repository.size(child.id) > most:
+        raise InvalidFileError(f"{path} is larger than {most:,} bytes")
     return repository.blob(child.id)
 
 
@@ -121,6 +122,24 @@ def check(proposal: Proposal, gate: Gate) -> None:
     _check_tombstones(proposal, gate)
     if metadata.PATH in proposal.staged:
         _check_metadata(proposal, gate)
+    _check_values(proposal)
+
+
+def _check_values(proposal: Proposal) -> None:
+    """Refuse values in a session whose format has none: other replicas would not take it in."""
+    repository, base = proposal.base.repository, proposal.base.tree
+    blob = repository.find(base, metadata.PATH)
+    said = proposal.files.get(metadata.PATH) or (repository.blob(blob) if blob else b"")
+    number = metadata.mapping(said).get("format")
+    if isinstance(number, int) and number >= records.WITH_VALUES:
+        return
+    for path, data in proposal.files.items():
+        place = parse_path(path)
+        if data is not None and place is not None and place.kind.name == VALUE:
+            raise RefusedError(
+                f"{path}: the session has no values yet, and the first one is not put by hand",
+                hint=f"git rm --cached {path} takes it out of the commit",
+            )
 
 
 def _check_places(proposal: Proposal, paths: Iterable[str]) -> None:
@@ -205,7 +224,7 @@ def _is_raised(name: str, old: Value, new: Value) -> bool:
         name in ("format", "rule")
         and isinstance(old, int)
         and isinstance(new, int)
-        and old < new <= FORMAT
+        and old < new <= metadata.KNOWN[name]
     )
 
 

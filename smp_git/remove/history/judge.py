@@ -173,20 +173,16 @@ def _life_of_file(data: bytes) -> str | None:
 GENERIC: Final = messages.BATCH.encode()
 
 _NAMED = re.compile(
-    rb"(?:([a-z]+) )?(?:turn|decision|finding|preference|learning|state|artifact) "
-    rb"([A-Za-z0-9_-]{1,64})(: .*)?\r?"
+    rb"(?:([a-z]+) )?(?:%s) ([A-Za-z0-9_-]{1,64})(: .*)?\r?" % messages.KIND.encode()
 )
 _TRAILER = re.compile(rb"(Memory|Agent|Turn): (.*?)\r?")
 _LASTING: Final = tuple(verb.encode() for verb in messages.LASTING)
 _SUBJECTS: Final = frozenset(subject.encode() for subject in messages.SUBJECTS)
 _MENTION = re.compile(
-    rb"^(?:Memory: |(?:[a-z]+ )?(?:turn|decision|finding|preference|learning|state|artifact) )"
-    rb"([A-Za-z0-9_-]{1,64})",
+    rb"^(?:Memory: |(?:[a-z]+ )?(?:%s) )([A-Za-z0-9_-]{1,64})" % messages.KIND.encode(),
     re.MULTILINE,
 )
-_KINDS_AND_IDS: Final = re.compile(
-    rb"\b(?:turn|decision|finding|preference|learning|state|artifact) ([A-Za-z0-9_-]{1,64})"
-)
+_KINDS_AND_IDS: Final = re.compile(rb"\b(?:%s) ([A-Za-z0-9_-]{1,64})" % messages.KIND.encode())
 # What `git stash` makes its messages from: a branch, a commit, that commit's subject.
 _STASHED: Final = (b"WIP on", b"index on", b"untracked files on")
 _DERIVED = re.compile(rb"(WIP on|index on|untracked files on) (.+?): ([0-9a-f]{4,40})(?: .*)?")

@@ -322,7 +322,7 @@ class Scan:
         place = parse_path(path)
         if place is not None:
             if self._judge.is_dead_file(data) or not (
-                place.name or own_id(data) == place.text.encode()
+                place.kind.name == "state" or own_id(data) == place.text.encode()
             ):
                 self._hits.add(f"the file {path}")
             else:

@@ -656,7 +656,7 @@ def pages_of(tombstones: Tombstones) -> dict[bytes, frozenset[bytes]]:
     found: dict[bytes, set[bytes]] = {}
     for each in tombstones.items:
         pages_of = found.setdefault(each.first.kind.folder.encode(), set())
-        if each.first.name:
+        if each.first.kind.folder == _STATES:
             pages_of.add(b"")
             continue
         for number in range(each.first.number // PAGE_SIZE, each.last.number // PAGE_SIZE + 1):

@@ -360,7 +360,11 @@ def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
             if b"" in wanted
             else [f"{top}/{n}" for n in _named(folder / top) if n.encode() in wanted]
         )
-        agents = [each.first.name for each in known.items if each.first.kind.folder == top]
+        named = [
+            each.first.file.rpartition(".")[0]
+            for each in known.items
+            if each.first.kind.folder == top and each.first.name
+        ]
         for page in names:
             for name in _named(folder / page):
                 own = parse_path(f"{page}/{name}")
@@ -368,20 +372,20 @@ def copies(folder: Path, known: Tombstones) -> Iterator[Path]:
                 if (
                     own is None
                     and name != INDEX
-                    and _is_copy(name, page, known, agents)
+                    and _is_copy(name, page, known, named)
                     and not file.is_dir()
                 ):
                     yield file
 
 
-def _is_copy(name: str, page: str, known: Tombstones, agents: list[str]) -> bool:
+def _is_copy(name: str, page: str, known: Tombstones, named: list[str]) -> bool:
     """Whether a file is named after a gone memory of its page, or after the index."""
     if INDEX in name:
         return True
-    if any(agents):
+    if named:
         return any(
             re.search(rf"(?<![A-Za-z0-9_-]){re.escape(each)}(?![A-Za-z0-9_])", name)
-            for each in agents
+            for each in named
         )
     for match in _NUMBERED.finditer(name):
         place = _place(match[1] + (match[2] or "")) or _place(match[1])

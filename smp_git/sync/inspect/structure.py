@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from operator import lt
 from typing import Final, NamedTuple
 
+from smp_git.format.document import largest
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git import layout
@@ -370,9 +371,10 @@ def _largest(path: str, name: str, place: str, blob: bytes) -> int:
         return _largest_on_top(name, blob)
     if part in _KINDS:
         is_index = name == INDEX and ("/" in path or path == _STATES)
-        if not is_index and parse_path(place) is None:
+        memory = parse_path(place)
+        if not is_index and memory is None:
             raise UntrustedError(f"{shown(place)}: no memory belongs at this path")
-        return MAX_FILE_BYTES
+        return largest(memory)
     if part == REPLICAS:
         if path != REPLICAS or not _TAG_FILE.fullmatch(name):
             raise UntrustedError(f"{shown(place)}: no replica belongs at this path")

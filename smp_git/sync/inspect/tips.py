@@ -9,13 +9,13 @@ from typing import Final
 
 from smp_git.format import lines, metadata, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
-from smp_git.format.records import FORMAT, RULE, Tombstones
+from smp_git.format.records import FORMAT, WITH_VALUES, Tombstones
 from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git.objects import RawObjects
 from smp_git.git.references import HEADS, TAGS
 from smp_git.model.errors import InvalidFileError, UntrustedError, shown
 from smp_git.model.ids import INDEX, SESSION_ID, Id, parse_path
-from smp_git.model.memory import KINDS, MemoryId, Value
+from smp_git.model.memory import KINDS, VALUE, MemoryId, Value
 from smp_git.read.pages import row_of
 from smp_git.sync.inspect.structure import FOLDER, REPLICAS, Bounds, Structure, TreeRow, children
 
@@ -40,6 +40,8 @@ class Tips:
         self._lines: dict[tuple[str, bytes], str] = {}
         self._verdicts: dict[tuple[str, bytes], bool] = {}
         self._files: set[tuple[str, bytes]] = set()
+        # The format that each version of the metadata says.
+        self._formats: dict[bytes, int] = {}
         self.uid = ""
         self.session = ""
         self.is_old = False
@@ -70,6 +72,8 @@ class Tips:
         if METADATA not in top:
             raise UntrustedError("it holds no session", hint="give the session an empty remote")
         self._metadata(top[METADATA].id)
+        if KINDS[VALUE].folder in top and self._formats[top[METADATA].id] < WITH_VALUES:
+            raise UntrustedError(f"{METADATA}: its format has no {KINDS[VALUE].folder}")
         if TOMBSTONES in top:
             self._tombstones(top[TOMBSTONES].id)
         if REPLICAS in top:
@@ -94,17 +98,18 @@ class Tips:
     # Files of the session itself
 
     def _metadata(self, name: bytes) -> None:
-        if not self._is_new(METADATA, name):
+        if name in self._formats:
             return
         found = metadata.mapping(_utf8(self._blob(name), METADATA))
-        for key, known in (("format", FORMAT), ("rule", RULE)):
+        for key, known in metadata.KNOWN.items():
             number = found.get(key)
             if type(number) is not int or not 1 <= number <= known:
                 raise UntrustedError(
                     f"{METADATA}: {key} {shown(found.get(key))}; this program knows {known}",
                     hint=_NEWER,
                 )
-            self.is_old |= number < known
+            self.is_old |= number < min(known, FORMAT)
+            self._formats.setdefault(name, number)
         uid = _matching(found, "uid", _UID)
         if self.uid not in ("", uid):
             raise UntrustedError("it holds another session than the other branches")

@@ -22,11 +22,12 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import (
     COMMON_FIELDS,
     CONTESTED,
+    FIXED,
     KINDS,
+    VALUE,
     Memory,
     Value,
     check_fields,
-    title_of,
 )
 
 MASK: Final = "[REDACTED]"
@@ -265,8 +266,13 @@ class Hidden:
     def memory(self, memory: Memory) -> Memory:
         """Return a memory without what may not be shown; a field that is not valid then goes."""
         known = _known_names(memory)
+        fixed = FIXED if memory.kind == VALUE else ()
         kept = {
-            name: self._contested(value) if name == CONTESTED else self.value(value)
+            name: value
+            if name in fixed
+            else self._contested(value)
+            if name == CONTESTED
+            else self.value(value)
             for name, value in memory.fields.items()
             if name in known or self.masked(name) == name
         }
@@ -283,7 +289,7 @@ def remade(memory: Memory, content: str, fields: dict[str, Value]) -> Memory:
     return replace(
         memory,
         content=content,
-        title=title_of(content, checked) or document.default_title(place),
+        title=document.title(place, content, checked),
         fields=MappingProxyType(checked),
     )
 

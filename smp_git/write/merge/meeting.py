@@ -16,7 +16,7 @@ from smp_git.model import ids
 from smp_git.model.ids import DELETED, PURGED, REDACTED, Edge, Lives, joined_life, parse_id
 from smp_git.model.memory import (
     CONTESTED,
-    MAX_FILE_BYTES,
+    VALUE,
     Link,
     Memory,
     Value,
@@ -32,7 +32,7 @@ from smp_git.write.merge.versions import Said, bound, fields, written
 
 _SETS: Final = ("tags", "links")
 _TICK: Final = timedelta(microseconds=1)
-_TEXTLESS: Final = ("state", "artifact")
+_TEXTLESS: Final = ("state", "artifact", VALUE)
 
 
 class Met(NamedTuple):
@@ -223,7 +223,7 @@ def _rebuilt(memory: Memory, said: Mapping[str, Value], updated: datetime) -> Me
 def _written(side: FileVersion, memory: Memory, known: Lives, masked: Iterable[str]) -> Met:
     """Return the file of a memory, with what lost if it keeps within the limits."""
     file = document.edited(side.file, side.memory, memory)
-    if len(file) > MAX_FILE_BYTES:
+    if len(file) > document.largest(parse_id(memory.id)):
         file = document.edited(side.file, side.memory, memories.with_contested(memory, []))
     return Met(file, memory.life, known, tuple(sorted(masked)))
 

@@ -16,14 +16,12 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import (
     COMMENTS,
     CONTESTED,
-    MAX_FILE_BYTES,
     Memory,
     MemoryId,
     Value,
     contested_in,
     is_same,
     says_same,
-    title_of,
 )
 from smp_git.model.times import format_time
 from smp_git.read.history import Origin, is_alike, stamp
@@ -198,7 +196,7 @@ def _rebuilt(
         mine,
         agent=str(agent),
         content=str(content),
-        title=title_of(str(content), said) or document.default_title(parse_id(mine.id)),
+        title=document.title(parse_id(mine.id), str(content), said),
         created_at=_earliest(before, mine, others),
         updated_at=max(updated, default=None),
         tags=_as_set(before.tags if before else (), mine.tags, others.tags),
@@ -281,7 +279,7 @@ def _written(carrier: FileVersion, memory: Memory) -> JoinedMemory | None:
     if says_same(memory, carrier.memory):
         return JoinedMemory(carrier.file, carrier.memory)
     file = document.edited(carrier.file, carrier.memory, memory)
-    if len(file) > MAX_FILE_BYTES:
+    if len(file) > document.largest(parse_id(memory.id)):
         return None
     found = version(file, memory.path)
     return JoinedMemory(file, found.memory) if found and says_same(found.memory, memory) else None
@@ -296,7 +294,7 @@ def _commented(
     file = document.with_comments(made.file, made.memory.path, before, sides)
     if file == made.file:
         return made
-    if file is not None and len(file) <= MAX_FILE_BYTES:
+    if file is not None and len(file) <= document.largest(parse_id(made.memory.id)):
         found = version(file, made.memory.path)
         if found is not None and says_same(found.memory, made.memory):
             return made._replace(file=file, memory=found.memory)

@@ -1,0 +1,139 @@
+"""Values: what a program keeps under keys of its own, each write of several of them one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from smp_git.keep import quota
+from smp_git.model.errors import InvalidError, shown
+from smp_git.model.memory import MemoryId, agent_name
+from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, place_of
+from smp_git.write import values as staged
+from smp_git.write.handle import Handle
+from smp_git.write.stage import Stage
+from smp_git.write.values import POLICIES, AnyKey, PreparedValue, Secrets, Writing, key_of
+
+if TYPE_CHECKING:
+    from smp_git.remove.history.journal import Receipt
+
+When = str | datetime | None
+_T = TypeVar("_T")
+
+
+class Values:
+    """The values of a session: JSON under keys, which the program that keeps them gets back exactly.
+
+    Made by `Session.values`. A key is a text or several; a value is anything that JSON can
+    say. What holds a secret is refused, or by `secrets` stored without it, or as it is.
+    """
+
+    def __init__(self, handle: Handle, agent: str | None, secrets: Secrets) -> None:
+        if secrets not in POLICIES:
+            raise InvalidError(
+                f"no policy {shown(secrets)} for secrets", hint=f"one of {', '.join(POLICIES)}"
+            )
+        self._handle = handle
+        self._agent = agent_name(handle.actor(agent))
+        self._secrets: Secrets = secrets
+
+    # Reading
+
+    def get(self, key: AnyKey, *, at: When = None) -> StoredValue | None:
+        """Return what is kept under a key, or was at a revision; None if nothing is."""
+        wanted = key_of(key)
+        return self.read(lambda seen: seen.get(wanted), at=at)
+
+    def list(self, prefix: AnyKey = (), *, at: When = None) -> tuple[ListedValue, ...]:
+        """Return what is kept under keys that begin so, sorted by key, without the values."""
+        wanted = key_of(prefix) if prefix else ()
+        return self.read(lambda seen: tuple(seen.list(wanted)), at=at)
+
+    def items(self, prefix: AnyKey = (), *, at: When = None) -> tuple[StoredValue, ...]:
+        """Return the values under keys that begin so, sorted by key."""
+        wanted = key_of(prefix) if prefix else ()
+        return self.read(lambda seen: tuple(seen.items(wanted)), at=at)
+
+    def read(self, answer: Callable[[SeenValues], _T], *, at: When = None) -> _T:
+        """Return an answer that asks several things of one commit."""
+        return self._handle.read(at, lambda snapshot: answer(SeenValues(snapshot)))
+
+    def history(self, key: AnyKey) -> tuple[ValueVersion, ...]:
+        """Return the versions of a key, newest first."""
+        wanted = key_of(key)
+        return self.read(lambda seen: tuple(seen.versions(wanted)))
+
+    # Writing
+
+    def put(self, key: AnyKey, value: object, *, expected: object = ...) -> StoredValue:
+        """Keep a value under a key.
+
+        With `expected`, the revision that must be there (None: nothing), anything else is a
+        ConflictError, and nothing is written.
+        """
+        wanted, ready = key_of(key), self.prepared(value)
+        return self.write(lambda now: now.put(wanted, ready, expected=expected))
+
+    def put_all(self, values: Mapping[Key, object]) -> None:
+        """Keep several values in one commit, all or none."""
+        ready = {key_of(key): self.prepared(value) for key, value in values.items()}
+
+        def work(now: Writing) -> None:
+            for key, value in ready.items():
+                now.put(key, value)
+
+        self.write(work)
+
+    def remove(self, *keys: AnyKey) -> int:
+        """Remove what is kept under keys; return how many were there.
+
+        The history keeps it, until `smp maintain` erases what was removed long ago, or
+        until `erase`.
+        """
+        wanted = [key_of(key) for key in keys]
+        return self.write(lambda now: sum(map(now.remove, wanted)))
+
+    def write(self, work: Callable[[Writing], _T]) -> _T:
+        """Do `work` on what is there, with nobody else writing, and commit what it stages.
+
+        It may be done again, on what is there then, and holds the lock: prepare large
+        values before.
+        """
+        handle, rules = self._handle, self._handle.rules
+
+        def on(stage: Stage) -> _T:
+            return work(Writing(stage, rules, self._secrets))
+
+        done, _ = quota.with_room(
+            handle, lambda: handle.writer.run(self._agent, handle.guarded(on))
+        )
+        return done
+
+    def prepared(self, value: object) -> PreparedValue:
+        """Return a value checked and searched for secrets; raise InvalidError if it may not be stored."""
+        return staged.prepared(value, self._handle.rules, self._secrets)
+
+    def erase(
+        self, *keys: AnyKey, reason: str | None = None, purge: bool = False
+    ) -> Receipt | None:
+        """Delete keys from the session and all of its history; None if there is nothing of them.
+
+        They can be restored until the deadline; with `purge`, they cannot.
+        """
+        from smp_git.remove.delete import delete  # noqa: PLC0415 - few programs delete
+
+        ids = self.read(lambda seen: self._ever(seen, map(key_of, keys)))
+        if not ids:
+            return None
+        return delete(
+            self._handle, ids, {}, reason=reason, reasons=None, by=self._agent, purge=purge
+        )
+
+    @staticmethod
+    def _ever(seen: SeenValues, keys: Iterable[Key]) -> tuple[MemoryId, ...]:
+        """Return the ids of the keys that are there, or in the history."""
+        places = ((key, place_of(seen.snapshot, key)) for key in keys)
+        return tuple(
+            place.id.text for key, place in places if place.entry or any(seen.versions(key))
+        )

@@ -1,0 +1,161 @@
+"""Values by their keys: found, listed by prefix, and how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
+
+from smp_git.format import document
+from smp_git.format.lines import Entry
+from smp_git.git.objects import ObjectId
+from smp_git.model.ids import Id, parse_id, value_id
+from smp_git.model.memory import VALUE, CommitId, Memory, MemoryId, Value, check_key
+from smp_git.model.results import Result
+from smp_git.read import history
+from smp_git.read.snapshot import Snapshot
+
+Key = tuple[str, ...]
+
+
+class ValuePlace(NamedTuple):
+    """Where the value of a key is, or would be next; `again` is how often it was erased before."""
+
+    id: Id
+    again: int
+    entry: Entry | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedValue(Result):
+    """A value as the index tells it; `revision` changes with every change of it."""
+
+    key: Key
+    id: MemoryId
+    revision: str
+    size_bytes: int
+    created_at: datetime
+    updated_at: datetime
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValue(Result):
+    """What is kept under a key; `revision` changes with every change of it.
+
+    `redacted` says which secrets were taken out when it was stored, by pattern and count:
+    then it is not exactly what was given.
+    """
+
+    key: Key
+    value: Value
+    id: MemoryId
+    revision: str
+    created_at: datetime
+    updated_at: datetime
+    agent: str
+    redacted: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueVersion(Result):
+    """A key after one of the commits that changed it; without a value it was removed there."""
+
+    commit: CommitId
+    at: datetime
+    agent: str
+    stored: StoredValue | None
+
+
+def place_of(snapshot: Snapshot, key: Key) -> ValuePlace:
+    """Return where a key is: under the id of its last erasure, where it is or will be.
+
+    An erased id never holds anything again, so a key that is written anew takes another.
+    """
+    found: ValuePlace | None = None
+    again = 0
+    while True:
+        place = value_id(key, again)
+        entry = snapshot.entry(place.text)
+        if entry is not None:
+            found = ValuePlace(place, again, entry)
+        if not snapshot.tombstones.names(place.text):
+            return found or ValuePlace(place, again, None)
+        again += 1
+
+
+class SeenValues:
+    """The values of a session at one commit."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def get(self, key: Key) -> StoredValue | None:
+        """Return what is kept under a key, None if nothing is."""
+        place = place_of(self.snapshot, key)
+        return self._read(place.id, place.entry.blob) if place.entry is not None else None
+
+    def list(self, prefix: Key = ()) -> list[ListedValue]:
+        """Return what is kept under keys that begin so, sorted by key."""
+        found: dict[Key, Entry] = {}
+        for path in self.snapshot.page_ids(VALUE):
+            page = self.snapshot.shown_page(path)
+            for entry in page.entries.values() if page else ():
+                key = tuple(entry.parts)
+                if key[: len(prefix)] == prefix:
+                    found[key] = entry if key not in found else self._last(key, entry)
+        return [_listed(key, found[key]) for key in sorted(found)]
+
+    def items(self, prefix: Key = ()) -> Iterator[StoredValue]:
+        """Yield the values under keys that begin so, sorted by key."""
+        for each in self.list(prefix):
+            yield self._read(parse_id(each.id), each.revision)
+
+    def versions(self, key: Key) -> Iterator[ValueVersion]:
+        """Yield the versions of a key that history has, newest first."""
+        place = place_of(self.snapshot, key).id
+        for version, blob in history.versions(self.snapshot, place.text):
+            yield ValueVersion(
+                commit=version.commit,
+                at=version.at,
+                agent=version.agent,
+                stored=self._read(place, blob) if blob else None,
+            )
+
+    def _last(self, key: Key, entry: Entry) -> Entry:
+        """Return which of two values of one key holds: one was erased, then restored."""
+        return place_of(self.snapshot, key).entry or entry
+
+    def _read(self, place: Id, blob: str) -> StoredValue:
+        # Decoded anew for each caller: a copy of what a cache holds costs more.
+        data = self.snapshot.repository.blob(ObjectId(blob))
+        return stored(document.decode(data, place.path), blob)
+
+
+def stored(memory: Memory, blob: str) -> StoredValue:
+    """Return the value that a memory is."""
+    fields, lacking = memory.fields, memory.fields.get("redacted")
+    return StoredValue(
+        key=check_key(fields["key"]),
+        value=memory.content or fields.get("value"),
+        id=memory.id,
+        revision=blob,
+        created_at=memory.created_at,
+        updated_at=history.stamp(memory),
+        agent=memory.agent,
+        redacted=MappingProxyType(lacking if isinstance(lacking, dict) else {}),
+    )
+
+
+def _listed(key: Key, entry: Entry) -> ListedValue:
+    return ListedValue(
+        key=key,
+        id=entry.id,
+        revision=entry.blob,
+        size_bytes=entry.size,
+        created_at=datetime.fromisoformat(entry.at),
+        updated_at=datetime.fromisoformat(entry.updated or entry.at),
+        agent=entry.agent,
+    )
