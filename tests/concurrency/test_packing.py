@@ -78,20 +78,46 @@ def test_batches_end_with_the_time(session: Session, monkeypatch: pytest.MonkeyP
     _assert_sound(session, names)
 
 
+# A close looks into a few folders to tell how many objects are loose: these are far more.
+MANY, WRITES = 100, 150
+
+
 def test_a_close_after_many_writes_packs(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "MANY_LOOSE", 100)
-    names = fill(session)
+    monkeypatch.setattr(growth, "MANY_LOOSE", MANY)
+    names = fill(session, WRITES)
+    assert packing.count_loose(session.path / ".git") > 8 * MANY
     session.close()
     assert packing.count_loose(session.path / ".git") == 0
+    _assert_sound(session, names)
+
+
+def test_closes_without_time_keep_up_with_what_is_written(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fill(session, WRITES)
+    session.close()
+    # Whatever the machine, each close has time for one batch and no more.
+    monkeypatch.setattr(growth, "MANY_LOOSE", MANY)
+    monkeypatch.setattr(growth, "_AT_CLOSE_SECONDS", 0)
+    monkeypatch.setattr(packing, "_MOST_OBJECTS", MANY)
+    store, git_folder = Store.open(session.path.parents[1]), session.path / ".git"
+    before = packing.count_loose(git_folder)
+    for number in range(25):
+        with store.session("busy") as again:
+            names.append(again.add("finding", f"one more, number {number}", agent="a").id)
+        after = packing.count_loose(git_folder)
+        assert before - after <= MANY, "a close packs one batch"
+        before = after
+    assert before < 4 * MANY, "and the batches outrun the writes"
     _assert_sound(session, names)
 
 
 def test_a_close_without_a_write_does_not(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(session)
+    fill(session, WRITES)
     session.close()
-    monkeypatch.setattr(growth, "MANY_LOOSE", 100)
+    monkeypatch.setattr(growth, "MANY_LOOSE", MANY)
     with Store.open(session.path.parents[1]).session("busy") as again:
         again.memories()
     assert packs(session) == []
