@@ -1,5 +1,5 @@
 """Git, reduced to the verbs a session needs.
 
-Entered by: addresses, command, disk, layout, locks, objects, packing, references, repository, staging,
+Entered by: addresses, command, connections, disk, layout, locks, objects, packing, references, repository, staging,
 storage, survey, transport.
 """

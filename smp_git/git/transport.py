@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -13,9 +14,10 @@ from shlex import quote
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from smp_git.git import addresses, command, references
+from smp_git.git import addresses, command, connections, references
 from smp_git.git.addresses import Address, parse
 from smp_git.git.command import Done, Leash
+from smp_git.git.connections import Ssh
 from smp_git.git.references import TRAVELLING
 from smp_git.model.errors import (
     InvalidError,
@@ -87,6 +89,21 @@ class RemoteAccess:
     timeout_seconds: float = 60.0
     total_seconds: float = 3600.0
     progress: Callable[[str], None] | None = None
+    # Where ssh connections are kept open, if they are.
+    connections: Path | None = None
+
+    @property
+    def ssh(self) -> Ssh:
+        """The way in which ssh is called."""
+        return Ssh(self.ssh_key, self.timeout_seconds, self.connections)
+
+
+@contextmanager
+def connected(access: RemoteAccess, places: Iterable[Address]) -> Iterator[RemoteAccess]:
+    """Keep a connection open to each server that some places are on, where that can be."""
+    passed = {name: access.surroundings[name] for name in _PASSED if name in access.surroundings}
+    with connections.kept_open(access.ssh, places, passed) as ssh:
+        yield replace(access, connections=ssh.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +404,7 @@ def _environment(place: Address, access: RemoteAccess) -> dict[str, str]:
         "GIT_ASKPASS": "",
         "SSH_ASKPASS_REQUIRE": "never",
         "GIT_ALLOW_PROTOCOL": _protocols(place, access),
-        "GIT_SSH_COMMAND": _ssh(access),
+        "GIT_SSH_COMMAND": " ".join(map(quote, access.ssh.command(place))),
         "GIT_SSH_VARIANT": "ssh",
     }
     if access.token is not None and place.kind in ("http", "https"):
@@ -400,19 +417,6 @@ def _protocols(place: Address, access: RemoteAccess) -> str:
     if place.kind == "path":
         return "file"
     return f"{place.kind}:ssh:https" if access.ask else place.kind
-
-
-def _ssh(access: RemoteAccess) -> str:
-    words = [
-        "ssh",
-        "-o",
-        "BatchMode=yes",
-        "-o",
-        f"ConnectTimeout={max(1, int(access.timeout_seconds))}",
-    ]
-    if access.ssh_key is not None:
-        words += ["-i", str(access.ssh_key), "-o", "IdentitiesOnly=yes"]
-    return " ".join(map(quote, words))
 
 
 def _token_settings(place: Address, access: RemoteAccess) -> list[str]:
