@@ -226,20 +226,41 @@ def _run(git: Path, *rest: str) -> None:
     raise StorageError(f"{git / 'config'} was not changed: {said}")
 
 
+_BARE_FOLDERS: Final = (
+    "objects/info",
+    "objects/pack",
+    "refs/heads",
+    "refs/tags",
+    "info",
+    "hooks",
+)
+# What is in a repository that is being made, and in no other.
+_BEGUN: Final = re.compile(r"objects|refs|info|hooks|config|HEAD\.\d+")
+
+
 def create_bare(place: Path) -> None:
-    """Make an empty repository that sessions are pushed to; leave one that is there."""
+    """Make an empty repository that sessions are pushed to; leave one that is there.
+
+    One that somebody began to make is completed, whether he died or is at it.
+    """
     with disk.reporting(f"a repository at {place}"):
         if (place / "HEAD").is_file() and (place / "objects").is_dir():
             return
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        if place.exists() and not _is_begun(place):
             raise AlreadyExistsError(
                 f"{place} holds other files", hint="name an empty or a new folder"
             )
-        for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"):
+        for folder in _BARE_FOLDERS:
             disk.make_folders(place / folder)
         (place / "config").write_text(_BARE)
         # Makes it a repository, so it comes last.
-        (place / "HEAD").write_text("ref: refs/heads/main\n")
+        disk.replace_durably(
+            place / "HEAD", b"ref: refs/heads/main\n", place / f"HEAD.{os.getpid()}"
+        )
+
+
+def _is_begun(place: Path) -> bool:
+    return place.is_dir() and all(_BEGUN.fullmatch(each.name) for each in place.iterdir())
 
 
 _LONGEST_COMPLAINT: Final = 300
@@ -277,7 +298,7 @@ _MEANINGS: Final = (
     _meaning(r"could not resolve|name or service not known|nodename nor servname|temporary failure in name resolution", RemoteUnreachableError, "its host cannot be found", _CHECK_ADDRESS),
     _meaning(r"connection refused|failed to connect|couldn't connect|could not connect|network is unreachable|no route to host", RemoteUnreachableError, "it does not answer", "check the network, and the address"),
     _meaning(r"timed? ?out|too slow", RemoteUnreachableError, "it took too long", _AGAIN),
-    _meaning(r"does not appear to be a git repository|repository .*not found|repository not found|not a git repository|no such file or directory|returned error: 404|project you were looking for|not valid: is this a git repository|cannot change to", RemoteNotFoundError, "there is no repository", _CHECK_ADDRESS),
+    _meaning(r"does not appear to be a git repository|repository .*not found|repository not found|not a git repository|no such file or directory|returned error: 404|project you were looking for|cannot find repository|push to create is not enabled|not valid: is this a git repository|cannot change to", RemoteNotFoundError, "there is no repository", _CHECK_ADDRESS),
     _meaning(r"signal 25|file size limit|file too large|exceeds maximum allowed size", UntrustedError, "it sends more than the limit", "raise sync_limit_bytes if that is right"),
     _meaning(r"out of memory|cannot allocate memory|signal 24|cpu time limit", UntrustedError, "what it sends takes more memory or time than a session can", _FSCK),
     _meaning(r"^error: object \S+: |error in object|is a \w+, not a \w+|fsck error|not our ref|index-pack failed|unpack-objects (?:died|failed|error)|bad pack|corrupt|collision|missing (?:blob|tree|commit|necessary objects)|did not send all necessary|inflate|unresolved deltas|pack has|hash mismatch|refusing to (?:create|fetch)|funny ref|cannot lock ref|bad (?:object|tree|ref|revision)", UntrustedError, "what it sends is not sound", _FSCK),

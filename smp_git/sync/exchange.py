@@ -21,6 +21,7 @@ from smp_git.model.errors import (
     ConflictError,
     DamagedError,
     RefusedError,
+    RemoteNotFoundError,
     RemoteRefusedError,
     SyncError,
     UnfoundedError,
@@ -73,6 +74,7 @@ class Exchange:
         All but the push is `inbound.receive`, which is left out where the remote has no more.
         """
         with self._alone():
+            self._make_at_path()
             for number in self._rounds():
                 self._result = replace(self._result, rounds=number)
                 with self._unless_rewritten():
@@ -95,11 +97,12 @@ class Exchange:
         """Bring the remote to what is here; raise ConflictError if it has more."""
         local = self._site.reader.local
         with self._alone():
+            self._make_at_path()
             for _ in self._rounds():
                 before = local.epoch()
                 with self._unless_rewritten():
                     self._clean_own()
-                    there: Mapping[str, str] = self._turns.ask()
+                    there: Mapping[str, str] = self._asked()
                     if there != self._seen.refs:
                         there = self._fetch_and_note(merge=False)
                     if self._push(there):
@@ -172,6 +175,27 @@ class Exchange:
                 hint=f"git -C {place} fetch --unshallow brings that",
             )
 
+    @property
+    def _is_new_there(self) -> bool:
+        """Whether the store's pattern names a repository in which nothing was ever seen."""
+        return not self._remote.is_own and not self._seen.refs
+
+    def _make_at_path(self) -> None:
+        """Make the repository that the store's pattern names, at a path whose folder is there."""
+        place = Path(self._remote.address.path)
+        is_here = self._remote.address.kind == "path" and place.parent.is_dir()
+        if is_here and self._is_new_there and not place.exists():
+            remotes.create(self._remote.address)
+
+    def _asked(self) -> Mapping[str, str]:
+        """Return what the remote names; nothing, if the push that follows may make it."""
+        try:
+            return self._turns.ask()
+        except RemoteNotFoundError:
+            if not self._is_new_there:
+                raise
+            return {}
+
     def _clean_own(self) -> None:
         before, found = self._result, inbound.come_clean(self._site, self._by)
         self._result = replace(
@@ -186,7 +210,13 @@ class Exchange:
         # what was seen, and deleted here since, would be fetched once more.
         is_here = all(map(self._site.reader.repository.has, self._seen.refs.values()))
         if self._remote.address.kind != "path" and is_here:
-            return self._fetch_and_note(merge=merge)
+            try:
+                return self._fetch_and_note(merge=merge)
+            except RemoteNotFoundError:
+                # A forge makes it with the first push.
+                if not (merge and self._is_new_there):
+                    raise
+                return {}
         there = self._turns.ask()
         return self._fetch_and_note(merge=merge) if self._has_more(there, merge=merge) else there
 
@@ -410,11 +440,12 @@ def exchange_with(
     accept: bool = False,
     ask: bool,
     progress: Progress | None,
+    way: Way | None = None,
 ) -> Exchange:
     """Return the exchange with a remote; without a name `origin`, or the only one."""
     home = handle.at_home()
     remote = remotes.chosen(known_remotes(handle), name)
-    access = remotes.access(home.settings, home.surroundings(), progress, ask=ask)
+    access = way or remotes.access(home.settings, home.surroundings(), progress, ask=ask)
     fold_counts(handle.accesses, handle.writer, everything=True)
     # What came in may hide which commits a person made past the hooks.
     handle.keeper.note_write()
