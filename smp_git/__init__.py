@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction as Compaction
     from smp_git.keep.compacted import Compacted as Compacted
     from smp_git.keep.configure import Configured as Configured
-    from smp_git.keep.every import Synced
     from smp_git.keep.forecast import Forecast as Forecast
     from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.keep.recall import RecallResult as RecallResult
+    from smp_git.keep.syncing import Synced
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.memory import Link as Link
     from smp_git.model.memory import Memory as Memory
@@ -95,7 +95,7 @@ _HOMES = {
     "Store": "store",
     "Switches": "keep.anonymize",
     "SyncResult": "sync.remotes",
-    "Synced": "keep.every",
+    "Synced": "keep.syncing",
     "Tag": "write.branches",
     "Version": "read.history",
     "VersionChange": "read.changes",

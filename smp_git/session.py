@@ -1173,15 +1173,9 @@ class Session:
         RefusedError for a remote that cannot be merged; in either case, what is here is
         kept.
         """
-        from smp_git.keep import quota
-        from smp_git.sync.exchange import exchange_with
+        from smp_git.keep import syncing
 
-        with_it = exchange_with(
-            self._handle, remote, agent, accept=accept, ask=ask, progress=progress
-        )
-        done = with_it.sync()
-        quota.make_room(self._handle)
-        return done
+        return syncing.sync(self._handle, remote, agent, accept=accept, ask=ask, progress=progress)
 
     def fetch(
         self,

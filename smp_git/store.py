@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from smp_git.convert.report import Import
     from smp_git.keep.anonymize import Anonymized, Switches
     from smp_git.keep.configure import Configured
-    from smp_git.keep.every import Synced
     from smp_git.keep.maintenance import Maintained
     from smp_git.keep.opening import SessionInfo
     from smp_git.keep.repairs import Repair
     from smp_git.keep.stats import Stats
+    from smp_git.keep.syncing import Synced
     from smp_git.read.archives import Archived
     from smp_git.remove.audit import Audited, Record
     from smp_git.remove.purge import Purged
@@ -524,12 +524,17 @@ class Store:
         return self._opened(clone(self._home, address, id, ask=ask, progress=progress))
 
     def sync(
-        self, remote: str | None = None, *, agent: str | None = None, ask: bool = False
+        self,
+        remote: str | None = None,
+        *,
+        agent: str | None = None,
+        ask: bool = False,
+        progress: Callable[[str], None] | None = None,
     ) -> Synced:
         """Sync every session that has the remote, including the global one.
 
         A session that fails does not stop the others.
         """
-        from smp_git.keep import every
+        from smp_git.keep import syncing
 
-        return every.sync_all(self._home, remote, agent=agent, ask=ask)
+        return syncing.sync_all(self._home, remote, agent=agent, ask=ask, progress=progress)

@@ -16,6 +16,7 @@ from smp_git.cli.terminal import counted, note, say
 from smp_git.model.errors import InvalidError
 
 if TYPE_CHECKING:
+    from smp_git.keep.syncing import Synced
     from smp_git.sync.remotes import SyncResult
 
 RemoteName = Annotated[
@@ -141,25 +142,54 @@ def sync(
 
 
 def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bool) -> None:
-    """Sync one session after the other; one that fails does not keep the others back."""
-    results, failed = store_of(ctx).sync(remote, agent=by, ask=ask)
+    """Sync several sessions at a time; one that fails does not keep the others back."""
+    progress = _progress()
+    try:
+        done = store_of(ctx).sync(remote, agent=by, ask=ask, progress=progress)
+    finally:
+        _ended(progress)
+    for name, result in done.results.items():
+        for sentence in result.notes:
+            note(f"{name}: {sentence}")
     emit(
         ctx,
         {
-            "sessions": {name: result.as_json() for name, result in results.items()},
-            "failed": {name: error.as_json() for name, error in failed.items()},
+            "sessions": {name: result.as_json() for name, result in done.results.items()},
+            "failed": {name: error.as_json() for name, error in done.failed.items()},
         },
-        lambda: (
-            "\n".join(f"{name}: {_said(result)}" for name, result in results.items())
-            or ("" if failed else "no session has a remote")
-        ),
+        lambda: _summary(done),
     )
-    for name, error in failed.items():
+    for name, error in done.failed.items():
         say(f"smp: {name}: {error.message}", err=True)
         if error.hint:
             say(f"hint: {error.hint}", err=True)
-    if failed:
-        raise typer.Exit(max(error.exit_status for error in failed.values()))
+    if done.failed:
+        raise typer.Exit(max(error.exit_status for error in done.failed.values()))
+
+
+def _summary(done: Synced) -> str:
+    """Return a line for each session that moved, and one for all."""
+    if not done.results and not done.failed:
+        return "no session has a remote"
+    moved = [
+        f"{name}: {_said(result)}" for name, result in done.results.items() if _has_moved(result)
+    ]
+    count = f"{counted(len(done.results), 'session')} in sync"
+    fetched = sum(each.fetched for each in done.results.values())
+    pushed = sum(each.pushed for each in done.results.values())
+    failed = f", {len(done.failed)} failed" if done.failed else ""
+    return "\n".join([*moved, f"{count}: {fetched} in, {pushed} out{failed}"])
+
+
+def _has_moved(result: SyncResult) -> bool:
+    return bool(
+        result.fetched
+        or result.pushed
+        or result.merged
+        or result.contested
+        or result.rewritten
+        or result.replaced
+    )
 
 
 @command(example="smp fetch")

@@ -2,5 +2,5 @@
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every,
 forecast, glance, hooks.install, hooks.merge, hooks.proposal, hooks.push, log, maintenance, opening,
-quota, recall, repair, repairs, schedules, stats, stores.
+quota, recall, repair, repairs, schedules, stats, stores, syncing.
 """

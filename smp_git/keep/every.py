@@ -1,18 +1,15 @@
-"""Work on every session of a store: checked, purged, synced; and sessions cloned into it.
+"""Work on every session of a store: opened, checked, purged; and sessions cloned into it.
 
 This loads what syncs and removes, which a store that is only opened does not need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, NamedTuple
 
-from smp_git.git import transport
 from smp_git.keep import opening
 from smp_git.keep.archive import opened_within
 from smp_git.keep.check import check
@@ -27,16 +24,7 @@ from smp_git.remove import sessions
 from smp_git.remove.purge import Purged, moment_before, purge_due
 from smp_git.remove.trash import Trash
 from smp_git.sync import integrate, remotes
-from smp_git.sync.exchange import exchange_with, known_remotes
-from smp_git.sync.remotes import SyncResult
 from smp_git.write.handle import GLOBAL, Handle, Home
-
-
-class Synced(NamedTuple):
-    """The result of a sync of each session."""
-
-    results: Mapping[str, SyncResult]
-    failed: Mapping[str, SmpError]
 
 
 @contextmanager
@@ -124,63 +112,6 @@ def has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bo
     )
     copies = [each.is_due(now, moment) for each in trash.records()]
     return any(copies) or any(each.is_due(now, moment) for each in trash.damaged())
-
-
-# Most of a sync is waiting for the other side.
-_AT_ONCE: Final = 4
-
-
-def sync_all(home: Home, remote: str | None, *, agent: str | None, ask: bool) -> Synced:
-    """Sync every session that has the remote, the global one too, several at a time.
-
-    Archived ones are looked at, and restored for a sync if a remote has something new. One
-    that fails does not stop the others. Who may be asked is asked by one at a time.
-    """
-
-    def work(name: str) -> SyncResult | SmpError | None:
-        try:
-            if archives.is_archived(home.path, name):
-                return _sync_archived(home, name, remote, agent, ask=ask)
-            with opened(home, name) as handle:
-                return _sync(handle, remote, agent, ask=ask)
-        except SmpError as error:
-            return error
-
-    wanted = (*names(home), *archives.names(home.path))
-    with ThreadPoolExecutor(1 if ask else _AT_ONCE, "smp-sync") as pool:
-        done = dict(zip(wanted, pool.map(work, wanted), strict=True))
-    return Synced(
-        {name: each for name, each in done.items() if isinstance(each, SyncResult)},
-        {name: each for name, each in done.items() if isinstance(each, SmpError)},
-    )
-
-
-def _sync(handle: Handle, remote: str | None, agent: str | None, *, ask: bool) -> SyncResult | None:
-    """Sync a session, unless it has no such remote."""
-    found = known_remotes(handle)
-    if not (found if remote is None else remote in found):
-        return None
-    return exchange_with(handle, remote, agent, ask=ask, progress=None).sync()
-
-
-def _sync_archived(
-    home: Home, name: str, remote: str | None, agent: str | None, *, ask: bool
-) -> SyncResult | None:
-    """Sync an archived session if its remote is not as it was seen last."""
-    folder = home.path / archives.FOLDER / name
-    wanted = remotes.seen_in(folder)
-    named = archives.read(home.path, name).said.get("remotes")
-    if not wanted and not named and home.settings.remote is None:
-        return None
-    seen = [each for key, each in wanted.items() if remote in (None, key)]
-    access = remotes.access(home.settings, home.surroundings(), None, ask=ask)
-    if seen and all(
-        transport.advertised(each.address, access) == each.refs and not each.withheld
-        for each in seen
-    ):
-        return None
-    with opened_within(home, name) as handle:
-        return _sync(handle, remote, agent, ask=ask)
 
 
 def clone(

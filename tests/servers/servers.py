@@ -96,15 +96,14 @@ def _below(pid: int) -> list[int]:
 
 
 class SshServer(Server):
-    """sshd that lets one key in, to git-shell alone."""
+    """sshd that lets one key in, to git-shell or another command alone."""
 
     def __init__(self, folder: Path, repositories: Path) -> None:
         super().__init__(folder, repositories)
         self.key = self._new_key("key")
         self.wrong_key = self._new_key("wrong-key")
         self.host_key = self._new_key("host-key")
-        shell = f'command="{program("git-shell")} -c \\"$SSH_ORIGINAL_COMMAND\\"",restrict'
-        (folder / "authorized_keys").write_text(f"{shell} {_public(self.key)}\n")
+        self.gives(f'{program("git-shell")} -c \\"$SSH_ORIGINAL_COMMAND\\"')
         if is_root():
             # sshd insists on it, and the package's own service makes it.
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -119,6 +118,15 @@ class SshServer(Server):
     def address(self, name: str, port: int | None = None) -> str:
         """Return the address of a repository, perhaps through another port."""
         return f"ssh://{getpass.getuser()}@{HOST}:{port or self.port}{self.repositories / name}"
+
+    def gives(self, command: str) -> None:
+        """Let whoever has the key run a command alone."""
+        line = f'command="{command}",restrict {_public(self.key)}\n'
+        (self.folder / "authorized_keys").write_text(line)
+
+    def connections(self) -> int:
+        """Return how often somebody was let in."""
+        return (self.folder / "log").read_text().count("Accepted publickey")
 
     def knows(self, host_key: Path) -> None:
         """Let the client know the server, on any port, by a key."""
@@ -157,6 +165,7 @@ class HttpServer(Server):
         (folder / "passwords").write_text(f"{self.user}:{{PLAIN}}{self.password}\n")
         for name in ("body", "proxy", "fastcgi", "uwsgi", "scgi"):
             (folder / name).mkdir()
+        self.runs(f'exec {_BACKEND} "$@"')
         account = f"user {getpass.getuser()};" if is_root() else ""
         (folder / "nginx.conf").write_text(f"""\
 {account}
@@ -181,7 +190,7 @@ http {{
             fastcgi_pass unix:{folder}/cgi;
             fastcgi_request_buffering off;
             fastcgi_buffering off;
-            fastcgi_param SCRIPT_FILENAME {_BACKEND};
+            fastcgi_param SCRIPT_FILENAME {folder}/backend;
             fastcgi_param GIT_PROJECT_ROOT {repositories};
             fastcgi_param GIT_HTTP_EXPORT_ALL "";
             fastcgi_param PATH_INFO $uri;
@@ -197,6 +206,11 @@ http {{
     }}
 }}
 """)
+
+    def runs(self, script: str) -> None:
+        """Let a script answer each request."""
+        (self.folder / "backend").write_text(f"#!/bin/sh\n{script}\n")
+        (self.folder / "backend").chmod(0o755)
 
     def address(self, name: str, port: int | None = None) -> str:
         """Return the address of a repository, perhaps through another port."""

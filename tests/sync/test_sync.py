@@ -18,7 +18,6 @@ from smp_git.model.errors import (
     InvalidError,
     NotFoundError,
     RefusedError,
-    RemoteNotFoundError,
     RemoteRefusedError,
     SyncError,
     UntrustedError,
@@ -513,16 +512,6 @@ def test_what_holds_across_sessions_is_shared_too(tmp_path: Path) -> None:
     assert two.store.sync().results["global"].pushed == 0
     with pytest.raises(AlreadyExistsError):
         two.store.clone("global")
-
-
-def test_one_session_that_fails_does_not_keep_others_back(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "one", f"remote: {tmp_path}/memory/{{session}}.git")
-    git(tmp_path, "init", "-q", "--bare", "-b", "main", "memory/b.git")
-    for name in ("a", "b"):
-        machine.store.create_session(name).close()
-    results, failed = machine.store.sync()
-    assert set(results) == {"b"}
-    assert isinstance(failed["a"], RemoteNotFoundError)
 
 
 # Deletion travels
