@@ -28,6 +28,7 @@ _MOST_BYTES: Final = 16_000_000
 # Of the 256 folders of loose objects these tell how many there are, as `git gc --auto` does it.
 _SAMPLED: Final = ("17", "4b", "83", "d6")
 _ALL: Final = 256
+_DIGITS: Final = 2
 _THOROUGHLY: Final = 6
 # More packs make every look for an object slower.
 _MOST_PACKS: Final = 8
@@ -58,7 +59,8 @@ def estimated_loose(git: Path) -> int:
 
 def count_loose(git: Path) -> int:
     """Return how many loose objects there are."""
-    return sum(1 for _ in storage.loose(git / "objects"))
+    with os.scandir(git / "objects") as folders:
+        return sum(len(os.listdir(each)) for each in folders if len(each.name) == _DIGITS)  # noqa: PTH208 - of every session, every day
 
 
 def pack_loose(git: Path, seconds: float) -> Packing:
@@ -142,6 +144,10 @@ def _pack(objects: Path, batch: dict[bytes, _Loose]) -> tuple[int, int]:
         written.flush()
     for each in batch.values():
         each.path.unlink(missing_ok=True)
+    for folder in {each.path.parent for each in batch.values()}:
+        # Whoever writes into it again makes it anew, as beside Git's own gc.
+        with suppress(OSError):
+            folder.rmdir()
     return sum(each.size for each in batch.values()), len(made.pack) + len(made.idx)
 
 
