@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tarfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ from smp_git.write.handle import Home
 # Which folder this is, so that a copy of it is not taken for the same replica.
 REPLICA: Final = "origin.json"
 _LEVEL: Final = 6
+_CHUNK: Final = 1 << 20
 _NEW: Final = ".new-"
 _GONE: Final = ".gone-"
 _PATIENCE_SECONDS: Final = 10.0
@@ -122,11 +124,24 @@ def settle(store: Path, name: str) -> None:
 def whole(store: Path, name: str) -> str | None:
     """Return what is wrong with the archive of a session, None if it can be read to its end."""
     try:
-        with tarfile.open(store / FOLDER / name / ARCHIVE, "r:gz") as tar:
+        with _opened(store / FOLDER / name / ARCHIVE) as tar:
             names = {member.name for member in tar}
-    except (OSError, EOFError, tarfile.TarError) as error:
-        return f"its archive cannot be read: {error}"
+    except _UNREADABLE as error:
+        return f"its archive cannot be read: {error}; smp -s {name} repair brings back what can be"
     return None if ".git/HEAD" in names else "its archive holds no repository"
+
+
+_UNREADABLE: Final = (OSError, EOFError, zlib.error, tarfile.TarError)
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive, and read it to its end, where the checksum of all of it stands."""
+    with gzip.open(archive) as packed:
+        with tarfile.open(fileobj=packed, mode="r|") as tar:
+            yield tar
+        while packed.read(_CHUNK):
+            pass
 
 
 @contextmanager
@@ -191,7 +206,7 @@ def _write(place: Path, target: Path) -> int:
                 count += 1
         file.flush()
         disk.flush(file.fileno())
-    with tarfile.open(target, "r:gz") as tar:
+    with _opened(target) as tar:
         if sum(1 for _ in tar) != count:
             raise DamagedError(f"the archive at {target} is not what was written")
     return target.stat().st_size
@@ -219,12 +234,15 @@ def _is_kept(name: str) -> bool:
 def _unpack(archive: Path, made: Path) -> None:
     """Unpack an archive; nothing in it reaches outside of its folder."""
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with _opened(archive) as tar:
             made.mkdir(mode=0o700)
             for member in tar:
                 _place(tar, member, made)
-    except (EOFError, tarfile.TarError, gzip.BadGzipFile) as error:
-        raise DamagedError(f"the archive at {archive} cannot be read: {error}") from error
+    except (EOFError, zlib.error, tarfile.TarError, gzip.BadGzipFile) as error:
+        raise DamagedError(
+            f"the archive at {archive} cannot be read: {error}",
+            hint=f"smp -s {archive.parent.name} repair brings back what can be read",
+        ) from error
 
 
 def _place(tar: tarfile.TarFile, member: tarfile.TarInfo, made: Path) -> None:
