@@ -14,8 +14,9 @@ from typing import Final
 from smp_git.ask import vectors
 from smp_git.git import disk, packing
 from smp_git.git.locks import locked
-from smp_git.keep import archive, compacted, every, growth, quota, retention
+from smp_git.keep import archive, compacted, every, growth, quota, retention, verified
 from smp_git.keep.check import check
+from smp_git.keep.verified import Verified
 from smp_git.model.errors import (
     AlreadyExistsError,
     GitMissingError,
@@ -103,6 +104,7 @@ def maintain(home: Home, *, only: str | None = None, dry_run: bool = False) -> M
                 work.guarded(name, work.archived)
             work.guarded("", work.trash)
             work.guarded("", work.backup)
+        work.keep()
     return work.done()
 
 
@@ -117,6 +119,7 @@ class _Round:
         self._failed: dict[str, SmpError] = {}
         self._states: dict[str, str] = {}
         self._count = 0
+        self._verified = Verified(home.path, self._now)
         self.notes: list[str] = []
         free = shutil.disk_usage(home.path).free
         self._has_room = free >= _LOW_DISK_BYTES
@@ -136,6 +139,11 @@ class _Round:
             states=self._states,
             dry_run=self._dry_run,
         )
+
+    def keep(self) -> None:
+        """Write down which sessions were found whole."""
+        if not self._dry_run:
+            self._verified.keep({*every.names(self._home), *archives.names(self._home.path)})
 
     def guarded(self, name: str, do: Callable[[str], None]) -> None:
         """Work on one session, and go on past it if it fails."""
@@ -172,13 +180,23 @@ class _Round:
         """Do what is due in an archived session, which is restored only for that."""
         self._count += 1
         self._states.setdefault(name, "archived")
-        wrong = rooms.whole(self._home.path, name)
+        wrong = self._wrong_with(name)
         if wrong:
             self.notes.append(f"{name}: {wrong}")
         elif self._is_due_within(name):
             with archive.opened_within(self._home, name) as handle:
                 self._retention(handle)
                 self._deletions(handle)
+
+    def _wrong_with(self, name: str) -> str | None:
+        """Return what is wrong with an archive, which is read if that is due."""
+        state = verified.of_archive(self._home.path, name)
+        if not self._verified.is_due(name, state):
+            return None
+        wrong = rooms.whole(self._home.path, name)
+        if wrong is None:
+            self._verified.note(name, state)
+        return wrong
 
     def trash(self, _: str) -> None:
         """Purge deleted sessions that are past their deadline."""
@@ -254,14 +272,19 @@ class _Round:
         self.notes += quota.advice(handle)
 
     def _index(self, handle: Handle) -> None:
+        state = verified.of_session(handle.reader.repository.git)
+        if not self._verified.is_due(handle.name, state):
+            return
         handle.keeper.flush()
         found = check(handle.reader)
-        if found:
+        if not found:
+            self._verified.note(handle.name, state)
+        else:
             more = f" and {len(found) - 1} more" if found[1:] else ""
             self.notes.append(f"{handle.name}: {found[0].message}{more}; smp check says more")
 
     def _vectors(self, handle: Handle) -> None:
-        if self._dry_run or handle.settings.semantic == "off":
+        if self._dry_run or vectors.meanings_of(handle) is None:
             return
         made = vectors.index(handle, seconds=_VECTOR_SECONDS).made
         if made:

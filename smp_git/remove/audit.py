@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Required, Self, TypedDict, Unpack
 
@@ -126,6 +127,11 @@ def _item(item: Item) -> dict[str, Value]:
     return out
 
 
+# A removal looks several times at every record of its session.
+_REMEMBERED: Final = 1_000
+
+
+@lru_cache(_REMEMBERED)
 def read_record(data: bytes, what: str) -> Record:
     """Return the record of a file; raise DamagedError if it is none."""
     try:

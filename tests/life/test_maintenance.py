@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
+import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Store
 from smp_git.git import packing
 from smp_git.git.locks import locked
 from smp_git.keep import maintenance
@@ -126,6 +126,50 @@ def test_one_session_alone(store: Store) -> None:
     assert {name for name, _, _ in steps(store.maintain("aaa"))} == {"aaa"}
 
 
+def flip(file: Path, at: int) -> None:
+    """Flip a bit of a file, and leave its time as it was."""
+    said, data = file.stat(), bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(data)
+    os.utime(file, ns=(said.st_atime_ns, said.st_mtime_ns))
+
+
+def test_what_did_not_change_is_verified_once_a_week(store: Store, clock: Clock) -> None:
+    filled(store)
+    filled(store, "away")
+    store.archive_session("away")
+    store.maintain()
+    archive = store.path / "archived/away/archive.tar.gz"
+    (pack,) = (store.path / "active/shop/.git/objects/pack").glob("*.pack")
+    for file in (archive, pack):
+        flip(file, file.stat().st_size // 2)
+    assert store.maintain().notes == (), "neither changed, as far as their times tell"
+    assert len(store.check()) > 1, "whoever asks is told at once"
+    clock.now += timedelta(days=7)
+    found = store.maintain().notes
+    assert {each.partition(":")[0] for each in found} == {"away", "shop"}
+    assert store.maintain().notes == found, "what is wrong is told every day"
+    for file in (archive, pack):
+        flip(file, file.stat().st_size // 2)
+    assert store.maintain().notes == ()
+
+
+def test_what_changed_is_verified_at_once(store: Store, clock: Clock) -> None:
+    filled(store)
+    store.maintain()
+    with store.session("shop") as session:
+        session.add("decision", "one more", agent="a")
+        path = session.path
+    index = path / "decisions/000/index.yaml"
+    index.write_text(index.read_text() + "# a person was here\n")
+    (note,) = store.maintain().notes
+    assert note.startswith("shop: decisions/000/index.yaml")
+    git(path, "checkout", "decisions")
+    clock.now -= timedelta(days=400)
+    assert store.maintain().notes == (), "a clock that was put back does no harm"
+
+
 def test_two_maintainers_do_not_meet(store: Store) -> None:
     filled(store)
     folder = store.path / ".lock/maintain"
@@ -232,102 +276,3 @@ def test_killed_at_any_step_the_next_run_completes_it(tmp_path: Path) -> None:
         store.unarchive_session("shop")
         with store.session("shop") as session:
             assert [each.id for each in session.memories()] == ["DEC-0001"]
-
-
-class Year:
-    """A store for a year, and what a diary says must be true of it."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self.store, self.clock, self.random = store, clock, random.Random(7)
-        self.used: dict[str, object] = {}
-        self.written: dict[str, dict[str, object]] = {}
-        self.gone: list[bytes] = []
-
-    def day(self, number: int) -> None:
-        self.clock.now = self.clock.now.replace(hour=9, minute=0, second=0) + timedelta(days=1)
-        names = [f"s{n:02}" for n in range(30)]
-        if number < 30:
-            self.store.create_session(names[number], user="ada").close()
-            self.used[names[number]], self.written[names[number]] = self.clock.now, {}
-        # Ten are used all the year, ten for two months, ten for some days.
-        for n, name in enumerate(names[: number + 1]):
-            lasts = (365, 60, 5)[n % 3]
-            if number - n < lasts and self.random.random() < (0.3 if lasts == 365 else 0.5):
-                self.use(name)
-
-    def use(self, name: str) -> None:
-        # What retention has taken since is not asked for.
-        limit = self.clock.now - timedelta(days=90)
-        self.written[name] = {
-            each: at
-            for each, at in self.written[name].items()
-            if not each.startswith("turn") or at > limit  # type: ignore[operator]
-        }
-        with self.store.session(name) as session:
-            self.write(name, session)
-            if self.random.random() < 0.2 and self.written[name]:
-                chosen = self.random.choice(sorted(self.written[name]))
-                session.delete(chosen)
-                self.written[name].pop(chosen)
-            elif self.written[name]:
-                session.get(self.random.choice(sorted(self.written[name])))
-        self.used[name] = self.clock.now
-
-    def write(self, name: str, session: Session) -> None:
-        kind = self.random.choice(("turn", "decision"))
-        made = session.add(kind, f"{name} says {self.random.random()} " * 10, agent="a")
-        self.written[name][made.id] = self.clock.now
-
-
-@pytest.mark.slow
-def test_a_year_day_by_day(store: Store, clock: Clock) -> None:
-    store = configured(
-        store,
-        "durability: relaxed\nauto_purge: on\nretention: {turn: 90, strict: true, decision: null}",
-    )
-    year = Year(store, clock)
-    for number in range(365):
-        year.day(number)
-        done = store.maintain()
-        assert done.failed == {}, (number, done.failed)
-        if number % 30 == 29:
-            _as_specified(year, done)
-    # The clock moves with each reading: past the hour at which everything was written.
-    clock.now += timedelta(hours=2)
-    store.maintain()
-    assert store.maintain().actions == ()
-
-
-def _as_specified(year: Year, done: Maintained) -> None:
-    store, now = year.store, done.at
-    for name, at in year.used.items():
-        unused = now - at  # type: ignore[operator]
-        state = done.states[name]
-        if any(abs(unused - timedelta(days=n)) < timedelta(minutes=10) for n in (1, 7, 30)):
-            continue
-        assert (state == "archived") is (unused >= timedelta(days=30)), (name, state, unused)
-        if state != "archived":
-            assert (state == "decaying") is (unused >= timedelta(days=7)), (name, state, unused)
-            with store.session(name) as session:
-                there = {each.id for each in session.memories()}
-                kept = {
-                    each
-                    for each, written in year.written[name].items()
-                    if not each.startswith("turn") or now - written <= timedelta(days=90)  # type: ignore[operator]
-                }
-                # Written ninety days ago to the minute: either is right.
-                doubtful = {
-                    each
-                    for each, written in year.written[name].items()
-                    if abs(now - written - timedelta(days=90)) < timedelta(minutes=10)  # type: ignore[operator]
-                }
-                assert there - doubtful == kept - doubtful, name
-                assert all(each.deadline >= now for each in session.trash())
-                year.written[name] = {each: year.written[name][each] for each in kept}
-    memories = sum(len(each) for each in year.written.values())
-    size = sum(each.stat().st_size for each in store.path.rglob("*") if each.is_file())
-    # 70 KB for a session, and 5 KB for each memory of it, deleted ones and history included.
-    assert size < 70_000 * len(year.used) + 5_000 * memories + 2_000_000, (size, memories)
-    assert store.check() == ()
-    for name in store.sessions():
-        assert git(store.path / "active" / name, "status", "--porcelain") == ""
