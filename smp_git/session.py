@@ -272,16 +272,20 @@ class Session:
 
         return compacted.bring_back(self._handle, ids, agent)
 
-    def repair(self, *, dry_run: bool = False) -> tuple[Repair, ...]:
+    def repair(
+        self, *, copy: str | PathLike[str] | None = None, dry_run: bool = False
+    ) -> tuple[Repair, ...]:
         """Repair the session from what remains of it; `Store.repair` does so if it does not open.
 
-        Returns what was done, or would be. What nobody has is taken out of the session
+        What is lost is also looked for in a `copy`: a session's folder, an archive, a bundle
+        or a repository. Returns what was done, or would be. What nobody has is taken out of the session
         and its history, and what is known of it is kept aside, in `.git/smp/damaged`.
         """
         from smp_git.keep.repair import repair
 
         self._handle.keeper.flush()
-        return repair(self._handle, dry_run=dry_run)
+        place = None if copy is None else Path(copy).absolute()
+        return repair(self._handle, copy=place, dry_run=dry_run)
 
     # Writing
 

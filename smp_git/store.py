@@ -193,16 +193,24 @@ class Store:
 
         return every.check_all(self._home)
 
-    def repair(self, id: str, *, dry_run: bool = False) -> tuple[Repair, ...]:
+    def repair(
+        self, id: str, *, copy: str | os.PathLike[str] | None = None, dry_run: bool = False
+    ) -> tuple[Repair, ...]:
         """Repair a session from what remains of it, though it may not open.
 
-        Returns what was done, or would be. What nobody has is taken out of the session
-        and its history, and what is known of it is kept aside, in `.git/smp/damaged`.
+        What is lost is also looked for in a `copy`: a session's folder, an archive, a bundle
+        or a repository. Returns what was done, or would be. What nobody has is taken out of
+        the session and its history, and what is known of it is kept aside, in
+        `.git/smp/damaged`. A session whose archive is damaged becomes active again.
         """
         from smp_git.keep.repair import repair_session
 
-        name = id if id == GLOBAL else self.find_session(id)
-        return repair_session(self._home, name, dry_run=dry_run)
+        try:
+            name = id if id == GLOBAL else self.find_session(id)
+        except SessionArchivedError as error:
+            name = str(error.session_id)
+        place = None if copy is None else stores.absolute(copy)
+        return repair_session(self._home, name, place, dry_run=dry_run)
 
     def _opened(self, place: Path, patience_seconds: float | None = None) -> Session:
         shared, settings = self.path / GLOBAL, self.settings

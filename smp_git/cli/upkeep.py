@@ -117,6 +117,14 @@ def check(ctx: typer.Context) -> None:
 @command(example="smp repair --dry-run")
 def repair(
     ctx: typer.Context,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="A copy that may have it: a session's folder, an archive, a bundle, a repository",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")
     ] = False,
@@ -124,12 +132,13 @@ def repair(
     """Repair a session from what remains of it
 
     Also one that does not open. What is damaged is stored again from the checked-out
-    files, another copy in the repository, or a remote. Of what nobody has, the version
-    before takes the place, or it is taken out of the session and its history; what is
-    known of it and the broken bytes are kept in .git/smp/damaged until the next deletion.
+    files, another copy in the repository, --from or a remote. Of what nobody has, the
+    version before takes the place, or it is taken out of the session and its history;
+    what is known of it and the broken bytes are kept in .git/smp/damaged until the next
+    deletion. A session whose archive is damaged becomes active again.
     """
     store = store_of(ctx)
-    found = store.repair(name_of(ctx, store), dry_run=dry_run)
+    found = store.repair(name_of(ctx, store), copy=copy, dry_run=dry_run)
     value: dict[str, object] = {"repairs": [each.as_json() for each in found], "dry_run": dry_run}
     emit(ctx, value, lambda: "\n".join(each.message for each in found) or "nothing to repair")
 

@@ -21,6 +21,7 @@ from pygit2.enums import FileMode
 
 from smp_git.format import records
 from smp_git.git import disk
+from smp_git.git.index_file import IndexFile
 from smp_git.git.objects import Child, ObjectId
 from smp_git.git.references import newest_first
 from smp_git.git.repository import Repository
@@ -134,7 +135,7 @@ def _expelled(
     if stale or resolved:
         kept = [entry for entry in index if entry.path not in stale]
         scratch.unlink()
-        index = pygit2.Index(str(scratch))
+        index = IndexFile(str(scratch))
         made = [_entry(path, blob) for path, blob in stale.items() if blob is not None]
         for entry in [*kept, *made]:
             index.add(entry)
@@ -148,7 +149,7 @@ def _expelled(
 def staged(file: Path) -> dict[str, Child]:
     """Return what an index holds: the mode and version of each path."""
     try:
-        index = pygit2.Index(str(file))
+        index = IndexFile(str(file))
         return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
     except pygit2.GitError as error:
         raise FormatError(
@@ -351,7 +352,7 @@ def _copied(file: Path, scratch: Path) -> pygit2.Index | None:
     if data:
         scratch.write_bytes(data)
     try:
-        return pygit2.Index(str(scratch))
+        return IndexFile(str(scratch))
     except pygit2.GitError:
         return None
 

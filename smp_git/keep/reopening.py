@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,11 +19,12 @@ from smp_git.git.objects import COMMIT, ObjectId, Raw, raw_commit
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.survey import Survey
 from smp_git.keep.refounding import refound
-from smp_git.keep.salvage import Aside, found_in_remotes, take_pack
+from smp_git.keep.salvage import Aside, found_in_copy, found_in_remotes, take_pack
 from smp_git.model.errors import DamagedError, SessionNotFoundError, SmpError
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.times import format_time
 from smp_git.read.replica import Local
+from smp_git.write import recovery
 from smp_git.write.handle import Home
 
 _HEAD: Final = f"ref: {MAIN}\n"
@@ -33,7 +35,9 @@ _REMOTE: Final = re.compile(
 _TIME: Final = re.compile(rb"^committer .* (\d+) [+-]\d{4}$", re.MULTILINE)
 
 
-def reopened(place: Path, home: Home, *, dry_run: bool) -> Iterator[tuple[str, str]]:
+def reopened(
+    place: Path, home: Home, copy: Path | None, *, dry_run: bool
+) -> Iterator[tuple[str, str]]:
     """Make a session readable again; yield each file with what was done to it."""
     git = place / ".git"
     if not git.is_dir():
@@ -44,12 +48,14 @@ def reopened(place: Path, home: Home, *, dry_run: bool) -> Iterator[tuple[str, s
     aside = Aside(git, home.clock())
     deadline = time.monotonic() + home.settings.lock_timeout_seconds
     with locked(Local(git).lock_path, deadline, "repairing"):
+        if not dry_run:
+            recovery.unlock(git, MAIN)
         yield from _settings(git, aside, dry_run=dry_run)
         yield from _head(git, aside, dry_run=dry_run)
         yield from _packed(git, aside, dry_run=dry_run)
         yield from _packs(git, aside, dry_run=dry_run)
         if not dry_run or _opens(place):
-            yield from _branch(place, home, aside, dry_run=dry_run)
+            yield from _branch(place, home, copy, aside, dry_run=dry_run)
 
 
 def _opens(place: Path) -> bool:
@@ -116,7 +122,9 @@ def is_head_named(git: Path) -> bool:
     return _HEAD_FORM.fullmatch(text) is not None
 
 
-def _branch(place: Path, home: Home, aside: Aside, *, dry_run: bool) -> Iterator[tuple[str, str]]:
+def _branch(
+    place: Path, home: Home, copy: Path | None, aside: Aside, *, dry_run: bool
+) -> Iterator[tuple[str, str]]:
     """Point main at the newest commit that can be read, if it names none."""
     repository = Repository(place)
     try:
@@ -124,9 +132,11 @@ def _branch(place: Path, home: Home, aside: Aside, *, dry_run: bool) -> Iterator
         tip = refs.get(MAIN)
         if tip is not None and MAIN not in torn and _is_session(repository, tip, deep=False):
             return
-        if tip is not None and not dry_run and _fetched(place, home, tip):
-            yield MAIN, f"the commit of main, {tip[:12]}, was lost, and is back from a remote"
-            return
+        if tip is not None and not dry_run:
+            source = _stored_from(place, home, copy, tip)
+            if source is not None:
+                yield MAIN, f"the commit of main, {tip[:12]}, was lost, and is back from {source}"
+                return
         found = _newest(repository, {ref: each for ref, each in refs.items() if ref != MAIN})
         if found is None:
             count = refound(repository, home, dry_run=dry_run)
@@ -160,14 +170,16 @@ def _is_session(repository: Repository, name: CommitId, *, deep: bool = True) ->
     return False
 
 
-def _fetched(place: Path, home: Home, tip: CommitId) -> bool:
-    objects = place / ".git/objects"
-    for each, _ in found_in_remotes(place, home, [bytes.fromhex(tip)]):
+def _stored_from(place: Path, home: Home, copy: Path | None, tip: CommitId) -> str | None:
+    """Store a lost commit from a copy or a remote that has it; return which."""
+    objects, names = place / ".git/objects", [bytes.fromhex(tip)]
+    found = found_in_copy(place / ".git", copy, names) if copy is not None else ()
+    for each, source in chain(found, found_in_remotes(place, home, names)):
         with storage.Written(objects) as written:
             storage.store(objects, [each], written)
             written.flush()
-        return True
-    return False
+        return source
+    return None
 
 
 def _point(repository: Repository, found: _Candidate, aside: Aside) -> None:

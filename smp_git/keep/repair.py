@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from smp_git.format import metadata, records
@@ -21,7 +22,9 @@ from smp_git.keep.salvage import (
     OF_PAGE,
     Aside,
     broken_loose,
+    check_copy,
     found_beside,
+    found_in_copy,
     found_in_remotes,
     take_pack,
 )
@@ -29,6 +32,8 @@ from smp_git.keep.stores import place_of
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
+from smp_git.read import archives
+from smp_git.remove import archive as rooms
 from smp_git.remove.history.without import Left, Without
 from smp_git.write.commit import TreeChange, check_out, is_lost
 from smp_git.write.handle import Handle, Home
@@ -36,30 +41,59 @@ from smp_git.write.handle import Handle, Home
 _DOING: Final = "repairing"
 
 
-def repair_session(home: Home, name: str, *, dry_run: bool = False) -> tuple[Repair, ...]:
-    """Repair a session by its whole id, though it may not open; return what was done."""
+def repair_session(
+    home: Home, name: str, copy: Path | None = None, *, dry_run: bool = False
+) -> tuple[Repair, ...]:
+    """Repair a session by its whole id, though it may not open; return what was done.
+
+    One whose archive is damaged becomes active, with what can be read of it.
+    """
     place = place_of(home, name)
+    check_copy(copy)
     with disk.reporting(f"to session {name}"):
-        found = [repaired(REPLACED, *each) for each in reopened(place, home, dry_run=dry_run)]
+        found = _from_archive(home, name, dry_run=dry_run)
+        if not dry_run or not found:
+            found += [
+                repaired(REPLACED, *each) for each in reopened(place, home, copy, dry_run=dry_run)
+            ]
         if dry_run and found:
             return tuple(found)
         handle = opening.unchecked(place, home.clock, home.settings, home=home)
         try:
             gone_back = [""] if any(each.path == MAIN for each in found) else []
-            return (*found, *repair(handle, gone_back, dry_run=dry_run))
+            return (*found, *repair(handle, gone_back, copy, dry_run=dry_run))
         finally:
             opening.close(handle)
 
 
+def _from_archive(home: Home, name: str, *, dry_run: bool) -> list[Repair]:
+    """Make an archived session active, if its archive cannot be read to its end."""
+    if not archives.is_archived(home.path, name):
+        return []
+    if rooms.whole(home.path, name) is None:
+        raise archives.archived_error(name)
+    if not dry_run:
+        rooms.salvage(home, name)
+    path = f"{archives.FOLDER}/{name}/{archives.ARCHIVE}"
+    said = f"the archive of {name} is damaged: what can be read of it is the session again"
+    return [repaired(REPLACED, path, f"{said}, and the archive is kept aside")]
+
+
 def repair(
-    handle: Handle, gone_back: Iterable[str] = (), *, dry_run: bool = False
+    handle: Handle,
+    gone_back: Iterable[str] = (),
+    copy: Path | None = None,
+    *,
+    dry_run: bool = False,
 ) -> tuple[Repair, ...]:
     """Repair a session whose branch can be read; it can be called again after a crash.
 
     Below what has `gone_back` to an earlier version, the folder may have what is newer.
+    What is lost is taken from a `copy`, too: whatever has it has it byte for byte.
     """
+    check_copy(copy)
     with handle.writer.holding(_DOING):
-        work = _StoreRepair(handle, dry_run=dry_run)
+        work = _StoreRepair(handle, copy, dry_run=dry_run)
         found = [*work.objects(), *work.packs(), *work.history(), *work.index()]
         if found and not dry_run:
             handle.reader.local.raise_epoch()
@@ -75,8 +109,9 @@ def repair(
 class _StoreRepair:
     """One repair of the object store; the caller holds the session's lock."""
 
-    def __init__(self, handle: Handle, *, dry_run: bool) -> None:
+    def __init__(self, handle: Handle, copy: Path | None, *, dry_run: bool) -> None:
         self._handle = handle
+        self._copy = copy
         self._dry = dry_run
         self._reader = handle.reader
         self._repository = handle.reader.repository
@@ -113,6 +148,10 @@ class _StoreRepair:
     def _found(self) -> dict[bytes, tuple[Object, str]]:
         found = found_beside(self._repository, self._seen)
         missing = self._seen.lost.keys() - found.keys()
+        if missing and self._copy is not None:
+            theirs = found_in_copy(self._git, self._copy, missing)
+            found |= {bytes.fromhex(each.id): (each, place) for each, place in theirs}
+            missing -= found.keys()
         if missing and self._handle.home is not None:
             theirs = found_in_remotes(self._reader.path, self._handle.home, missing)
             found |= {bytes.fromhex(each.id): (each, place) for each, place in theirs}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -17,11 +20,13 @@ from smp_git.git.repository import Repository
 from smp_git.git.storage import Packed
 from smp_git.git.survey import Survey
 from smp_git.git.transport import fetch
-from smp_git.model.errors import DamagedError, SmpError
+from smp_git.model.errors import DamagedError, InvalidError, SmpError
 from smp_git.model.ids import is_index
 from smp_git.model.times import format_time
 from smp_git.read import pages
+from smp_git.read.archives import ARCHIVE
 from smp_git.read.replica import DAMAGED
+from smp_git.remove import archive
 from smp_git.sync import remotes
 from smp_git.write.handle import Home
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".idx", ".rev", ".bitmap", ".mtimes", ".keep", ".promisor", ".pack")
 OF_PAGE: Final = "the files of its page"
 _RECORD: Final = "record.jsonl"
+_BUNDLE: Final = b"# v"
 _CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"
 
 
@@ -124,9 +130,66 @@ def found_in_remotes(
                 access,
                 remotes.limits(settings),
             )
-            for each in _whole(git, missing):
+            for each in _whole(git / "objects", missing):
                 missing.discard(bytes.fromhex(each.id))
                 yield each, f"remote {remote.name}"
+
+
+def check_copy(copy: Path | None) -> None:
+    """Raise InvalidError if there is nothing where a copy is said to be."""
+    if copy is not None and not copy.exists():
+        raise _no_copy(copy)
+
+
+def found_in_copy(git: Path, copy: Path, names: Iterable[bytes]) -> Iterator[tuple[Object, str]]:
+    """Yield the lost objects that a copy has: of a session's folder, an archive, a bundle, a repository."""
+    with layout.scratch_folder(git) as scratch:
+        for each in _whole(_objects_of(copy, scratch), names):
+            yield each, str(copy)
+
+
+def _objects_of(copy: Path, scratch: Path) -> Path:
+    """Return the folder of the objects of a copy, unpacked if it has to be; raise InvalidError."""
+    for folder in (copy / ".git" / "objects", copy / "objects"):
+        if folder.is_dir():
+            return folder
+    file = copy / ARCHIVE if copy.is_dir() else copy
+    if not file.is_file():
+        raise _no_copy(copy)
+    with disk.reporting(str(copy)):
+        packed = _bundle(file, scratch / "bundle")
+        if packed is not None:
+            bare = _bare(scratch)
+            command.unbundle(bare, packed, ("refs/",))
+            return bare / "objects"
+        archive.unpack_readable(file, scratch / "copy")
+    found = scratch / "copy" / ".git" / "objects"
+    if not found.is_dir():
+        raise _no_copy(copy)
+    return found
+
+
+def _bundle(file: Path, scratch: Path) -> Path | None:
+    """Return the Git bundle that a file is, or that an export holds; None if neither."""
+    with file.open("rb") as opened:
+        if opened.read(len(_BUNDLE)) == _BUNDLE:
+            return file
+    if not zipfile.is_zipfile(file):
+        return None
+    with suppress(zipfile.BadZipFile, zlib.error), zipfile.ZipFile(file) as packed:
+        for name in packed.namelist():
+            if name.endswith(".bundle"):
+                with packed.open(name) as member, scratch.open("wb") as out:
+                    shutil.copyfileobj(member, out)
+                return scratch
+    return None
+
+
+def _no_copy(copy: Path) -> InvalidError:
+    return InvalidError(
+        f"{copy} is no copy of a session",
+        hint="a session's folder, an archive, a bundle or a repository",
+    )
 
 
 def _bare(scratch: Path) -> Path:
@@ -138,8 +201,8 @@ def _bare(scratch: Path) -> Path:
     return git
 
 
-def _whole(git: Path, names: Iterable[bytes]) -> Iterator[Object]:
-    store = ObjectStore(git / "objects")
+def _whole(objects: Path, names: Iterable[bytes]) -> Iterator[Object]:
+    store = ObjectStore(objects)
     for name in sorted(names):
         with suppress(DamagedError):
             kind, data = store.read(name.hex())
@@ -168,7 +231,7 @@ def rescued(git: Path, pack: Path) -> list[Packed]:
                 check=False,
             )
         for name, _ in storage.loose(beside / "objects"):
-            for each in _whole(beside, [name]):
+            for each in _whole(beside / "objects", [name]):
                 found[name] = Packed(name, each.type, each.data)
     return list(found.values())
 

@@ -26,7 +26,7 @@ from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import ConflictError, DamagedError, LockedError, RefusedError
 from smp_git.model.memory import CommitId
 from smp_git.read.archives import ARCHIVE, FOLDER
-from smp_git.read.replica import Local, Use, folder_identity, use_of
+from smp_git.read.replica import DAMAGED, Local, Use, folder_identity, use_of
 from smp_git.remove.history import journal
 from smp_git.remove.history.plan import check
 from smp_git.write.handle import Home
@@ -99,6 +99,39 @@ def bring_back(home: Home, name: str) -> Path:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     return place
+
+
+def salvage(home: Home, name: str) -> Path:
+    """Make a session of what can be read of its archive, and keep the archive aside in it."""
+    place, kept = home.path / "active" / name, home.path / FOLDER / name
+    with reporting(f"session {name}"), alone(home.path, name):
+        made = kept.with_name(f"{_NEW}{secrets.token_hex(4)}.{name}")
+        try:
+            unpack_readable(kept / ARCHIVE, made)
+            if not (made / ".git").is_dir():
+                raise DamagedError(
+                    f"nothing of session {name} can be read in its archive",
+                    hint="smp clone brings it from a remote; a backup of the store has it",
+                )
+            _keep_identity(kept, made, place)
+            aside = made / ".git" / "smp" / DAMAGED / ARCHIVE
+            disk.make_folders(aside.parent)
+            shutil.copyfile(kept / ARCHIVE, aside)
+            _flush(made)
+            made.rename(place)
+            disk.flush_folder(place.parent)
+            _discard(kept)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return place
+
+
+def unpack_readable(archive: Path, made: Path) -> None:
+    """Unpack what can be read of an archive, up to where it is damaged."""
+    made.mkdir(mode=0o700)
+    with suppress(*_UNREADABLE, DamagedError), _opened(archive) as tar:
+        for member in tar:
+            _place(tar, member, made)
 
 
 def settle(store: Path, name: str) -> None:

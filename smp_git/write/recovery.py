@@ -45,10 +45,7 @@ def repair(reader: Reader) -> list[str]:
     local = reader.local
     git = reader.repository.git
     replay(git)
-    for ref in (*_locked_by_us(git), reader.ref):
-        drop_own_ref_lock(git, ref)
-    staging.drop_own_index_lock(git)
-    references.drop_own_lock(git)
+    unlock(git, reader.ref)
     local.sweep()
     storage.drop_marks(git / "objects")
     mended: list[str] = []
@@ -58,6 +55,14 @@ def repair(reader: Reader) -> list[str]:
     if local.rebooted():
         local.note_boot()
     return mended
+
+
+def unlock(git: Path, *refs: str) -> None:
+    """Remove Git's locks that a writer of ours left when it died; the caller holds the session's."""
+    for ref in (*_locked_by_us(git), *refs):
+        drop_own_ref_lock(git, ref)
+    staging.drop_own_index_lock(git)
+    references.drop_own_lock(git)
 
 
 def _locked_by_us(git: Path) -> list[str]:

@@ -19,14 +19,14 @@ FILE: Final = "findings/000/FIND-0042.yaml"
 PAGE: Final = "findings/000"
 
 
-def filled(folder: Path) -> Store:
-    """Return a store with a session of 500 memories, and another beside it."""
+def filled(folder: Path, memories: int = MEMORIES) -> Store:
+    """Return a store with a session of 500 memories, or 160 and more, and another beside it."""
     Store.init(folder)
     (folder / "config.yaml").write_text("format: 1\ndurability: relaxed\nredaction: off\n")
     store = Store.open(folder, clock=Clock())
     with store.create_session("shop", user="ada") as session:
         with session.transaction() as tx:
-            for number in range(MEMORIES - 100):
+            for number in range(memories - 100):
                 tx.add("finding", f"slow page {number}", severity="low", tags=[f"t{number % 7}"])
         with session.transaction() as tx:
             for number in range(60):

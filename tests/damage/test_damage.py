@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from smp_git import Session, Store
-from smp_git.model.errors import DamagedError
+from smp_git.model.errors import DamagedError, InvalidError
 from tests.damage.injuries import (
     FILE,
     HOW,
@@ -303,3 +304,98 @@ def test_a_page_without_its_index_is_listed_from_its_files(template: Path, tmp_p
         # No number of what cannot be read is given again.
         (shop / ".git/smp/counters.json").unlink(missing_ok=True)
         assert session.add("finding", "one more").id not in (*listed, VICTIM)
+
+
+# Copies, and archives
+
+
+def as_archive(template: Path, tmp_path: Path) -> Path:
+    """Return the archive of another copy of the session."""
+    other = copied(template, tmp_path / "backup", packed=True)
+    other.archive_session("shop")
+    return other.path / "archived/shop/archive.tar.gz"
+
+
+def as_bundle(template: Path, tmp_path: Path) -> Path:
+    """Return a bundle of another copy of the session."""
+    other = copied(template, tmp_path / "backup", packed=True)
+    with other.session("shop") as session:
+        list(session.export("bundle", to=tmp_path / "shop.bundle"))
+    return tmp_path / "shop.bundle"
+
+
+COPIES: dict[str, Callable[[Path, Path], Path]] = {
+    "folder": lambda template, _: template / "active/shop",
+    "archive": as_archive,
+    "archived session": lambda template, tmp_path: as_archive(template, tmp_path).parent,
+    "bundle": as_bundle,
+    "repository": lambda template, tmp_path: Path(
+        git(tmp_path, "clone", "-q", "--bare", str(template / "active/shop"), "bare.git")
+        or tmp_path / "bare.git"
+    ),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_gives_back_what_nobody_here_has(template: Path, tmp_path: Path, copy: str) -> None:
+    store = copied(template, tmp_path / "store", packed=False)
+    shop = store.path / "active/shop"
+    head = object_of(shop, "HEAD")
+    names = [object_of(shop, WHAT[what]) for what in ("memory", "page tree", "root tree")]
+    alone(shop)
+    for name in (*names, head):
+        gone(loose(shop, name))
+
+    done = store.repair("shop", copy=COPIES[copy](template, tmp_path))
+
+    assert {each.action for each in done if each.path.startswith("findings")} == {"stored"}
+    with store.session("shop") as session:
+        restored(session)
+        assert session.head == head
+        assert session.get(VICTIM).content == "slow page 41, and the worst of them"
+    is_sound(store)
+
+
+def test_what_is_no_copy_is_refused_before_anything_is_done(template: Path, tmp_path: Path) -> None:
+    store = copied(template, tmp_path / "store", packed=False)
+    shop = store.path / "active/shop"
+    gone(loose(shop, object_of(shop, "HEAD")))
+    (tmp_path / "notes.txt").write_text("what a person wrote")
+    for wrong in (tmp_path / "nothing", tmp_path / "notes.txt", tmp_path):
+        with pytest.raises(InvalidError, match="no copy of a session"):
+            store.repair("shop", copy=wrong)
+    store.repair("shop")
+    is_sound(store)
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "zeroed"])
+def test_a_damaged_archive_is_named_and_what_can_be_read_of_it_comes_back(template: Path, tmp_path: Path, how: str) -> None:  # fmt: skip
+    store = copied(template, tmp_path / "store", packed=True)
+    store.archive_session("shop")
+    archive = store.path / "archived/shop/archive.tar.gz"
+    HOW[how](archive)
+    broken = archive.read_bytes()
+
+    assert any(each.startswith("shop: its archive cannot be read") for each in store.check())
+    with pytest.raises(DamagedError, match="cannot be read") as raised:
+        store.unarchive_session("shop")
+    assert "smp -s shop repair" in str(raised.value.hint)
+    assert archive.read_bytes() == broken
+    assert {hit.session for hit in store.query("elsewhere", limit=None)} == {"other"}
+    store.close()
+
+    if how == "zeroed":
+        with pytest.raises(DamagedError, match="nothing of session shop"):
+            store.repair("shop")
+        assert archive.read_bytes() == broken
+        return
+    (told,) = store.repair("shop", dry_run=True)
+    assert "what can be read of it" in told.message
+    assert store.sessions() == ("other",)
+    done = store.repair("shop", copy=template / "active/shop")
+    assert done[0].path == "archived/shop/archive.tar.gz"
+    with store.session("shop") as session:
+        restored(session)
+        assert len(session.memories()) == MEMORIES
+        assert (session.path / ".git/smp/damaged/archive.tar.gz").read_bytes() == broken
+    is_sound(store)
