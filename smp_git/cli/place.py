@@ -13,6 +13,7 @@ import typer
 
 from smp_git.cli.common import folder, setting
 from smp_git.cli.terminal import note
+from smp_git.git.disk import reporting
 from smp_git.model.errors import (
     NotFoundError,
     NotStoreError,
@@ -115,8 +116,9 @@ def name_of(ctx: typer.Context, store: Store) -> str:
 def make_current(store: Store, session_id: str, branch: str = "") -> None:
     """Let commands of this terminal mean this session, and a branch of it."""
     place = store.path / ".current"
-    place.mkdir(mode=0o700, exist_ok=True)
-    (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
+    with reporting(f"which session this terminal uses, in {place}"):
+        place.mkdir(mode=0o700, exist_ok=True)
+        (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
 
 
 def current(store: Store) -> str | None:

@@ -49,7 +49,8 @@ def export(
     if place is not None and place.exists():
         raise AlreadyExistsError(f"{place} exists", hint="name a file or folder that does not")
     if place is not None:
-        handle.reader.local.note_export(place, handle.clock())
+        with disk.reporting(f"to session {handle.name}"):
+            handle.reader.local.note_export(place, handle.clock())
     if as_format == "bundle":
         if ids is not None or anonymous:
             raise InvalidError(

@@ -25,6 +25,8 @@ _ASKED_EVERY_SECONDS: Final = 0.02
 _MOST: Final = 512
 # Behind what Git reads there: the process and the machine.
 _OURS: Final = "smp"
+# The folder of the locks of a store.
+_STORE: Final = ".lock"
 _OWN_LOCK: Final = "smp/gc-lock"
 # One deletion or packing at a time; the next deletion waits for the proof of the one before.
 REWRITING: Final = "erasing/lock"
@@ -391,6 +393,9 @@ def _not_opened(path: Path, error: OSError) -> SmpError:
             f"session {_session_of(path)} is no longer at {path.parent.parent.parent}",
             hint="it was deleted or moved; smp sessions lists what is there",
         )
+    if _STORE in path.parts:
+        place = Path(*path.parts[: path.parts.index(_STORE)])
+        return storage_error(f"to the store at {place}", error)
     return storage_error(f"to session {_session_of(path)}", error)
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -93,7 +93,8 @@ def maintain(home: Home, *, only: str | None = None, dry_run: bool = False) -> M
     session that fails does not keep the others back. Two maintainers do not meet.
     """
     work = _Round(home, dry_run=dry_run)
-    with _alone(home) as is_alone:
+    # What only looks needs no lock, and works where nothing can be written.
+    with nullcontext(True) if dry_run else _alone(home) as is_alone:  # noqa: FBT003 - the block's value
         if not is_alone:
             work.notes.append("another maintenance of this store is at work; nothing was done")
             return work.done()
@@ -148,7 +149,8 @@ class _Round:
     def guarded(self, name: str, do: Callable[[str], None]) -> None:
         """Work on one session, and go on past it if it fails."""
         try:
-            do(name)
+            with disk.reporting(f"session {name}" if name else "the trash"):
+                do(name)
         except (SessionArchivedError, SessionNotFoundError):
             # Somebody archived or deleted it meanwhile.
             return
@@ -334,7 +336,8 @@ class _Round:
 def _alone(home: Home) -> Iterator[bool]:
     """Yield whether no other maintenance of a store is at work."""
     folder = home.path / ".lock" / "maintain"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with disk.reporting(f"to the store at {home.path}"):
+        disk.make_folders(folder)
     with ExitStack() as held:
         try:
             held.enter_context(locked(folder / "lock", time.monotonic(), "maintaining"))

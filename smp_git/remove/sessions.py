@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from smp_git.model.errors import (
     RefusedError,
     SessionNotFoundError,
     SmpError,
+    StorageError,
 )
 from smp_git.model.memory import MemoryId, agent_name, check_text
 from smp_git.model.results import Result
@@ -171,7 +172,8 @@ def _move_away(home: Home, place: Path, made: Record) -> None:
 def deleted(home: Home) -> tuple[Record, ...]:
     """Return the records of the deleted sessions, oldest first."""
     if (home.path / DELETED).is_dir():
-        with holding(home, "sweeping"):
+        # Who reads only, or beside somebody who is at it, leaves it to the next.
+        with suppress(StorageError, LockedError), holding(home, "sweeping"):
             _sweep(home.path)
     return _deleted(home.path, home.settings.trash_time)
 

@@ -124,3 +124,83 @@ def test_a_wrong_clock_repairs_the_same(template: Path, tmp_path: Path, injury: 
     _is_read_as_far_as_it_can_be(wrong, injury)
     _is_repaired(wrong)
     shutil.rmtree(store.path)
+
+
+READS = """\
+sessions --all
+stats
+maintain --all --dry-run
+-s shop info
+-s shop config
+-s shop show DEC-1
+-s shop list
+-s shop query PG
+query PG --all-sessions
+-s shop context
+-s shop summary
+-s shop log
+-s shop blame DEC-1
+-s shop check
+-s shop branch
+-s shop export
+-s shop size
+-s shop trash
+-s shop receipt
+-s shop verify
+-s shop audit
+-s shop remote
+-s shop compacted
+""".splitlines()
+WRITES = """\
+new more
+use shop
+archive shop
+unarchive old
+maintain --all
+config set trash_days=40
+-s shop add decision more
+-s shop resolve DEC-1
+-s shop undo
+-s shop rollback HEAD~1
+-s shop repair
+-s shop branch more
+-s shop switch idea
+-s shop export bundle -o x.bundle
+-s shop delete DEC-0001
+-s shop redact PG --yes
+-s shop anonymize
+delete-session shop
+undelete-session gone
+-s shop sync
+sync --all-sessions
+-s shop hooks install
+""".splitlines()
+
+
+@pytest.mark.parametrize("kind", ["read-only", "full"])
+def test_every_command_says_in_a_sentence_what_the_disk_refuses(tmp_path: Path, kind: str) -> None:
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=24m", "none") as place:
+        store = Store.init(place / "store")
+        with store.create_session("shop", user="ada") as session:
+            session.add("decision", "Use PG", agent="a")
+            session.delete(session.add("finding", "deleted", agent="a").id)
+            session.add_remote("origin", place / "hub.git", create=True)
+            session.sync()
+            session.branch("idea").close()
+            session.add("finding", "not synced", agent="a")
+        for name in ("old", "gone"):
+            store.create_session(name).close()
+        store.archive_session("old")
+        store.delete_session("gone")
+        if kind == "full":
+            free = os.statvfs(place)
+            (place / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
+        else:
+            run("mount", "-o", "remount,ro", place)
+        for command in (*READS, *WRITES):
+            done = smp("--root", store.path, *command.split(), cwd=place, check=False)
+            assert "Traceback" not in done.stderr, (command, done.stderr)
+            if command in READS:
+                assert done.returncode == 0, (command, done.stderr)
+            elif kind == "read-only":
+                assert (done.returncode, "read-only" in done.stderr) == (11, True), (command, done.stderr)  # fmt: skip
