@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import typer
 
-from smp_git.cli.main import program
+from smp_git.cli.catalogue import GROUPS
+from smp_git.cli.help import Description, Param, common, describe, told
+from smp_git.cli.program import program
 from tests.support import ROOT
 
 app = program()
 
 PAGE = ROOT / "docs/reference/cli.md"
-
-# The placeholder for the value of an option that does not name one itself.
-_PLACES: Final = {"str": "TEXT", "path": "FILE", "int": "N", "int range": "N", "float": "N"}
 
 _HEAD = """\
 # Commands
@@ -25,8 +23,12 @@ _HEAD = """\
 This page is generated from the program by `python -m tests.cli_reference`.
 
 Run `smp COMMAND [ARGUMENTS] [OPTIONS]`; `git smp COMMAND` and `python -m smp_git COMMAND` work too.
+`smp help` lists the commands by group, `smp help COMMAND` explains one, and `man smp` has the same in pages.
+`smp completion` prints what completes commands, ids and more in bash, zsh and fish.
 Results go to standard output; messages and notes go to standard error.
 The [exit status](exit-statuses.md) says what went wrong, and [JSON](json.md) describes the output of `--json`.
+A terminal gets colour, columns that fit it, times like "2 hours ago", and a pager (`SMP_PAGER`, `PAGER` or `less`) for what is longer than its screen; a pipe gets plain text, and times in UTC.
+`NO_COLOR` turns colour off, and `FORCE_COLOR` on in a pipe.
 No command ever prompts.
 
 Without `-s` or `SMP_SESSION`, a command uses the session chosen in this terminal by `smp new` or `smp use`, or else the only session in the store.
@@ -49,73 +51,38 @@ def commands() -> dict[str, Any]:
 
 def text() -> str:
     """Return the page."""
-    group: Any = typer.main.get_command(app)
-    common = {option.name for option in group.params}
-    lines = [_HEAD, "## Options of every command", "", *_options(group.params)]
-    for name, command in commands().items():
-        lines += ["", *_section(name, command, common)]
+    lines = [_HEAD, "## Options of every command", "", *_options(common())]
+    for name, entries in GROUPS.items():
+        lines += ["", f"## {name}"]
+        for each in entries:
+            lines += ["", *_section(describe(each))]
     return "\n".join(lines) + "\n"
 
 
-def _section(name: str, command: Any, common: set[str]) -> Iterator[str]:
-    arguments = [param for param in command.params if param.param_type_name == "argument"]
-    options = [
-        param
-        for param in command.params
-        if param.param_type_name == "option" and param.name not in common
-    ]
-    title, _, more = command.help.partition("\n")
-    yield f"## smp {name}"
+def _section(found: Description) -> Iterator[str]:
+    yield f"### smp {found.name}"
     yield ""
-    yield f"{title}."
-    if more.strip():
+    yield f"{found.title}."
+    for paragraph in found.more:
         yield ""
-        yield sentences(more.strip())
+        yield sentences(paragraph)
     yield ""
-    yield from ("```text", " ".join(["smp", name, *map(_shape, arguments)]), "```", "")
-    if arguments:
+    yield from ("```text", found.usage, "```", "")
+    if found.arguments:
         yield from ("| argument | |", "|---|---|")
-        yield from (f"| `{_cell(_shape(one))}` | {_told(one)} |" for one in arguments)
+        yield from (f"| `{_cell(one.place)}` | {_cell(told(one))} |" for one in found.arguments)
         yield ""
-    if options:
-        yield from _options(options)
+    if found.options:
+        yield from _options(found.options)
         yield ""
-    yield f"Example: `{command.epilog.removeprefix('Example: ')}`"
+    yield f"Example: `{found.example}`"
 
 
-def _options(options: list[Any]) -> Iterator[str]:
+def _options(options: Sequence[Param]) -> Iterator[str]:
     yield from ("| option | |", "|---|---|")
-    for option in options:
-        names = ", ".join(f"`{_cell(name)}`" for name in _names(option))
-        if option.name != "help":
-            again = " (may be repeated)" if option.multiple else ""
-            yield f"| {names} | {_told(option)}{again} |"
-
-
-def _names(option: Any) -> list[str]:
-    shown = option.metavar or (None if option.is_flag else _place(option))
-    return [f"{name} {shown}" if shown else name for name in option.opts]
-
-
-def _place(option: Any) -> str:
-    """Return what stands for a value; typer 0.29 keeps a type of Python's, older ones click's."""
-    if hasattr(option, "type"):
-        kind: str = option.type.name
-    else:
-        said = option.type_descriptor.annotation
-        other = "path" if "Path" in str(said) else "str"
-        kind = {int: "int", float: "float"}.get(said, other)
-    return _PLACES.get(kind, kind.upper())
-
-
-def _told(param: Any) -> str:
-    default = f" (`{param.default}` by default)" if isinstance(param.default, (str, Path)) else ""
-    return _cell(param.help or "") + default
-
-
-def _shape(argument: Any) -> str:
-    name: str = argument.metavar or f"[{argument.name.upper()}]"
-    return name if argument.required or name.startswith("[") else f"[{name}]"
+    for each in options:
+        names = ", ".join(f"`{_cell(f'{name} {each.place}'.strip())}`" for name in each.names)
+        yield f"| {names} | {_cell(told(each))} |"
 
 
 def _cell(text: str) -> str:

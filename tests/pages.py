@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from typer.testing import CliRunner
 
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 from tests.support import ROOT
 
 app = program()

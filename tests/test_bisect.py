@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from smp_git import Session, Store, View
 from smp_git.ask.bisect import first_failing
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 from smp_git.model.errors import (
     InvalidRevisionError,
     MemoryNotFoundError,

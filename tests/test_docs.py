@@ -11,8 +11,9 @@ import pytest
 
 import smp_git
 from smp_git.model import errors, memory
-from smp_git.model.memory import COMMON_FIELDS, KINDS, VALUE
-from tests import api_reference, cli_reference, pages, settings_reference
+from smp_git.model.fields import fields_of
+from smp_git.model.memory import COMMON_FIELDS, KINDS
+from tests import api_reference, cli_reference, man_pages, pages, settings_reference
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -106,21 +107,16 @@ def test_every_error_is_listed_with_its_status() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_field_of_a_kind_is_listed_with_its_type(kind: str) -> None:
-    listed = [(row[0], row[1]) for row in _tables("fields.md")[kind]]
-    own = {"key": "texts", "again": "count", "value": "JSON"} if kind == VALUE else {}
-    assert listed == [(name, own.get(name) or _type(name)) for name in KINDS[kind].fields]
+def test_every_field_of_a_kind_is_listed_with_type_and_meaning(kind: str) -> None:
+    listed = {row[0]: (row[1], row[2]) for row in _tables("fields.md")[kind]}
+    known = fields_of(kind)
+    assert listed == {name: known[name] for name in KINDS[kind].fields}
 
 
 def test_the_fields_of_all_kinds_are_listed() -> None:
-    listed = [(row[0], row[1]) for row in _tables("fields.md")["Fields of all kinds"]]
-    assert listed == [(name, _type(name)) for name in COMMON_FIELDS]
-
-
-def _type(field: str) -> str:
-    check = memory._CHECKS.get(field)
-    name = check.__name__.strip("_") if check else "any"
-    return {"turn_ref": "turn", "resolution": "mapping"}.get(name, name)
+    listed = {row[0]: (row[1], row[2]) for row in _tables("fields.md")["Fields of all kinds"]}
+    known = fields_of("turn")
+    assert listed == {name: known[name] for name in COMMON_FIELDS}
 
 
 def test_the_words_of_confidence_and_severity_are_listed() -> None:
@@ -155,6 +151,11 @@ def test_every_public_name_is_in_the_api_reference() -> None:
 )
 def test_generated_page_is_current(made: Callable[[], str], page: Path, name: str) -> None:
     assert page.read_text() == made(), f"python -m tests.{name}"
+
+
+def test_manual_pages_are_current() -> None:
+    kept = {page.name: page.read_text() for page in (DOCS / "man").iterdir()}
+    assert kept == man_pages.pages(), "python -m tests.man_pages"
 
 
 # JSON
@@ -210,7 +211,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp size", (), "Size"),
     ("smp compact", (), "Compaction"),
     ("smp config", ("settings", 0), "Settings"),
-    ("smp maintain --all", (), "Maintenance"),
+    ("smp maintain --all-sessions", (), "Maintenance"),
     ("smp stats", (), "Statistics"),
     ("smp check", (), "Check"),
     ("smp query MySQL", (), "Answer"),

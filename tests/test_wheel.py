@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -51,4 +52,17 @@ def test_installed_wheel_runs_the_demo_and_git_smp(wheel: Path, tmp_path: Path) 
         env={"PATH": f"{bin_folder}:/usr/bin:/bin"},
     ).stdout
     assert "decision DEC-0002" in log
+    if shutil.which("man"):
+        page = subprocess.run(
+            ["git", "smp", "--help"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PATH": f"{bin_folder}:/usr/bin:/bin", "MANPAGER": "cat"},
+        ).stdout
+        assert "durable memory for AI agents" in page
+    offered = subprocess.run(
+        [bin_folder / "smp", "completion", "fish"], check=True, capture_output=True, text=True
+    ).stdout
+    assert "complete -c smp" in offered
     assert git(session, "fsck", "--strict") == ""

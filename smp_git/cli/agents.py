@@ -28,7 +28,10 @@ from smp_git.store import Store
 def mcp(
     ctx: typer.Context,
     agent: Annotated[
-        str | None, typer.Option("-a", "--agent", help="Agent in whose name is read and written")
+        str | None,
+        typer.Option(
+            "-a", "--agent", metavar="AGENT", help="Agent in whose name is read and written"
+        ),
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Offer only the tools that read")
@@ -40,13 +43,15 @@ def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Serve over HTTP on this machine, with a token")
     ] = False,
-    port: Annotated[int, typer.Option(help="Port for --http; 0 takes a free one", min=0)] = 0,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="Port for --http; 0 takes a free one", min=0)
+    ] = 0,
     print_config: Annotated[
         str | None,
         typer.Option(
             "--print-config",
-            metavar="CLIENT",
-            help="Print the configuration of a client: claude, cursor, vscode, codex or desktop",
+            metavar="claude|cursor|vscode|codex|desktop",
+            help="Print the configuration of a client",
         ),
     ] = None,
     write: Annotated[
@@ -137,10 +142,12 @@ def prepare(
         str | None, typer.Argument(metavar="[PHASE]", help="Phase, or a unique part of its name")
     ] = None,
     agent: Annotated[
-        str | None, typer.Option("-a", "--agent", help="Agent to prepare [env: SMP_AGENT]")
+        str | None,
+        typer.Option("-a", "--agent", metavar="AGENT", help="Agent to prepare [env: SMP_AGENT]"),
     ] = None,
     budget: Annotated[
-        int, typer.Option(help="Maximum number of tokens, at about four characters each")
+        int,
+        typer.Option(metavar="N", help="Maximum number of tokens, at about four characters each"),
     ] = 4000,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the queries that the hints became")

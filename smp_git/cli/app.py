@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
-from smp_git.cli.catalogue import ROOMS
+from smp_git.cli.catalogue import READING, ROOMS
 from smp_git.cli.common import COMMON, SAID, common_options, take_note
 from smp_git.cli.place import in_use, tell_damage
-from smp_git.cli.terminal import forget_notes, report
-from smp_git.model.errors import (
-    SmpError,
-)
+from smp_git.cli.terminal import OutputError, drop, forget_notes, report
+from smp_git.model.errors import SmpError, StorageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+# As a shell has it for what was interrupted.
+_INTERRUPTED: Final = 130
 
 
 class _Command(NamedTuple):
@@ -51,22 +52,24 @@ def homes() -> dict[str, str]:
     return {name: each.work.__module__ for name, each in _commands.items()}
 
 
-def program(only: str | None = None) -> typer.Typer:
-    """Return the program, with the commands that are loaded or one of them."""
+def build(name: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    """Return the program with the command `name` alone, or with all commands."""
+    for room in [ROOMS[name]] if name else dict.fromkeys(ROOMS.values()):
+        import_module(f"smp_git.cli.{room}")
     app = typer.Typer(
-        context_settings={"help_option_names": ["-h", "--help"]},
-        no_args_is_help=True,
+        cls=cls,
+        # Help and completion are our own: typer's differ from version to version.
+        context_settings={"help_option_names": []},
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        help="Durable memory for AI agents: sessions of YAML and Markdown in Git, every write a commit",
     )
     app.callback()(common_options)
-    order = list(ROOMS)
-    for name in sorted(_commands, key=order.index) if only is None else [only]:
-        each = _commands[name]
-        epilog = f"Example: {each.example}" if each.example else None
-        app.command(name, epilog=epilog, hidden=each.hidden)(_with_common(each.work))
+    # Each command that is there is taken apart, with all its options, at every call.
+    for each in [name] if name else ROOMS:
+        found = _commands[each]
+        epilog = f"Example: {found.example}" if found.example else None
+        app.command(each, epilog=epilog, hidden=found.hidden)(_with_common(found.work))
     return app
 
 
@@ -74,10 +77,15 @@ def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that takes the common options too, and tells what went wrong."""
 
     @wraps(work)
-    def run(**given: Any) -> Any:
+    def run(**given: Any) -> None:
         take_note({name: given.pop(name) for name in COMMON})
-        with _boundary():
-            return work(**given)
+        # Inside typer too, which has other ideas of an interrupt and a closed pipe.
+        with boundary():
+            in_use.clear()
+            forget_notes()
+            work(**given)
+            for session in in_use:
+                tell_damage(session)
 
     own = inspect.signature(work, eval_str=True)
     later = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in COMMON.values()]
@@ -86,18 +94,31 @@ def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _boundary() -> Iterator[None]:
-    """Turn every SmpError into a message on stderr and its exit status."""
-    in_use.clear()
-    forget_notes()
+def boundary() -> Iterator[None]:
+    """Turn what went wrong into a message on stderr and an exit status."""
     try:
         yield
-        for session in in_use:
-            tell_damage(session)
+    except OutputError as error:
+        report(error)
+        # What is done is done, and is not to be done once more.
+        sys.exit(error.exit_status if SAID.get("command") in READING else 0)
     except SmpError as error:
         report(error, as_json=bool(SAID.get("json")))
-        raise typer.Exit(error.exit_status) from None
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        report(SmpError("interrupted"))
+        sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        # Whoever reads has seen enough; the interpreter must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        # Whoever reads has seen enough.
+        drop(sys.stdout)
+        sys.exit(0)
+    except OSError as error:
+        report(_storage_error(error), as_json=bool(SAID.get("json")))
+        sys.exit(StorageError.exit_status)
+
+
+def _storage_error(error: OSError) -> StorageError:
+    where = f"{error.filename}: " if error.filename else ""
+    return StorageError(
+        f"{where}{error.strerror or error}", hint="check that the folder is there, and who owns it"
+    )

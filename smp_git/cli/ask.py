@@ -58,7 +58,11 @@ def query(
     min_importance: MinImportance = None,
     min_relevance: Annotated[
         float | None,
-        typer.Option("--min-relevance", help="Only with at least this relevance, with a text"),
+        typer.Option(
+            "--min-relevance",
+            metavar="SHARE",
+            help="Only with at least this relevance, with a text",
+        ),
     ] = None,
     include_decayed: Annotated[
         bool, typer.Option("--include-decayed", help="Ignore --min-priority")
@@ -73,12 +77,14 @@ def query(
             "--sort", metavar="[-]FIELD", help="Sort by this field; prefix - for descending"
         ),
     ] = [],  # noqa: B006
-    count: Annotated[
+    measure: Annotated[
         list[str],
-        typer.Option("--count", metavar="MEASURE:FIELD", help="E.g. count:kind or avg:size_bytes"),
+        typer.Option(
+            "--measure", metavar="MEASURE:FIELD", help="E.g. count:kind or avg:size_bytes"
+        ),
     ] = [],  # noqa: B006
     limit: Limit = 20,
-    offset: Annotated[int, typer.Option(min=0, help="Number of results to skip")] = 0,
+    offset: Annotated[int, typer.Option(metavar="N", min=0, help="Number of results to skip")] = 0,
     at: At = None,
     all_sessions: Annotated[
         bool, typer.Option("--all-sessions", help="Search every session in the store")
@@ -90,7 +96,7 @@ def query(
         Path | None,
         typer.Option(
             "--spec",
-            metavar="FILE",
+            metavar="FILE|-",
             help="Take the query from this JSON or YAML file; - for standard input",
         ),
     ] = None,
@@ -202,7 +208,7 @@ def similar(
 def related(
     ctx: typer.Context,
     memory: Id,
-    depth: Annotated[int, typer.Option(help="Maximum number of links to follow")] = 2,
+    depth: Annotated[int, typer.Option(metavar="N", help="Maximum number of links to follow")] = 2,
     kind: Kinds = [],  # noqa: B006
     tag: TagsAll = [],  # noqa: B006
     any_tag: TagsAny = [],  # noqa: B006
@@ -292,7 +298,8 @@ def _prompt(given: str | None) -> str | None:
 def context(
     ctx: typer.Context,
     agent: Annotated[
-        str | None, typer.Option("-a", "--agent", help="Agent to build the context for")
+        str | None,
+        typer.Option("-a", "--agent", metavar="AGENT", help="Agent to build the context for"),
     ] = None,
     prompt: Annotated[
         str | None,
@@ -303,13 +310,14 @@ def context(
         ),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option(help="Leave out what is not about this topic")
+        str | None, typer.Option(metavar="TEXT", help="Leave out what is not about this topic")
     ] = None,
     turns: Annotated[
-        int, typer.Option(min=0, help="Maximum number of turns from the conversation")
+        int, typer.Option(metavar="N", min=0, help="Maximum number of turns from the conversation")
     ] = 20,
     budget: Annotated[
-        int, typer.Option(help="Maximum number of tokens, at about four characters each")
+        int,
+        typer.Option(metavar="N", help="Maximum number of tokens, at about four characters each"),
     ] = 4000,
     at: At = None,
 ) -> None:
@@ -341,8 +349,8 @@ def watch(
         str | None,
         typer.Option("--after", metavar="REV", help="Start after this revision instead of now"),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Stop after this many")
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="Stop after this many")
     ] = None,
 ) -> None:
     """Follow new matching memories, as JSON lines"""
@@ -354,5 +362,5 @@ def watch(
             say(json.dumps(hit.as_json(), ensure_ascii=False))
             sys.stdout.flush()
             shown += 1
-            if shown == count:
+            if shown == limit:
                 return

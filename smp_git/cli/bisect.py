@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smp_git.cli.app import command
+from smp_git.cli.app import build, command
 from smp_git.cli.common import common_in, emit
 from smp_git.cli.filters import parts_of, specification
-from smp_git.cli.main import program
 from smp_git.cli.place import session_of
 from smp_git.cli.screen import when
 from smp_git.cli.terminal import paint
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # What a query at one commit of one session cannot take.
-_ELSEWHERE = ("at", "all_sessions", "explain", "count", "offset")
+_ELSEWHERE = ("at", "all_sessions", "explain", "measure", "offset")
 
 
 @command(example="smp bisect --expect 'query \"session timeout\" --kind decision --tag database'")
@@ -101,7 +100,7 @@ def _total(text: str) -> Callable[[View], int]:
         raise InvalidQueryError(
             f"{text!r} is not a query", hint="it begins with query, e.g. 'query --kind decision'"
         )
-    group: Any = typer.main.get_command(program("query"))
+    group: Any = typer.main.get_command(build("query"))
     inner = group.commands["query"].make_context("query", words[1:])
     params = inner.params
     _refuse_options([name for name in _ELSEWHERE if params[name]])

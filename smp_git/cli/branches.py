@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from smp_git.write.merge.join import MergeResult
 
 
-BranchName = Annotated[str, typer.Argument(metavar="NAME", help="A branch")]
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="A branch")]
 
 
 @command(example="smp branch try/redis")
 def branch(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The branch to create or drop")
+        str | None, typer.Argument(metavar="[BRANCH]", help="The branch to create or drop")
     ] = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Drop the branch; what only it held can be restored")
@@ -158,15 +158,17 @@ def _conflict(found: Contested) -> str:
     return f"{found.id}  {found.field}: kept {as_words(found.kept)}, not {lost} from {found.replica or 'a person'}, {exact(found.at)}"
 
 
-@command("resolve-conflict", example="smp resolve-conflict DEC-42 --field impact --take k3fq")
+@command("resolve-conflict", example="smp resolve-conflict DEC-42 impact --take k3fq")
 def resolve_conflict(
     ctx: typer.Context,
     memory: Id,
-    field: Annotated[str | None, typer.Option("-f", "--field", help="Only this field")] = None,
+    field: Annotated[str | None, typer.Argument(metavar="[FIELD]", help="Only this field")] = None,
     take: Annotated[
         str | None, typer.Option(metavar="REPLICA", help="Keep the value from this replica")
     ] = None,
-    value: Annotated[str | None, typer.Option(help="Keep this value; valid JSON is parsed")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="Keep this value; valid JSON is parsed")
+    ] = None,
     agent: Agent = None,
 ) -> None:
     """Resolve a contested memory

@@ -25,12 +25,12 @@ def common_options(
             "-s",
             "--session",
             help="Session id, or a unique prefix of it [env: SMP_SESSION]",
-            metavar="ID",
+            metavar="SESSION",
         ),
     ] = None,
     common_branch: Annotated[
         str | None,
-        typer.Option("--branch", help="Branch to work on [env: SMP_BRANCH]", metavar="NAME"),
+        typer.Option("--branch", help="Branch to work on [env: SMP_BRANCH]", metavar="BRANCH"),
     ] = None,
     common_root: Annotated[
         str | None,
@@ -44,7 +44,6 @@ def common_options(
     ] = False,
 ) -> None:
     """Note what is before the command."""
-    SAID.clear()
     take_note(locals())
 
 

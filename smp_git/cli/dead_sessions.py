@@ -16,7 +16,7 @@ from smp_git.cli.terminal import note
 
 if TYPE_CHECKING:
     pass
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="Full id of the session")]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Full id of the session")]
 
 
 @command("delete-session", example="smp delete-session shop --reason finished")

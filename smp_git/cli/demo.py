@@ -173,7 +173,9 @@ def _forget(session: Session) -> list[str]:
 @command(example="smp demo")
 def demo(
     ctx: typer.Context,
-    path: Annotated[Path, typer.Argument(help="Folder of the demo's store")] = Path("smp-demo"),
+    path: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Folder of the demo's store")
+    ] = Path("smp-demo"),
 ) -> None:
     """Run a sample session and leave it on disk
 

@@ -37,16 +37,21 @@ def delete(
     ctx: typer.Context,
     ids: Ids = None,
     tag: Annotated[
-        list[str], typer.Option("-t", "--tag", help="With this tag, or one below it")
+        list[str], typer.Option("-t", "--tag", metavar="TAG", help="With this tag, or one below it")
     ] = [],  # noqa: B006 - typer copies it
     since: Annotated[str | None, typer.Option(metavar="TIME", help="At or after this time")] = None,
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="At or before this time")
     ] = None,
-    agent: Annotated[list[str], typer.Option("-a", "--agent", help="Written by this agent")] = [],  # noqa: B006
-    kind: Annotated[list[str], typer.Option("-k", "--kind", help="Of this kind")] = [],  # noqa: B006
+    agent: Annotated[
+        list[str], typer.Option("-a", "--agent", metavar="AGENT", help="Written by this agent")
+    ] = [],  # noqa: B006
+    kind: Annotated[
+        list[str], typer.Option("-k", "--kind", metavar="KIND", help="Of this kind")
+    ] = [],  # noqa: B006
     text: Annotated[
-        str | None, typer.Option(help="Containing this text; - reads it from standard input")
+        str | None,
+        typer.Option(metavar="TEXT|-", help="Containing this text; - reads it from standard input"),
     ] = None,
     reason: Reason = None,
     reason_for: Annotated[

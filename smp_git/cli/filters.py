@@ -15,15 +15,20 @@ from smp_git.model.errors import InvalidQueryError
 Words = Annotated[
     str | None, typer.Argument(metavar="[TEXT]", help='Words, "phrases" and wild* cards')
 ]
-Kinds = Annotated[list[str], typer.Option("-k", "--kind", help="Only this kind")]
+Kinds = Annotated[list[str], typer.Option("-k", "--kind", metavar="KIND", help="Only this kind")]
 TagsAll = Annotated[
-    list[str], typer.Option("-t", "--tag", help="Only with this tag or a tag below it")
+    list[str],
+    typer.Option("-t", "--tag", metavar="TAG", help="Only with this tag or a tag below it"),
 ]
-TagsAny = Annotated[list[str], typer.Option("--any-tag", help="With one of these tags")]
+TagsAny = Annotated[
+    list[str], typer.Option("--any-tag", metavar="TAG", help="With one of these tags")
+]
 TagsNot = Annotated[
-    list[str], typer.Option("--not-tag", help="Without this tag and those below it")
+    list[str], typer.Option("--not-tag", metavar="TAG", help="Without this tag and those below it")
 ]
-Agents = Annotated[list[str], typer.Option("-a", "--agent", help="Only by this agent")]
+Agents = Annotated[
+    list[str], typer.Option("-a", "--agent", metavar="AGENT", help="Only by this agent")
+]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Created at or after this time")
 ]
@@ -41,15 +46,22 @@ Where = Annotated[
 ]
 MinPriority = Annotated[
     float | None,
-    typer.Option("--min-priority", help="Hide memories whose priority has decayed below this"),
+    typer.Option(
+        "--min-priority",
+        metavar="SHARE",
+        help="Hide memories whose priority has decayed below this",
+    ),
 ]
 MinImportance = Annotated[
-    float | None, typer.Option("--min-importance", help="Only with at least this importance")
+    float | None,
+    typer.Option("--min-importance", metavar="SHARE", help="Only with at least this importance"),
 ]
 NoSuperseded = Annotated[
     bool, typer.Option("--no-superseded", help="Leave out memories that were superseded")
 ]
-Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="Maximum number of results")]
+Limit = Annotated[
+    int, typer.Option("-n", "--limit", metavar="N", min=0, help="Maximum number of results")
+]
 
 # Another condition behind the first.
 _SECOND = re.compile(
@@ -135,7 +147,7 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
         "min_relevance": "min_relevance",
         "include_decayed": "include_decayed",
         "sort": "sort",
-        "aggregations": "count",
+        "aggregations": "measure",
     }
     parts = {part: given[option] for part, option in named.items() if _is_given(given.get(option))}
     if given.get("where"):

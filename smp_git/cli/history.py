@@ -47,7 +47,8 @@ def log(
         bool, typer.Option("--graph", help="Draw branches and merges beside the commits")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of results"),
     ] = None,
 ) -> None:
     """Show commits, newest first"""

@@ -45,7 +45,10 @@ def compact(
         str | None, typer.Option("--target", metavar="SIZE", help="How much to free: 2MB or 20%")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="default, relevance or threshold")
+        str | None,
+        typer.Option(
+            "--preset", metavar="default|relevance|threshold", help="Which rules decide what goes"
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")
@@ -113,9 +116,9 @@ def recall(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question")],
     memory: Annotated[list[str], typer.Argument(metavar="ID...", help="What must be found")],
-    first: Annotated[int, typer.Option("--first", help="Among how many answers")] = 10,
+    first: Annotated[int, typer.Option("--first", metavar="N", help="Among how many answers")] = 10,
     agent: Annotated[
-        str | None, typer.Option("-a", "--agent", help="Agent making the write")
+        str | None, typer.Option("-a", "--agent", metavar="AGENT", help="Agent making the write")
     ] = None,
 ) -> None:
     """Note a question that some memories must answer

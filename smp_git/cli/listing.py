@@ -80,10 +80,12 @@ def list_(
     since: Since = None,
     until: Until = None,
     status: Annotated[
-        list[str], typer.Option("--status", help="Only with this status, e.g. open")
+        list[str],
+        typer.Option("--status", metavar="STATUS", help="Only with this status, e.g. open"),
     ] = [],  # noqa: B006
     severity: Annotated[
-        list[str], typer.Option("--severity", help="Only findings of this severity")
+        list[str],
+        typer.Option("--severity", metavar="SEVERITY", help="Only findings of this severity"),
     ] = [],  # noqa: B006
     where: Where = [],  # noqa: B006
     sort: Annotated[
@@ -95,6 +97,7 @@ def list_(
         typer.Option(
             "-n",
             "--limit",
+            metavar="N",
             min=1,
             help="Maximum number of results: the newest, or with --sort the first",
         ),

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from io import StringIO
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smp_git.cli.catalogue import ROOMS
+from smp_git.cli.terminal import ready
 from smp_git.integrations.claude_code.calls import EVENTS, read_call
 
-if TYPE_CHECKING:
-    import typer
-
-# The common options that have a value, when they are before the command.
-_VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
+# What the scripts of shells call.
+ASK: Final = "__complete"
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -27,7 +24,18 @@ def run(arguments: Sequence[str]) -> None:
         sys.exit(run_hook(arguments[1:]))
     if is_claude_hook(arguments):
         sys.exit(answer_claude(arguments[1:]))
-    program(named(arguments))(list(arguments))
+    if arguments[:1] == [ASK]:
+        from smp_git.cli.complete import complete  # noqa: PLC0415 - not for a hook
+
+        complete(arguments[1:])
+        return
+    from smp_git.cli.help import command_in  # noqa: PLC0415 - not for a hook
+    from smp_git.cli.program import program  # noqa: PLC0415 - as above
+
+    ready()
+    name = command_in(arguments)
+    # Help, and what is no command, needs no more than one of them.
+    program(name if name in ROOMS else "status")(list(arguments))
 
 
 def answer_claude(arguments: Sequence[str]) -> int:
@@ -46,17 +54,6 @@ def answer_claude(arguments: Sequence[str]) -> int:
     return 0
 
 
-def program(name: str | None = None) -> typer.Typer:
-    """Return the program: the command `name` alone if there is one, else all commands."""
-    from smp_git.cli import app  # noqa: PLC0415 - not for a hook
-
-    only = name if name in ROOMS else None
-    for room in [ROOMS[only]] if only else dict.fromkeys(ROOMS.values()):
-        import_module(f"smp_git.cli.{room}")
-    # Each command that is there is taken apart, with all its options, at every call.
-    return app.program(only)
-
-
 def is_hook(arguments: Sequence[str]) -> bool:
     """Return whether Git calls a hook of a session, as the hooks that are installed do it."""
     return arguments[:1] == ["hook"] and len(arguments) > 1 and not arguments[1].startswith("-")
@@ -65,16 +62,3 @@ def is_hook(arguments: Sequence[str]) -> bool:
 def is_claude_hook(arguments: Sequence[str]) -> bool:
     """Return whether Claude Code calls a hook, as the hooks that are installed do it."""
     return arguments[:1] == ["claude"] and len(arguments) > 1 and arguments[1] in EVENTS
-
-
-def named(arguments: Sequence[str]) -> str | None:
-    """Return the first argument that is neither a common option nor the value of one."""
-    rest = iter(arguments)
-    for each in rest:
-        if each in _VALUED:
-            next(rest, None)
-        elif not each.startswith("-"):
-            return each
-        elif each != "--json" and each.partition("=")[0] not in _VALUED:
-            return None
-    return None

@@ -10,8 +10,8 @@ from smp_git.model.errors import RefusedError
 
 if TYPE_CHECKING:
     pass
-Reason = Annotated[str | None, typer.Option(help="Why; kept in the audit log")]
-By = Annotated[str | None, typer.Option(help="Who requested it [env: SMP_AGENT]")]
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept in the audit log")]
+By = Annotated[str | None, typer.Option(metavar="NAME", help="Who requested it [env: SMP_AGENT]")]
 Yes = Annotated[bool, typer.Option("--yes", help="Confirm what cannot be undone")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done, and change nothing")
@@ -35,5 +35,6 @@ At = Annotated[
     ),
 ]
 Agent = Annotated[
-    str | None, typer.Option("-a", "--agent", help="Agent making the write [env: SMP_AGENT]")
+    str | None,
+    typer.Option("-a", "--agent", metavar="AGENT", help="Agent making the write [env: SMP_AGENT]"),
 ]

@@ -45,7 +45,8 @@ def _listed(
 def topics(
     ctx: typer.Context,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of results")
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of results"),
     ] = None,
     at: At = None,
 ) -> None:
@@ -66,15 +67,18 @@ def topics(
     )
 
 
-@command(example="smp timeline --by day")
+@command(example="smp timeline --per day")
 def timeline(
     ctx: typer.Context,
-    by: Annotated[str, typer.Option(help="hour, day or month")] = "hour",
+    per: Annotated[
+        str, typer.Option("--per", metavar="hour|day|month", help="What is counted together")
+    ] = "hour",
     events: Annotated[
         bool, typer.Option("--events", help="One line for each memory, instead of counts")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=1, help="With --events: only the newest")
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", min=1, help="With --events: only the newest"),
     ] = None,
     kind: Kinds = [],  # noqa: B006
     tag: TagsAll = [],  # noqa: B006
@@ -95,7 +99,7 @@ def timeline(
         if events:
             _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event, _EVENT)
         else:
-            _listed(ctx, "buckets", session.timeline(by=by, at=at), _bucket, ("START", "COUNTS"))
+            _listed(ctx, "buckets", session.timeline(by=per, at=at), _bucket, ("START", "COUNTS"))
 
 
 _EVENT: Final = ("WHEN", "ID", "WHO", "SEVERITY", "TITLE")

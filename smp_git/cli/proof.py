@@ -121,7 +121,10 @@ def verify(
 def audit(
     ctx: typer.Context,
     action: Annotated[
-        str | None, typer.Option(help="Only this action, e.g. delete, restore, purge, redact")
+        str | None,
+        typer.Option(
+            metavar="ACTION", help="Only this action, e.g. delete, restore, purge, redact"
+        ),
     ] = None,
     memory: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="For this memory or deletion")
@@ -130,7 +133,7 @@ def audit(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="At or before this time")
     ] = None,
-    by: Annotated[str | None, typer.Option(help="By this agent or user")] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="By this agent or user")] = None,
 ) -> None:
     """Show who deleted, restored, redacted or purged what
 

@@ -36,7 +36,8 @@ def redact(
     replacement: Annotated[
         str | None,
         typer.Option(
-            help="Text to put in its place; by default the one from the settings, or [REDACTED]"
+            metavar="TEXT",
+            help="Text to put in its place; by default the one from the settings, or [REDACTED]",
         ),
     ] = None,
     reason: Reason = None,
@@ -94,8 +95,12 @@ def anonymize(
             help="Make the copy in the store at this folder, and leave this session unchanged",
         ),
     ] = None,
-    user: Annotated[list[str], typer.Option(help="Another user name to replace")] = [],  # noqa: B006
-    project: Annotated[list[str], typer.Option(help="Another project name to replace")] = [],  # noqa: B006
+    user: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Another user name to replace")
+    ] = [],  # noqa: B006
+    project: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Another project name to replace")
+    ] = [],  # noqa: B006
     keep_user_names: Annotated[
         bool, typer.Option("--keep-user-names", help="Keep user names")
     ] = False,

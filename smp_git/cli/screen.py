@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from smp_git.cli.terminal import bare, end_of, paint, rendered, visible
+from smp_git.cli.terminal import bare, end_of, paint, put, rendered, visible
 from smp_git.model.times import format_time
 
 _GAP: Final = "  "
@@ -191,8 +191,7 @@ def page(text: str, *, newest_last: bool = False) -> None:
         or shown.count("\n") < shutil.get_terminal_size().lines
         or not _paged(program, shown, newest_last)
     ):
-        sys.stdout.write(shown)
-        sys.stdout.flush()
+        put(shown, sys.stdout)
 
 
 def _pager() -> list[str]:

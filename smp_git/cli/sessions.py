@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 def init(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(help="Folder of the store; .bmad/sessions by default")
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Folder of the store; .bmad/sessions by default"),
     ] = None,
     agents_md: Annotated[
         bool,
@@ -58,12 +59,23 @@ def new(
     ctx: typer.Context,
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Id of the session; made from the date if omitted"),
+        typer.Argument(
+            metavar="[SESSION]", help="Id of the session; made from the date if omitted"
+        ),
     ] = None,
-    user: Annotated[str | None, typer.Option(help="Who the session is for")] = None,
-    agent: Annotated[list[str], typer.Option(help="An agent that takes part")] = [],  # noqa: B006 - typer copies it
-    context: Annotated[list[str], typer.Option(help="name=value, e.g. project_name=Shop")] = [],  # noqa: B006
-    tag: Annotated[list[str], typer.Option(help="A tag of the session")] = [],  # noqa: B006
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who the session is for")] = None,
+    agent: Annotated[
+        list[str], typer.Option("--agent", metavar="AGENT", help="An agent that takes part")
+    ] = [],  # noqa: B006 - typer copies it
+    context: Annotated[
+        list[str],
+        typer.Option(
+            "--context", metavar="KEY=VALUE", help="What it is about, e.g. project_name=Shop"
+        ),
+    ] = [],  # noqa: B006
+    tag: Annotated[
+        list[str], typer.Option("--tag", metavar="TAG", help="A tag of the session")
+    ] = [],  # noqa: B006
 ) -> None:
     """Create a session and use it in this terminal
 
@@ -90,7 +102,7 @@ def _store_or_new(ctx: typer.Context) -> Store:
 def use(
     ctx: typer.Context,
     session: Annotated[
-        str, typer.Argument(metavar="ID", help="Session id, or a unique prefix of it")
+        str, typer.Argument(metavar="SESSION", help="Session id, or a unique prefix of it")
     ],
 ) -> None:
     """Choose the session that commands in this terminal use"""
@@ -156,7 +168,8 @@ def _row(info: SessionInfo, here: str | None) -> tuple[str, ...]:
 def archive(
     ctx: typer.Context,
     session: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Session id; the current one if omitted")
+        str | None,
+        typer.Argument(metavar="[SESSION]", help="Session id; the current one if omitted"),
     ] = None,
     reason: Reason = None,
     by: By = None,
@@ -177,7 +190,7 @@ def archive(
 def unarchive(
     ctx: typer.Context,
     session: Annotated[
-        str, typer.Argument(metavar="ID", help="Session id, or a unique prefix of it")
+        str, typer.Argument(metavar="SESSION", help="Session id, or a unique prefix of it")
     ],
     reason: Reason = None,
     by: By = None,

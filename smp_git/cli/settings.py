@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 def config(
     ctx: typer.Context,
     action: Annotated[
-        str, typer.Argument(metavar="[ACTION]", help="list, get, set or unset")
+        str, typer.Argument(metavar="[list|get|set|unset]", help="What to do")
     ] = "list",
     name: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Names, or for set NAME=VALUE")
+        list[str] | None,
+        typer.Argument(metavar="[SETTING|SETTING=VALUE]...", help="Settings; for set with values"),
     ] = None,
     here: Annotated[
         bool, typer.Option("--here", help="For the session of this terminal alone; so does -s ID")
@@ -78,7 +79,7 @@ def override(
     setting: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME=VALUE...", help="A setting for this session only; null removes it"
+            metavar="SETTING=VALUE...", help="A setting for this session only; null removes it"
         ),
     ],
 ) -> None:

@@ -49,12 +49,13 @@ def clone(
     address: Annotated[
         str,
         typer.Argument(
-            help="Address of a remote, or a session id if the store sets a remote pattern"
+            metavar="ADDRESS",
+            help="Address of a remote, or a session id if the store sets a remote pattern",
         ),
     ],
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Id of the session here; defaults to its own"),
+        typer.Argument(metavar="[SESSION]", help="Id of the session here; defaults to its own"),
     ] = None,
     ask: Ask = False,
 ) -> None:
@@ -72,8 +73,12 @@ def clone(
 @command(example="smp remote add origin git@host:memory/shop.git")
 def remote(
     ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="[ACTION]", help="list, add or remove")] = "list",
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the remote")] = None,
+    action: Annotated[
+        str, typer.Argument(metavar="[list|add|remove]", help="list, add or remove")
+    ] = "list",
+    name: Annotated[
+        str | None, typer.Argument(metavar="[REMOTE]", help="Name of the remote")
+    ] = None,
     address: Annotated[
         str | None,
         typer.Argument(

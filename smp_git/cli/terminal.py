@@ -7,9 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from typing import Final, NamedTuple, TextIO
 
-from smp_git.model.errors import SmpError
+from smp_git.model.errors import SmpError, StorageError
 
 # What was written elsewhere may move the cursor, rename the window or hide what follows.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
@@ -80,8 +81,26 @@ def say(text: str, *, err: bool = False, painted: bool = False) -> None:
     """Print a line; a pipe and a file get it as it is, a terminal what cannot steer it."""
     stream = sys.stderr if err else sys.stdout
     line = rendered(text, stream) if painted else shown(text, stream)
-    stream.write(_HALVES.sub(_escaped, line) + "\n")
-    stream.flush()
+    put(_HALVES.sub(_escaped, line) + "\n", stream)
+
+
+class OutputError(StorageError):
+    """What was to be said could not be: the disk is full, or the output is closed."""
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Write a text; raise OutputError if that fails. What nobody hears on stderr is no error."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        if stream is sys.stdout:
+            raise
+        drop(stream)
+    except OSError as error:
+        drop(stream)
+        if stream is sys.stdout:
+            raise OutputError(f"cannot write the output: {error.strerror}") from None
 
 
 def shown(text: str, stream: TextIO) -> str:
@@ -92,6 +111,33 @@ def shown(text: str, stream: TextIO) -> str:
 def rendered(text: str, stream: TextIO) -> str:
     """Return a painted text as it can be shown there."""
     return shown(text, stream).translate(_COLOURED if has_colour(stream) else _PLAIN)
+
+
+def ready() -> None:
+    """Make the three streams fit to be used, whatever the program was started with.
+
+    A closed one would be given to the next file that is opened, perhaps one of a session,
+    into which a command of Git would then write.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Not to be written: what is said there is lost, and that is told.
+            os.open(os.devnull, os.O_RDONLY)
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115 - as the interpreter opens it
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115 - as above
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115 - as above
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Names of files may be of any bytes, and a terminal of any character set.
+            is_utf8 = stream.encoding.lower() == "utf-8"
+            stream.reconfigure(errors="surrogateescape" if is_utf8 else "backslashreplace")
+
+
+def drop(stream: TextIO) -> None:
+    """Write nothing more: the interpreter would complain about what is left at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 _noted: set[str] = set()

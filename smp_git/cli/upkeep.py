@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     pass
 
 
-@command(example="smp maintain --all --dry-run")
+@command(example="smp maintain --all-sessions --dry-run")
 def maintain(
     ctx: typer.Context,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every session of the store, and its trash")
+    all_sessions: Annotated[
+        bool, typer.Option("--all-sessions", help="Every session of the store, and its trash")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done")] = False,
     print_schedule: Annotated[
@@ -50,9 +50,9 @@ def maintain(
         from smp_git.keep.schedules import schedule  # noqa: PLC0415 - only for this
 
         program = shutil.which("smp") or "smp"
-        text = schedule([program, "--root", str(store.path), "maintain", "--all"])
+        text = schedule([program, "--root", str(store.path), "maintain", "--all-sessions"])
         return emit(ctx, {"schedule": text}, text.rstrip())
-    done = store.maintain(None if everything else name_of(ctx, store), dry_run=dry_run)
+    done = store.maintain(None if all_sessions else name_of(ctx, store), dry_run=dry_run)
     emit(ctx, done.as_json(), lambda: _maintained(done))
     for each in done.notes:
         note(each)
@@ -156,7 +156,7 @@ def hook(
 def hooks(
     ctx: typer.Context,
     action: Annotated[
-        str, typer.Argument(metavar="[ACTION]", help="list, install or remove")
+        str, typer.Argument(metavar="[list|install|remove]", help="list, install or remove")
     ] = "list",
     server: Annotated[
         Path | None,

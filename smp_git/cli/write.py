@@ -25,7 +25,9 @@ from smp_git.model.memory import Memory
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 
-Tags = Annotated[list[str], typer.Option("-t", "--tag", help="A tag, e.g. security.login")]
+Tags = Annotated[
+    list[str], typer.Option("-t", "--tag", metavar="TAG", help="A tag, e.g. security.login")
+]
 Links = Annotated[
     list[str],
     typer.Option(
@@ -38,7 +40,9 @@ Fields = Annotated[
         "-f", "--field", metavar="NAME=VALUE", help="A field; a value that is valid JSON is parsed"
     ),
 ]
-File = Annotated[Path | None, typer.Option("--file", help="Take the text from this file")]
+File = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="Take the text from this file")
+]
 
 
 def note_redacted(redacted: Report) -> None:
@@ -78,8 +82,8 @@ def add(
     link: Links = [],  # noqa: B006
     field: Fields = [],  # noqa: B006
     file: File = None,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="When it happened, if not now")
+    when: Annotated[
+        str | None, typer.Option("--when", metavar="TIME", help="When it happened, if not now")
     ] = None,
     skip_duplicates: Annotated[
         bool,
@@ -96,7 +100,7 @@ def add(
 ) -> None:
     """Add a memory and print its id"""
     if batch is not None:
-        _add_batch(ctx, batch, agent, [kind, text, *tag, *link, *field, file, at])
+        _add_batch(ctx, batch, agent, [kind, text, *tag, *link, *field, file, when])
         return
     if kind is None:
         raise InvalidError("no kind", hint="smp add KIND TEXT, or --batch FILE")
@@ -108,7 +112,7 @@ def add(
             agent=asker(ctx, agent),
             tags=tag,
             links=[(relation, session.full_id(other)) for relation, other in links_from(link)],
-            at=at,
+            at=when,
             skip_duplicates=skip_duplicates,
             **_checked(fields_from(field)),
         )
@@ -172,7 +176,8 @@ def edit(
     ] = None,
     agent: Agent = None,
     tag: Annotated[
-        list[str], typer.Option("-t", "--tag", help="The new tags; they replace the old ones")
+        list[str],
+        typer.Option("-t", "--tag", metavar="TAG", help="The new tags; they replace the old ones"),
     ] = [],  # noqa: B006
     field: Annotated[
         list[str],
@@ -201,8 +206,8 @@ def resolve(
     ctx: typer.Context,
     memory: Id,
     agent: Agent = None,
-    action: Annotated[str | None, typer.Option(help="What was done")] = None,
-    by: Annotated[str | None, typer.Option(help="Who or what resolved it")] = None,
+    action: Annotated[str | None, typer.Option(metavar="TEXT", help="What was done")] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who or what resolved it")] = None,
 ) -> None:
     """Mark a finding or a decision as resolved"""
     with session_of(ctx) as session:
@@ -277,7 +282,9 @@ def state(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", help="Replace the state by this YAML or JSON file; - for standard input"
+            "--file",
+            metavar="FILE|-",
+            help="Replace the state by this YAML or JSON file; - for standard input",
         ),
     ] = None,
     at: Annotated[

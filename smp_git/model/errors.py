@@ -6,6 +6,7 @@ SmpError
 │   ├── InvalidRevisionError
 │   └── InvalidQueryError
 │       └── QueryTimeoutError    a pattern of the query takes too long
+├── UsageError              a command line that cannot be read
 ├── NotFoundError
 │   ├── MemoryNotFoundError
 │   └── SessionNotFoundError
@@ -153,6 +154,14 @@ class QueryTimeoutError(InvalidQueryError, TimeoutError):
 
     code = "query_timeout"
     seed_codes = ("E_QUERY_TIMEOUT",)
+
+
+class UsageError(SmpError):
+    """A command line that cannot be read."""
+
+    code = "usage"
+    exit_status = 2
+    recoverable = True
 
 
 class NotFoundError(SmpError, LookupError):

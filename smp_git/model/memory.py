@@ -641,3 +641,15 @@ _CHECKS_OF_VALUE: Final[Mapping[str, Callable[[object, str], Value]]] = {
     "again": _again,
     "value": check_json,
 }
+# Types that are called otherwise than their checks, or have checks of their own.
+_TYPES: Final = {"turn_ref": "turn", "resolution": "mapping"}
+_TYPES_OF_VALUE: Final = {"key": "texts", "again": "count", "value": "JSON"}
+
+
+def field_type(kind: str, name: str) -> str:
+    """Return what a field of a kind takes, in a word of the reference; `any` if nothing is checked."""
+    if kind == VALUE and name in _TYPES_OF_VALUE:
+        return _TYPES_OF_VALUE[name]
+    check = _CHECKS.get(name)
+    word = check.__name__.strip("_") if check else "any"
+    return _TYPES.get(word, word)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 
 app = program()
 
@@ -96,7 +96,7 @@ def test_a_merge_says_what_it_did_and_what_it_decided(project: Path) -> None:
     assert said("merge", "idea") == "nothing to do"
     (found,) = told("conflicts")["conflicts"]
     assert (found["kept"], found["value"], found["in_history"]) == ("medium", "low", False)
-    made = told("resolve-conflict", "DEC-1", "-f", "impact", "--take", found["replica"])
+    made = told("resolve-conflict", "DEC-1", "impact", "--take", found["replica"])
     assert made["fields"] == {"impact": "low"}
     assert said("conflicts") == ""
 

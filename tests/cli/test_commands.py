@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 from tests.support import git
 
 app = program()
@@ -74,7 +74,7 @@ def test_add_takes_every_option(project: Path) -> None:
         "severity=critical",
         "-f",
         'location={"line_numbers": [45, 60]}',
-        "--at",
+        "--when",
         "2026-01-11T14:30:00Z",
     )
 
@@ -225,7 +225,7 @@ def test_commit_names_file_and_line_of_what_does_not_parse(project: Path) -> Non
         (("add", "decision", "x", "-t", "Not A Tag"), 4, "invalid"),
         (("add", "decision", "x", "-f", "novalue"), 4, "invalid"),
         (("add", "decision", "x", "-l", "FIND-1"), 4, "invalid"),
-        (("add", "decision", "x", "--at", "sometime"), 4, "invalid"),
+        (("add", "decision", "x", "--when", "sometime"), 4, "invalid"),
         (("show", "DEC-1", "--at", "HEAD~99"), 3, "invalid_revision"),
         (("-s", "nothing", "list"), 3, "session_not_found"),
         (("-C", "/", "list"), 8, "no_store"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 
 app = program()
 

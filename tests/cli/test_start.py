@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from smp_git import Store
 from smp_git.cli.app import homes
-from smp_git.cli.catalogue import ROOMS
-from smp_git.cli.main import named, program
+from smp_git.cli.catalogue import ENTRIES, ROOMS
+from smp_git.cli.help import command_in
+from smp_git.cli.program import program
 from tests.support import python
 
 
@@ -18,6 +21,15 @@ def test_rooms_are_where_the_commands_live() -> None:
     program()
 
     assert {name: f"smp_git.cli.{room}" for name, room in ROOMS.items()} == homes()
+
+
+def test_help_lists_what_the_commands_say_of_themselves() -> None:
+    group: Any = typer.main.get_command(program())
+    said = {
+        name: each.help.split("\n")[0] for name, each in group.commands.items() if not each.hidden
+    }
+
+    assert {name: entry.summary for name, entry in ENTRIES.items()} == said
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -80,7 +92,7 @@ def test_options_before_the_command_load_no_more(tmp_path: Path) -> None:
     ],
 )
 def test_command_is_found_behind_the_common_options(arguments: list[str], name: str | None) -> None:
-    assert named(arguments) == name
+    assert command_in(arguments) == name
 
 
 def test_an_interrupt_while_modules_load_is_no_traceback() -> None:

@@ -204,8 +204,8 @@ def test_by_the_command(store: Store) -> None:
     store.delete_session("shop")
     filled(store)
     root = ("--root", store.path)
-    assert "packing" in smp(*root, "maintain", "--all", "--dry-run").stdout
-    assert "packing" in smp(*root, "maintain", "--all").stdout
+    assert "packing" in smp(*root, "maintain", "--all-sessions", "--dry-run").stdout
+    assert "packing" in smp(*root, "maintain", "--all-sessions").stdout
     printed = smp(*root, "maintain", "--print-schedule").stdout
     for each in ("OnCalendar", "StartCalendarInterval", "0 4 * * *", f"--root {store.path}"):
         assert each in printed

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from smp_git import Session
 from smp_git.ask import conditions
 from smp_git.ask.request import CONFIDENCES, PARTS, RANGES, from_specification
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import KINDS
 from smp_git.model.regexes import Limit

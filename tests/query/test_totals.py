@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from smp_git import Session, Store
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 
 
 @pytest.mark.parametrize(("count", "is_least"), [(150, False), (230, True)])

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from smp_git import Session, Store
-from smp_git.cli.main import program
+from smp_git.cli.program import program
 from smp_git.model.errors import InvalidError
 from smp_git.model.secrets.redaction import redact
 from smp_git.model.secrets.rules import compile_user_pattern
