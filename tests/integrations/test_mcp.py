@@ -24,6 +24,12 @@ import anyio
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import (
+    EmptyResult,
+    ResourceTemplateReference,
+    SubscribeRequest,
+    SubscribeRequestParams,
+)
 
 from smp_git.integrations.mcp import server as mcp_server
 from smp_git.integrations.mcp.desk import Offer
@@ -434,22 +440,78 @@ def _retried(work: Callable[[], Any]) -> Any:
     raise AssertionError
 
 
+def _write(offer: Offer) -> None:
+    """Write as somebody else does: in a thread and a session of its own."""
+
+    def write() -> None:
+        with offer.store.session("shop") as session:
+            session.edit("LEARN-1", tags=["changed"])
+            session.add("learning", "Somebody else wrote")
+
+    threading.Thread(target=write).start()
+
+
 def test_who_subscribes_is_told_of_writes_of_others(offer: Offer) -> None:
     call(offer, "remember", text="Use PostgreSQL")
+    watched = ["smp://session/shop", "smp://memory/shop/LEARN-0001"]
 
-    async def work(client: Any) -> str:
-        await client.call_tool("recall", {"query": "postgresql"})
-        async with client.listen(resource_subscriptions=["smp://session/shop"]) as events:
-            await anyio.sleep(1.5)
-
-            def write() -> None:
-                with offer.store.session("shop") as session:
-                    session.add("learning", "Somebody else wrote")
-
-            threading.Thread(target=write).start()
+    async def work(client: Any) -> set[str]:
+        found: set[str] = set()
+        async with client.listen(resource_subscriptions=watched) as events:
+            _write(offer)
             with anyio.fail_after(30):
                 async for event in events:
-                    return str(event.uri)
-        return ""
+                    found.add(str(event.uri))
+                    if len(found) == 2:
+                        break
+        return found
 
-    assert ask(offer, work) == "smp://session/shop"
+    assert ask(offer, work) == set(watched)
+
+
+def test_clients_of_the_older_protocol_subscribe_too(offer: Offer) -> None:
+    call(offer, "remember", text="Use PostgreSQL")
+    told: list[str] = []
+
+    async def note(message: Any) -> None:
+        told.append(str(message.params.uri))
+
+    async def run() -> None:
+        legacy = Client(params(offer.store), mode="legacy", message_handler=note)
+        async with legacy as client:
+            assert client.server_capabilities.resources.subscribe
+            for kind in ("session/shop", "memory/shop/LEARN-0001"):
+                await client.session.send_request(_subscribe(f"smp://{kind}"), EmptyResult)
+            _write(offer)
+            with anyio.fail_after(30):
+                while len(told) < 2:
+                    await anyio.sleep(0.1)
+
+    anyio.run(run)
+    assert set(told) == {"smp://session/shop", "smp://memory/shop/LEARN-0001"}
+
+
+def _subscribe(uri: str) -> Any:
+    return SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+
+
+def test_addresses_are_completed(offer: Offer) -> None:
+    call(offer, "remember", text="Use PostgreSQL", kind="decision")
+    template = ResourceTemplateReference(uri="smp://memory/{session}/{id}/at/{revision}")
+
+    async def work(client: Any) -> list[list[str]]:
+        asked = [("session", "s"), ("id", "dec"), ("revision", ""), ("id", "find"), ("other", "")]
+        return [
+            (await client.complete(template, {"name": name, "value": begun})).completion.values
+            for name, begun in asked
+        ]
+
+    assert ask(offer, work) == [["shop"], ["DEC-0001"], ["HEAD"], [], []]
+
+
+def test_what_is_written_is_in_the_name_of_the_agent(offer: Offer) -> None:
+    call(offer._replace(agent="Veritas"), "remember", text="Use PostgreSQL")
+
+    with offer.store.session("shop") as session:
+        assert session.get("LEARN-1").agent == "veritas"
+        assert session.log(limit=1)[0].agent == "veritas"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from pydantic import BaseModel
 
 from smp_git.agents.fence import HEAD, harmless
 from smp_git.ask.answer import Hit
+from smp_git.model.errors import NotFoundError, SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import Memory
 from smp_git.model.times import format_time
 from smp_git.read.history import Version
 
+# How a score comes about, which a model has no use for.
+_ARITHMETIC = re.compile(r"\d x \d\.\d+$")
 # Free text of a memory that a client is shown at most at once.
 _LONGEST: Final = 20_000
 
@@ -138,6 +144,21 @@ class AllSessions(BaseModel):
     sessions: list[Known]
 
 
+@contextmanager
+def told(error: type[Exception] = ToolError) -> Iterator[None]:
+    """Turn what is expected to fail into a sentence with the way out."""
+    try:
+        yield
+    except SmpError as found:
+        hint = f" ({found.hint})" if found.hint else ""
+        kind = (
+            ResourceNotFoundError
+            if error is not ToolError and isinstance(found, NotFoundError)
+            else error
+        )
+        raise kind(f"{found.message}{hint}") from None
+
+
 def item(memory: Memory, why: tuple[str, ...] = ()) -> Quoted:
     """Return a memory for a model to read."""
     text = harmless(memory.content or memory.title)
@@ -158,7 +179,7 @@ def item(memory: Memory, why: tuple[str, ...] = ()) -> Quoted:
 
 def of_hit(hit: Hit) -> Quoted:
     """Return a hit for a model to read."""
-    return item(hit.memory, hit.why)
+    return item(hit.memory, tuple(each for each in hit.why if not _ARITHMETIC.search(each)))
 
 
 def plain(fields: Mapping[str, object]) -> dict[str, object]:

@@ -69,7 +69,7 @@ def serve_http(
         sessions.close()
 
 
-def _strict(address: str) -> Any:  # noqa: ANN401 - the protocol's own
+def _strict(address: str) -> Any:
     """Return what a request must say of where it goes and where it comes from."""
     from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - an extra
 
@@ -81,11 +81,11 @@ def _strict(address: str) -> Any:  # noqa: ANN401 - the protocol's own
     )
 
 
-def _guarded(app: Any, secret: str) -> Any:  # noqa: ANN401 - the protocol's own
+def _guarded(app: Any, secret: str) -> Any:
     """Return an application that answers only who shows the token."""
     expected = f"Bearer {secret}".encode()
 
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as above
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
         given = dict(scope.get("headers") or ()).get(b"authorization", b"")
         if scope["type"] == "http" and not secrets.compare_digest(given, expected):
             head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
