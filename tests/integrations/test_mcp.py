@@ -369,6 +369,44 @@ def test_a_client_that_is_killed_leaves_what_it_was_told(offer: Offer) -> None:
         assert session.check() == ()
 
 
+def test_nonsense_on_the_line_is_passed_over(offer: Offer) -> None:
+    nonsense = [
+        b"this is no JSON", b"{}", b"[]", b"null", b"\xff\xfe", b'{"jsonrpc": "2.0"}', b'"text"',
+        b'{"jsonrpc": "2.0", "id": 1, "method": 3}', b"[" * 100_000, b'{"jsonrpc": "1.0", "id": 9}',
+        b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": []}',
+        b'{"jsonrpc": "2.0", "id": 3, "method": "no/such/method"}',
+        b'{"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": 3}}',
+        b'{"jsonrpc": "2.0", "id": 5, "result": {}}',
+    ]  # fmt: skip
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "t", "version": "1"}}  # fmt: skip
+    asked = {"name": "remember", "arguments": {"text": "kept"}}
+    said = [
+        json.dumps({"jsonrpc": "2.0", "id": 100, "method": "initialize", "params": hello}).encode(),
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        *nonsense,
+        json.dumps({"jsonrpc": "2.0", "id": 101, "method": "tools/call", "params": asked}).encode(),
+    ]
+    command = params(offer.store)
+    with subprocess.Popen(
+        [command.command, *command.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, env=command.env,
+    ) as process:  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"".join(line + b"\n" for line in said))
+        process.stdin.flush()
+        told = b""
+        while b'"id":101' not in told:
+            told = process.stdout.readline()
+            assert told
+        process.stdin.close()
+        assert process.wait(30) == 0
+    assert b"LEARN-0001" in told
+    with offer.store.session("shop") as session:
+        assert [memory.content for memory in session.memories()] == ["kept"]
+
+
 def test_the_server_ends_when_its_client_goes(offer: Offer) -> None:
     command = params(offer.store)
     done = subprocess.run(

@@ -164,7 +164,7 @@ def address(shop: Store) -> Iterator[str]:
 @pytest.mark.parametrize(
     "scenario",
     ["server-initialize", "ping", "tools-list", "tools-call-error", "resources-list",
-     "resources-subscribe", "resources-unsubscribe", "prompts-list", "completion-complete",
+     "prompts-list", "completion-complete",
      "dns-rebinding-protection"],
 )  # fmt: skip
 def test_a_scenario_of_the_protocol_is_passed(address: str, tmp_path: Path, scenario: str) -> None:

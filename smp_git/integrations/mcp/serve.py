@@ -50,7 +50,7 @@ def serve_http(
     secret = token or secrets.token_urlsafe(32)
     if len(secret) < _LEAST_TOKEN:
         raise InvalidError(f"a token needs {_LEAST_TOKEN} characters or more")
-    server, sessions = make(offer)
+    server, sessions = make(offer, is_connected=False)
     try:
         with socket.create_server((_HOST, port)) as listening:
             address = f"{_HOST}:{listening.getsockname()[1]}"

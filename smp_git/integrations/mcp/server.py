@@ -63,8 +63,11 @@ def _hints(title: str, *, reads: bool, destroys: bool = False, again: bool = Tru
     )
 
 
-def make(offer: Offer) -> tuple[Any, Sessions]:
-    """Return the server of a store, and the sessions that it opens."""
+def make(offer: Offer, *, is_connected: bool = True) -> tuple[Any, Sessions]:
+    """Return the server of a store, and the sessions that it opens.
+
+    Where clients stay connected, they can subscribe in the protocol's older way too.
+    """
     sessions = Sessions(offer)
     watched = Subscriptions(sessions)
 
@@ -89,7 +92,8 @@ def make(offer: Offer) -> tuple[Any, Sessions]:
     if not offer.read_only:
         _add_writing(server, sessions)
     resources.add(server, sessions)
-    watched.serve(server)
+    if is_connected:
+        watched.serve(server)
     return server, sessions
 
 
