@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|mcp|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.bench import (
     intake,
     lock,
     machine,
+    mcp,
     merge,
     pack,
     questions,
@@ -41,6 +42,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "create": create.run,
     "ask": ask.run,
     "context": context.run,
+    "mcp": mcp.run,
     "merge": merge.run,
     "pack": pack.run,
     "sync": sync.run,

@@ -1,12 +1,15 @@
-"""Whole commands, from the shell's start of a process to its end (L4)."""
+"""Whole commands and hooks of Claude Code, from the start of a process to its end (L4)."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 from tests.bench.samples import interleaved
@@ -15,6 +18,8 @@ from tests.bench.workload import filled, texts
 from tests.support import ROOT
 
 _BASE = 'python -c "import pygit2, typer"'
+_GIT = 'python -c "import pygit2"'
+_PROMPT = "What did we decide about the cache under database load, and why?"
 
 
 def run(folder: Path, *, short: bool) -> Iterator[str]:
@@ -23,7 +28,7 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
     works: dict[str, Callable[[], object]] = {
         _BASE: _command(folder, "-c", "import pygit2, typer"),
         'python -c "pass"': _command(folder, "-c", "pass"),
-        'python -c "import pygit2"': _command(folder, "-c", "import pygit2"),
+        _GIT: _command(folder, "-c", "import pygit2"),
     }
     for size in sizes:
         works |= _smp(folder / str(size), size)
@@ -37,6 +42,8 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
     for name, each in found.items():
         if name.startswith("smp"):
             yield bound("L4", f"{name} / import pygit2, typer, p50", each.p50 / found[_BASE].p50, 3)
+        elif name.startswith("hook"):
+            yield bound("L4", f"{name} / import pygit2, p50", each.p50 / found[_GIT].p50, 1.5)
 
 
 def _smp(folder: Path, size: int) -> dict[str, Callable[[], object]]:
@@ -53,15 +60,54 @@ def _smp(folder: Path, size: int) -> dict[str, Callable[[], object]]:
         f"smp hook post-commit, {size:,} memories": _command(
             folder / "active/bench", "-m", "smp_git", "hook", "post-commit"
         ),
+        **_hooks(folder, size),
     }
 
 
-def _command(cwd: Path, *arguments: str) -> Callable[[], object]:
+def _hooks(folder: Path, size: int) -> dict[str, Callable[[], object]]:
+    """Return the hooks of a conversation that goes on: its start, a prompt, an answer recorded."""
+    transcript = folder / "transcript.jsonl"
+    transcript.touch()
+    numbers = count()
+
+    def said(event: str, **more: str) -> object:
+        told = {"cwd": str(folder), "session_id": "bench", "prompt": _PROMPT, **more}
+        hook = ("-m", "smp_git", "claude", event, "--session", "bench")
+        return _command(folder, *hook, given=json.dumps(told))()
+
+    def stop() -> object:
+        with transcript.open("a") as file:
+            for role, text in (("user", _PROMPT), ("assistant", "It held in every trial.")):
+                file.write(_line(next(numbers), role, text))
+        return said("stop", transcript_path=str(transcript))
+
+    said("session-start", source="startup")
+    return {
+        f"hook session-start, {size:,} memories": lambda: said(
+            "session-start", source="startup", session_id=f"bench-{next(numbers)}"
+        ),
+        f"hook prompt, {size:,} memories": lambda: said("prompt"),
+        f"hook stop with two turns, {size:,} memories": stop,
+        f"hook stop with nothing new, {size:,} memories": lambda: said("stop"),
+    }
+
+
+def _line(number: int, role: str, text: str) -> str:
+    at = datetime(2026, 1, 12, tzinfo=UTC) + timedelta(seconds=number)
+    message = {"role": role, "content": f"{text} {number}"}
+    entry = {"type": role, "uuid": f"{number}", "timestamp": at.isoformat(), "message": message}
+    return json.dumps(entry) + "\n"
+
+
+def _command(cwd: Path, *arguments: str, given: str = "") -> Callable[[], object]:
     names = {key: value for key, value in os.environ.items() if not key.startswith("SMP_")}
+    # Commands start as they do for a user: compiled once.
+    names.pop("PYTHONDONTWRITEBYTECODE", None)
     return lambda: subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
         env={**names, "PYTHONPATH": str(ROOT)},
         check=True,
         capture_output=True,
+        input=given.encode(),
     )
