@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def _called(folder: Path, rounds: int) -> dict[str, Samples]:
     command = ["-P", "-m", "smp_git", "--root", str(folder), "mcp"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     source = texts(seed=11)
-    asked = {
+    asked: Mapping[str, Callable[[], dict[str, object]]] = {
         "sessions": dict,
         "get": lambda: {"id": "DEC-0001"},
         "recall": lambda: {"query": _QUESTION},
