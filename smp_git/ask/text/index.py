@@ -154,8 +154,7 @@ class Index:
             ]
             slots = sorted(set.intersection(*holders) & places.keys())
             for slot, text in zip(slots, batch.texts(slots), strict=True):
-                runs = zip(*(text[step:] for step in range(len(meant))), strict=False)
-                count = sum(all(map(set.__contains__, meant, run)) for run in runs)
+                count = _times(meant, text)
                 if count:
                     own[places[slot]] = count
         return Word(own, {place: OWN * count for place, count in own.items()})
@@ -214,6 +213,15 @@ class Index:
     def place_of(self) -> Mapping[str, int]:
         """The place of each document, by id."""
         return {name: place for place, name in enumerate(self.ids)}
+
+
+def _times(meant: Sequence[set[str]], text: Sequence[str]) -> int:
+    """Return how often words that are meant stand side by side in a text."""
+    if len(meant) == 1:
+        # Four times as fast, and what is asked at each key while somebody types.
+        return sum(map(meant[0].__contains__, text))
+    runs = zip(*(text[step:] for step in range(len(meant))), strict=False)
+    return sum(all(map(set.__contains__, meant, run)) for run in runs)
 
 
 def _in_order(order: Iterable[int], several: Iterable[Iterable[T]]) -> list[T]:
