@@ -608,3 +608,18 @@ def test_plan_of_a_merge_that_only_moves_the_branch(session: Session, aside: Ses
     assert [(each.id, each.change) for each in plan.memories] == [("FIND-0001", "added")]
     with pytest.raises(NotFoundError):
         session.merge("nowhere", dry_run=True)
+
+
+def test_contested_value_is_settled_in_a_transaction(session: Session, aside: Session) -> None:
+    aside.edit("DEC-1", impact="low")
+    session.edit("DEC-1", impact="medium")
+    session.merge("try/redis")
+    (lost,) = session.conflicts()
+
+    with session.transaction() as tx:
+        tx.resolve_conflict("DEC-1", "impact", take=lost.replica)
+        tx.edit("DEC-1", note="settled")
+
+    assert session.conflicts() == ()
+    assert session.get("DEC-1").fields["impact"] == "low"
+    assert session.get("DEC-1").fields["note"] == "settled"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -163,6 +164,15 @@ def settle(
     agent: str | None,
 ) -> Memory:
     """Settle what is contested in a memory, or in one field of it, and return the memory."""
+    work = settling(handle, memory_id, field, take, value)
+    memory, _ = handle.writer.run(handle.actor(agent), work)
+    return memory
+
+
+def settling(
+    handle: Handle, memory_id: str, field: str | None, take: str | None, value: object
+) -> Callable[[Stage], Memory]:
+    """Return what stages the settlement of a memory, or of one field of it."""
     if take is not None and value is not None:
         raise InvalidError("both a replica and a value are given", hint="leave one out")
     name = field or "value"
@@ -175,8 +185,7 @@ def settle(
         left: list[Value] = [item for item in contested_in(old) if item["field"] not in names]
         return stage.settle(old.id, said, left)
 
-    memory, _ = handle.writer.run(handle.actor(agent), work)
-    return memory
+    return work
 
 
 def checked_name(name: object, what: str) -> str:

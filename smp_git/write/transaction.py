@@ -13,7 +13,7 @@ from smp_git.model.errors import RefusedError
 from smp_git.model.ids import Id
 from smp_git.model.memory import Kind, Memory, MemoryId, agent_name, check_text, kind_named
 from smp_git.model.secrets.rules import Cleaned, Report, merged
-from smp_git.write import edits
+from smp_git.write import branches, edits
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Stage
 from smp_git.write.values import Secrets, Writing
@@ -151,6 +151,17 @@ class Transaction:
     def unpin(self, memory_id: str) -> Memory:
         """Stage that a memory may decay again."""
         return self._staged().pin(memory_id, pinned=False)
+
+    def resolve_conflict(
+        self,
+        memory_id: str,
+        field: str | None = None,
+        *,
+        take: str | None = None,
+        value: object = None,
+    ) -> Memory:
+        """Stage the resolution of what is contested in a memory, or in one field of it."""
+        return branches.settling(self._handle, memory_id, field, take, value)(self._staged())
 
     def link(self, memory_id: str, relation: str, target: str) -> Memory:
         """Stage a link."""
