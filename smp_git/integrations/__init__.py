@@ -1,5 +1,5 @@
 """What other programs speak to: each an extra, nothing imported unless asked for.
 
 Entered by: claude_code.calls, claude_code.hooks,
-claude_code.install, mcp.clients, mcp.desk, mcp.serve, notes.
+claude_code.install, loopback, mcp.clients, mcp.desk, mcp.serve, notes.
 """

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from smp_git.integrations import loopback
 from smp_git.integrations.mcp.desk import Offer
 from smp_git.model.errors import InvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-_HOST: Final = "127.0.0.1"
 _LEAST_TOKEN: Final = 16
 
 
@@ -43,7 +42,9 @@ def serve_http(
 ) -> None:
     """Serve programs of this machine that know the token; `tell` gets the address and it."""
     check_installed()
-    import uvicorn  # noqa: PLC0415 - an extra
+    from mcp.server.transport_security import (  # noqa: PLC0415 - an extra
+        TransportSecuritySettings,
+    )
 
     from smp_git.integrations.mcp.server import make  # noqa: PLC0415 - an extra
 
@@ -52,46 +53,26 @@ def serve_http(
         raise InvalidError(f"a token needs {_LEAST_TOKEN} characters or more")
     server, sessions = make(offer, is_connected=False)
     try:
-        with socket.create_server((_HOST, port)) as listening:
-            address = f"{_HOST}:{listening.getsockname()[1]}"
-            app = _guarded(
-                server.streamable_http_app(
-                    stateless_http=True, json_response=True, transport_security=_strict(address)
-                ),
-                secret,
+        with loopback.listening(port) as listener:
+            place = loopback.address(listener)
+            app = server.streamable_http_app(
+                stateless_http=True,
+                json_response=True,
+                # Where a request goes and where it comes from is checked before.
+                transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             )
-            config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
-            tell(f"http://{address}/mcp", secret)
-            uvicorn.Server(config).run(sockets=[listening])
-    except OSError as error:
-        raise InvalidError(f"cannot listen on port {port}: {error.strerror}") from None
+            tell(f"http://{place}/mcp", secret)
+            loopback.run(loopback.guarded(app, place, _needing(secret)), listener)
     finally:
         sessions.close()
 
 
-def _strict(address: str) -> Any:
-    """Return what a request must say of where it goes and where it comes from."""
-    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - an extra
+def _needing(secret: str) -> loopback.Admit:
+    """Return what admits only who shows the token."""
 
-    names = [address, address.replace(_HOST, "localhost")]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=names,
-        allowed_origins=[f"http://{name}" for name in names],
-    )
+    def admit(headers: Mapping[bytes, bytes], _: str) -> loopback.Refusal | None:
+        if loopback.is_secret(headers.get(b"authorization", b""), f"Bearer {secret}"):
+            return None
+        return loopback.Refusal(401, "a token is needed", ((b"www-authenticate", b"Bearer"),))
 
-
-def _guarded(app: Any, secret: str) -> Any:
-    """Return an application that answers only who shows the token."""
-    expected = f"Bearer {secret}".encode()
-
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers") or ()).get(b"authorization", b"")
-        if scope["type"] == "http" and not secrets.compare_digest(given, expected):
-            head = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-            await send({"type": "http.response.start", "status": 401, "headers": head})
-            await send({"type": "http.response.body", "body": b"a token is needed\n"})
-            return
-        await app(scope, receive, send)
-
-    return guarded
+    return admit
