@@ -49,8 +49,9 @@ OWNERS = {
     "mcp": "smp_git.integrations.mcp",
     "anyio": "smp_git.integrations.mcp",
     "pydantic": "smp_git.integrations.mcp",
-    "uvicorn": "smp_git.integrations.mcp",
+    "uvicorn": "smp_git.integrations.loopback",
     "jinja2": "smp_git.web.render",
+    "starlette": "smp_git.web",
 }
 # What the environment, the home and the working folder are is asked only here.
 LOOKS_AROUND = {
@@ -71,6 +72,7 @@ LATE = {
     "smp_git.git.locks",
     "smp_git.git.repository",
     "smp_git.integrations.claude_code.hooks",
+    "smp_git.integrations.loopback",
     "smp_git.integrations.mcp.serve",
     "smp_git.keep.opening",
     "smp_git.keep.quota",
@@ -84,6 +86,7 @@ LATE = {
     "smp_git.session",
     "smp_git.store",
     "smp_git.web.render",
+    "smp_git.web.serve",
     "smp_git.write.handle",
 }
 _AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")
