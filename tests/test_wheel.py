@@ -30,6 +30,8 @@ def test_wheel_carries_types_and_hooks(wheel: Path) -> None:
 
     assert "smp_git/py.typed" in names
     assert "smp_git/hooks/pre-commit" in names
+    assert "smp_git/web/templates/report.html" in names
+    assert "smp_git/web/static/page.css" in names
     assert not [name for name in names if name.startswith("tests/")]
 
 

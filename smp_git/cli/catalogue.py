@@ -24,6 +24,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "status": ListedCommand(
             "sessions", "Show the session, its branch, edits by hand, remotes and size"
         ),
+        "web": ListedCommand("web", "Serve a page to look at the sessions of the store"),
         "report": ListedCommand("web", "Write a session as one HTML file that opens anywhere"),
         "info": ListedCommand("sessions", "Show an overview of a session"),
         "help": ListedCommand("guide", "Explain the program, a command or a group of commands"),

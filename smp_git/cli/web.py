@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from smp_git.cli.app import command
-from smp_git.cli.common import emit, folder, setting
+from smp_git.cli.common import asker, emit, folder, setting
 from smp_git.cli.convert import counting, done_counting
+from smp_git.cli.options import Agent
 from smp_git.cli.place import session_of, store_of
 from smp_git.cli.terminal import note
 from smp_git.web import report as reports
+from smp_git.web import serve
+
+
+@command(example="smp web --open")
+def web(
+    ctx: typer.Context,
+    port: Annotated[
+        int, typer.Option(help="Port; 0 takes a free one", min=0, max=65_535, metavar="N")
+    ] = 0,
+    agent: Agent = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show only; nothing can be changed from the page")
+    ] = False,
+    in_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser")
+    ] = False,
+) -> None:
+    """Serve a page to look at the sessions of the store
+
+    On this machine alone. The link works once; it lets the browser that opens it in, until
+    the command is stopped with Ctrl-C. With -s the page begins at that session. Needs the
+    extra web.
+    """
+    store = store_of(ctx)
+    session = setting(ctx, "session", "SMP_SESSION")
+
+    def tell(link: str) -> None:
+        emit(ctx, {"link": link}, link)
+        note("the link works once; Ctrl-C stops the page")
+        if in_browser:
+            webbrowser.open(link)
+
+    with suppress(KeyboardInterrupt):
+        start = store.find_session(session) if session else None
+        wanted = serve.Showing(port, start, asker(ctx, agent), read_only)
+        serve.serve(store, wanted, tell)
 
 
 @command(example="smp report -o shop.html")

@@ -1,4 +1,4 @@
 """A session to look at: a page on this machine, and a report in one file.
 
-Entered by: report.
+Entered by: report, serve.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from smp_git.ask.links import Related
@@ -106,12 +106,11 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What came about in one stretch of time: from its first day to its last."""
+    """What came about in one stretch of time, and how that is called."""
 
     x: float
     width: float
-    first: date
-    last: date
+    name: str
     count: int
     pieces: tuple[BarPart, ...]
 
@@ -121,51 +120,76 @@ class Strip:
     """Bars, one for each stretch of time; `most` is how many memories the highest stands for."""
 
     bars: tuple[Bar, ...]
-    days: int
+    each: str
+    first: str
+    last: str
     most: int
 
 
 STRIP_HEIGHT: Final = 72
 _MOST_BARS: Final = 90
+_WIDEST: Final = 42.0
+_FEW_DAYS: Final = 2
+_UNITS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 
 
-def strip(buckets: Sequence[Bucket]) -> Strip | None:
-    """Return the drawing of what came about day by day; None if nothing did."""
-    if not buckets:
+def is_young(buckets: Sequence[Bucket]) -> bool:
+    """Whether days are too few to tell anything, so that hours are to be asked for."""
+    return len(buckets) <= _FEW_DAYS
+
+
+def strip(buckets: Sequence[Bucket], unit: str = "day") -> Strip | None:
+    """Return the drawing of what came about by day or by hour; None if it was all at once."""
+    counts = {datetime.fromisoformat(each.start): each.counts for each in buckets}
+    if len(counts) < 2:  # noqa: PLR2004 - a single bar tells nothing
         return None
-    counts = {date.fromisoformat(each.start): each.counts for each in buckets}
-    first, last = min(counts), max(counts)
-    days = math.ceil(((last - first).days + 1) / _MOST_BARS)
-    number = ((last - first).days // days) + 1
+    first, step = min(counts), _UNITS[unit]
+    together = math.ceil(((max(counts) - first) // step + 1) / _MOST_BARS)
+    number = ((max(counts) - first) // step) // together + 1
     sums: list[dict[str, int]] = [{} for _ in range(number)]
-    for each, found in counts.items():
-        place = sums[(each - first).days // days]
+    for at, found in counts.items():
+        place = sums[(at - first) // step // together]
         for kind, count in found.items():
             place[kind] = place.get(kind, 0) + count
     most = max(sum(each.values()) for each in sums)
-    wide = 1000 / max(number, 12)
+    # The first begins where the line begins, the last ends where it ends.
+    wide = min(_WIDEST, 1000 / number - min(2.0, 250 / number))
+    names = [_stretch(first + step * together * n, step, together) for n in range(number)]
     bars = [
-        _bar(each, n * wide, wide, first + timedelta(days=n * days), days, most)
+        _bar(each, (n * (1000 - wide) / (number - 1), wide), names[n], most)
         for n, each in enumerate(sums)
         if each
     ]
-    return Strip(bars=tuple(bars), days=days, most=most)
+    length = {"hour": "an hour", "day": "a day"}[unit] if together == 1 else f"{together} {unit}s"
+    return Strip(
+        bars=tuple(bars),
+        each=length,
+        first=_named(first, step),
+        last=_named(max(counts), step),
+        most=most,
+    )
 
 
-def _bar(
-    counts: Mapping[str, int], x: float, wide: float, first: date, days: int, most: int
-) -> Bar:
-    pieces, below = list[BarPart](), float(STRIP_HEIGHT)
+def _stretch(first: datetime, step: timedelta, together: int) -> str:
+    last = first + step * (together - 1)
+    return _named(first, step) + (f" to {_named(last, step)}" if together > 1 else "")
+
+
+def _named(at: datetime, step: timedelta) -> str:
+    return f"{at:%Y-%m-%d}" if step >= timedelta(days=1) else f"{local(at):%Y-%m-%d %H:%M}"
+
+
+def _bar(counts: Mapping[str, int], place: tuple[float, float], name: str, most: int) -> Bar:
+    pieces, below, (x, wide) = list[BarPart](), float(STRIP_HEIGHT), place
     for kind in KINDS:
         if count := counts.get(kind):
-            height = STRIP_HEIGHT * count / most
-            below -= height
-            pieces.append(BarPart(kind=kind, y=_round(below), height=_round(max(height, 0.5))))
+            tall = STRIP_HEIGHT * count / most
+            below -= tall
+            pieces.append(BarPart(kind=kind, y=_round(below), height=_round(max(tall, 0.5))))
     return Bar(
         x=_round(x),
-        width=_round(max(wide - min(2.0, wide / 4), 1.0)),
-        first=first,
-        last=first + timedelta(days=days - 1),
+        width=_round(max(wide, 1.0)),
+        name=name,
         count=sum(counts.values()),
         pieces=tuple(pieces),
     )
@@ -215,6 +239,7 @@ class GraphNode:
     title: str
     at: Point
     depth: int
+    label: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +266,12 @@ _MOST_FAR: Final = 14
 # How far those are that are linked directly, and the others: to the side, and up and down.
 _NEAR: Final = (95.0, 72.0)
 _FAR: Final = (145.0, 128.0)
-_ABOVE: Final = 14.0
+_ABOVE: Final = 26.0
 _BELOW: Final = 28.0
+_UNDER: Final = 19.0
+_OVER: Final = -11.0
+# One alone stands beside the line that leads to it.
+_ASIDE: Final = 0.45
 _FEW: Final = 4
 _MIDDLE: Final = WIDTH / 2
 _DOT: Final = 9.0
@@ -262,6 +291,7 @@ def graph(center: str, kind: str, title: str, found: Sequence[Related]) -> Graph
     top = min(place.y for place in places.values()) - _ABOVE
     places = {name: Point(_round(x), _round(y - top)) for name, (x, y) in places.items()}
     known: dict[str, Related] = {each.id: each for each in reversed(found)}
+    middle = places[center].y
     nodes = [
         GraphNode(
             id=name,
@@ -269,6 +299,8 @@ def graph(center: str, kind: str, title: str, found: Sequence[Related]) -> Graph
             title=known[name].title if name in known else title,
             at=place,
             depth=0 if name == center else known[name].depth,
+            # Below the dot, unless lines come from there.
+            label=_round(place.y + (_UNDER if place.y >= middle else _OVER)),
         )
         for name, place in places.items()
     ]
@@ -293,8 +325,9 @@ def _angles(near: Sequence[str], far: Mapping[str, str]) -> dict[str, float]:
             behind.setdefault(via, []).append(name)
     for via, names in behind.items():
         fan = min(step, 1.9) / max(len(names), 1)
+        aside = _ASIDE if len(names) == 1 else 0.0
         for number, name in enumerate(names):
-            out[name] = out[via] + (number - (len(names) - 1) / 2) * fan
+            out[name] = out[via] + (number - (len(names) - 1) / 2) * fan + aside
     return out
 
 
@@ -310,13 +343,3 @@ def _edge(places: Mapping[str, Point], link: Related) -> GraphEdge:
         end=Point(_round(other.x - dx), _round(other.y - dy)),
         relation=link.relation,
     )
-
-
-def first_days(found: Strip) -> tuple[str, str]:
-    """Return the days at the ends of a strip."""
-    return f"{found.bars[0].first:%d %b %Y}", f"{found.bars[-1].last:%d %b %Y}"
-
-
-def today(now: datetime) -> date:
-    """Return the day that a time is of, here."""
-    return local(now).date()

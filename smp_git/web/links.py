@@ -17,7 +17,6 @@ class PageLinks:
     """Addresses of the page of one session, below a secret root; `at` stays with what is followed."""
 
     root: str
-    version: str
     name: str = ""
     at: str = ""
 
@@ -26,8 +25,8 @@ class PageLinks:
         return f"{self.root}/"
 
     def static(self, name: str) -> str:
-        """Return a style sheet, script or picture; another version has another address."""
-        return f"{self.root}/static/{quote(name)}?{urlencode({'v': self.version})}"
+        """Return a style sheet, script or picture."""
+        return f"{self.root}/static/{quote(name)}"
 
     def session(self, name: str) -> str:
         """Return the first page of a session."""

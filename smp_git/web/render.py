@@ -24,10 +24,9 @@ _EXCERPT: Final = 260
 _LABEL: Final = 14
 
 
-def check_installed(what: str) -> None:
-    """Raise InvalidError if the extra is not installed."""
-    missing = [name for name in ("jinja2", "starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
+def check_installed(what: str, *more: str) -> None:
+    """Raise InvalidError if the extra is not installed, as far as this needs it."""
+    if any(find_spec(name) is None for name in ("jinja2", *more)):
         raise InvalidError(
             f"{what} needs the extra web, which is not installed", hint="pip install 'smp-git[web]'"
         )
@@ -48,9 +47,18 @@ def _environment() -> Environment:
     made.filters.update(FILTERS)
     made.filters["excerpt"] = excerpt
     made.filters["short_id"] = short_id
+    made.filters["plain"] = plain
+    made.filters["body"] = body
     made.globals["height"] = height
     made.globals["m"] = made.get_template("macros.html").module
     return made
+
+
+def prepare() -> None:
+    """Compile the templates, so that nobody waits for it at the first page."""
+    made = _environment()
+    for name in made.list_templates():
+        made.get_template(name)
 
 
 def page(template: str, **values: object) -> str:
@@ -87,6 +95,17 @@ def excerpt(content: str, title: str) -> str:
     rest = text.removeprefix(title.rstrip("…")).lstrip(" .:,;-–—") if title else text
     rest = rest or text
     return rest if len(rest) <= _EXCERPT else f"{rest[: _EXCERPT - 1].rsplit(' ', 1)[0]}…"
+
+
+def plain(title: str, name: str) -> str:
+    """Return a title without the signs of a heading; the id of what has none."""
+    return title.lstrip("# ") or name
+
+
+def body(content: str, title: str) -> str:
+    """Return a text without the title that stands above it."""
+    text = content.strip()
+    return text.removeprefix(title).lstrip() if title and not title.endswith("…") else text
 
 
 def short_id(name: str) -> str:

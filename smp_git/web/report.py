@@ -15,7 +15,6 @@ from smp_git.convert.files import whole
 from smp_git.keep.forecast import Forecast
 from smp_git.model.errors import AlreadyExistsError, InvalidError, SmpError
 from smp_git.model.memory import KINDS, Memory, MemoryId
-from smp_git.read.history import BlamedField
 from smp_git.session import Session
 from smp_git.store import Store
 from smp_git.web import render
@@ -23,7 +22,7 @@ from smp_git.web.charts import curve, graph
 from smp_git.web.links import ReportLinks
 from smp_git.web.look import Look, look
 from smp_git.web.views import branches, overview, trash
-from smp_git.web.views.memory import MemoryStep, MemoryView, fields_of, rows, step
+from smp_git.web.views.memory import MemoryStep, MemoryView, blamed_in, rows, step
 from smp_git.web.wording import day
 
 # Of each curve: a report has as many curves as memories.
@@ -205,7 +204,7 @@ def _steps(seen: Look) -> Mapping[MemoryId, Sequence[MemoryStep]]:
 def _view(
     seen: Look, memory: Memory, steps: Sequence[MemoryStep], forecast: Forecast | None
 ) -> MemoryView:
-    blamed = _blamed(memory, steps)
+    blamed = blamed_in(memory, steps)
     related = seen.session.related(memory.id, depth=1, at=seen.at, now=seen.now)
     return MemoryView(
         memory=memory,
@@ -219,18 +218,3 @@ def _view(
         contested=(),
         problems=(),
     )
-
-
-def _blamed(memory: Memory, steps: Sequence[MemoryStep]) -> Mapping[str, BlamedField]:
-    """Return which commit gave each field its value: the latest that changed it."""
-    found: dict[str, BlamedField] = {}
-    now = fields_of(memory)
-    for each in steps:
-        names = now if each.change == "added" else [delta.name for delta in each.deltas]
-        for name in names:
-            if name in now and name not in found:
-                version = each.version
-                found[name] = BlamedField(
-                    name, now[name], version.commit, version.at, version.agent
-                )
-    return found

@@ -134,6 +134,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "as_text": as_text,
     "clock": clock,
     "day": day,
+    "days": lambda number: distance(timedelta(days=number)),
     "days_left": days_left,
     "exact": exact,
     "memories": memories,

@@ -17,24 +17,6 @@ from tests.support import smp
 from tests.web.hostile import TEXTS, Page, hostile_session
 
 
-@pytest.fixture
-def shop(session: Session) -> Session:
-    """A session with a history, links, a branch, and something forgotten."""
-    session.add("turn", "Two concerns: no MFA, no timeout", agent="veritas", speaker="Veritas")
-    session.add("finding", "No MFA", agent="veritas", severity="critical", turn_ref="turn-0001")
-    session.add(
-        "decision", "Use OAuth", agent="architect", tags=["security"], rationale="A standard",
-        links=[("resolves", "FIND-0001")],
-    )  # fmt: skip
-    session.edit("DEC-1", rationale="A proven standard", agent="ada")
-    session.resolve("FIND-1", agent="veritas", action="required now")
-    with session.branch("idea") as aside:
-        aside.edit("DEC-1", impact="high")
-    session.add("learning", "Ada is ill", agent="ada")
-    session.delete("LEARN-0001", reason="private", by="ada")
-    return session
-
-
 def made(session: Session, place: Path, clock: Clock, *, anonymous: bool = False) -> str:
     report.write(session, place, clock, anonymous=anonymous)
     return place.read_text()

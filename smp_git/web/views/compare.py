@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from smp_git.read.history import MemoryDiff, Version
@@ -58,6 +58,22 @@ def compare(look: Look, old: str, new: str) -> Comparison:
         tags=session.tags(),
         branches=session.branches(),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitView:
+    """A commit, and what it changed."""
+
+    version: Version
+    differences: Differences
+
+
+def one_commit(look: Look, name: str) -> CommitView:
+    """Return what one commit changed."""
+    version = look.session.version(name)
+    changes = look.session.changes(at=version.commit)
+    found = takewhile(lambda each: each.version.commit == version.commit, changes)
+    return CommitView(version=version, differences=differences(each.diff for each in found))
 
 
 def differences(found: Iterable[MemoryDiff]) -> Differences:

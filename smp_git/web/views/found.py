@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -47,13 +47,15 @@ class FoundHit:
 
     hit: Hit
     excerpt: tuple[Excerpt, ...]
+    # Whether the excerpt is the title, so that it stands in its place.
+    is_title: bool
     reasons: tuple[str, ...]
     parts: tuple[ScorePart, ...]
     arithmetic: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
+class FoundHits:
     """Answers to a question; `is_least` says that there may be more than `total`."""
 
     text: str
@@ -65,32 +67,39 @@ class Results:
     problems: tuple[str, ...] = ()
 
 
-def search(look: Look, text: str, wanted: Narrowing, *, is_typing: bool = False) -> Results:
+def search(look: Look, text: str, wanted: Narrowing, *, is_typing: bool = False) -> FoundHits:
     """Return what answers a text in one session; while somebody types, the last word may go on."""
     if not text.strip():
-        return Results(text=text, wanted=wanted)
-    asked = _begun(text) if is_typing else text
+        return FoundHits(text=text, wanted=wanted)
     parts: QueryParts = {**wanted.parts, "limit": _SHOWN, "explain": True}
-    answer = look.session.query(asked, at=look.at, now=look.now, **parts)
-    return _results(text, wanted, answer)
+
+    def ask(asked: str) -> Answer:
+        return look.session.query(asked, at=look.at, now=look.now, **parts)
+
+    return _results(text, wanted, _answered(ask, text, is_typing=is_typing))
 
 
-def search_all(store: Store, text: str, *, is_typing: bool = False) -> Results:
+def search_all(store: Store, text: str, *, is_typing: bool = False) -> FoundHits:
     """Return what answers a text in any session of the store."""
     if not text.strip():
-        return Results(text=text, wanted=Narrowing())
-    asked = _begun(text) if is_typing else text
-    return _results(text, Narrowing(), store.query(asked, limit=_SHOWN, explain=True))
+        return FoundHits(text=text, wanted=Narrowing())
+
+    def ask(asked: str) -> Answer:
+        return store.query(asked, limit=_SHOWN, explain=True)
+
+    return _results(text, Narrowing(), _answered(ask, text, is_typing=is_typing))
 
 
-def _begun(text: str) -> str:
-    """Return a text whose last word also means those that begin so."""
-    found = _BEGUN.search(text)
-    return f"{text} {found[0]}*" if found and text.count('"') % 2 == 0 else text
+def _answered(ask: Callable[[str], Answer], text: str, *, is_typing: bool) -> Answer:
+    """Return an answer; where a begun word finds little, to the words that begin so as well."""
+    answer, begun = ask(text), _BEGUN.search(text)
+    if not is_typing or begun is None or answer.total >= _SHOWN or text.count('"') % 2:
+        return answer
+    return ask(f"{text} {begun[0]}*")
 
 
-def _results(text: str, wanted: Narrowing, answer: Answer) -> Results:
-    return Results(
+def _results(text: str, wanted: Narrowing, answer: Answer) -> FoundHits:
+    return FoundHits(
         text=text,
         wanted=wanted,
         results=tuple(map(_taken_apart, answer)),
@@ -105,9 +114,11 @@ def _taken_apart(hit: Hit) -> FoundHit:
     parts = tuple(_parts(hit.why))
     plain = [line for line in hit.why if not _PART.fullmatch(line)]
     arithmetic = tuple(line for line in plain if line.startswith(("text.", "priority.")))
+    excerpt = tuple(_excerpt(hit.marked(_MARKS)))
     return FoundHit(
         hit=hit,
-        excerpt=tuple(_excerpt(hit.marked(_MARKS))),
+        excerpt=excerpt,
+        is_title="".join(each.text for each in excerpt) == hit.title,
         reasons=tuple(line for line in plain if line not in arithmetic),
         parts=parts,
         arithmetic=arithmetic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -10,13 +10,13 @@ from smp_git.ask.links import Related
 from smp_git.format import document
 from smp_git.keep.forecast import Forecast
 from smp_git.model.errors import DamagedError, SmpError
-from smp_git.model.memory import CONTESTED, KINDS, Memory, MemoryId, Value
+from smp_git.model.memory import CONTESTED, KINDS, Memory, Value
 from smp_git.model.wording import Span, word_diff
 from smp_git.read.changes import VersionChange
 from smp_git.read.history import BlamedField, FieldChange, MemoryDiff, Version
 from smp_git.web.charts import Curve, Graph, curve, graph
 from smp_git.web.look import Look
-from smp_git.web.wording import as_text
+from smp_git.web.wording import as_text, named
 from smp_git.write.branches import Contested
 
 # What every change changes, or what stands elsewhere on the page.
@@ -77,14 +77,13 @@ class MemoryView:
 def memory(look: Look, name: str) -> MemoryView:
     """Return one memory with all that is known of it."""
     session, problems = look.session, list[str]()
-    found = _readable(look, name)
-    blamed: Mapping[str, BlamedField] = {}
+    found = readable(look, name)
     steps: tuple[MemoryStep, ...] = ()
     try:
         steps = tuple(step(each) for each in session.changes(found.id, at=look.at))
-        blamed = {each.field: each for each in session.blame(found.id)} if not look.is_past else {}
     except SmpError as error:
         problems.append(error.message)
+    blamed = blamed_in(found, steps)
     forecast = None if look.is_past else session.forecast(found.id, now=look.now)
     related = session.related(found.id, depth=2, at=look.at, now=look.now)
     return MemoryView(
@@ -101,7 +100,7 @@ def memory(look: Look, name: str) -> MemoryView:
     )
 
 
-def _readable(look: Look, name: str) -> Memory:
+def readable(look: Look, name: str) -> Memory:
     """Return a memory; one whose file cannot be read as its index line has it."""
     try:
         return look.session.get(name, at=look.at)
@@ -131,6 +130,21 @@ def fields_of(memory: Memory) -> Mapping[str, Value]:
     return document.fields_of(memory)
 
 
+def blamed_in(memory: Memory, steps: Sequence[MemoryStep]) -> Mapping[str, BlamedField]:
+    """Return which commit gave each field its value: the latest that changed it."""
+    found: dict[str, BlamedField] = {}
+    now = fields_of(memory)
+    for each in steps:
+        names = now if each.change == "added" else [delta.name for delta in each.deltas]
+        for name in names:
+            if name in now and name not in found:
+                version = each.version
+                found[name] = BlamedField(
+                    name, now[name], version.commit, version.at, version.agent
+                )
+    return found
+
+
 def step(change: VersionChange) -> MemoryStep:
     """Return a version of a memory as a page shows it."""
     return MemoryStep(change.version, change.diff.change, tuple(deltas(change.diff)))
@@ -141,7 +155,18 @@ def deltas(diff: MemoryDiff) -> Iterator[FieldDelta]:
     main = KINDS[diff.kind].main
     ordered = sorted(diff.fields, key=lambda each: each.field != main)
     for change in shown(ordered):
-        yield FieldDelta(change.field, word_diff(as_text(change.before), as_text(change.after)))
+        say = _losses if change.field == CONTESTED else as_text
+        yield FieldDelta(change.field, word_diff(say(change.before), say(change.after)))
+
+
+def _losses(value: Value) -> str:
+    """Return what lost in merges, one line each."""
+    items = value if isinstance(value, list) else []
+    return "\n".join(
+        f"{named(str(each.get('field')))}: {as_text(each.get('value'))} (replica {each.get('replica')})"
+        for each in items
+        if isinstance(each, dict)
+    )
 
 
 def shown(changes: Iterable[FieldChange]) -> Iterator[FieldChange]:
@@ -149,9 +174,6 @@ def shown(changes: Iterable[FieldChange]) -> Iterator[FieldChange]:
     return (each for each in changes if each.field not in _NOT_SHOWN)
 
 
-def by_id(related: Iterable[Related]) -> Mapping[MemoryId, list[Related]]:
-    """Return what links lead to, with all relations of each."""
-    found: dict[MemoryId, list[Related]] = {}
-    for each in related:
-        found.setdefault(each.id, []).append(each)
-    return found
+def shown_fields(memory: Memory) -> dict[str, Value]:
+    """Return the fields of a memory that tell a person something."""
+    return {name: value for name, value in fields_of(memory).items() if name not in _NOT_SHOWN}

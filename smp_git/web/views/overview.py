@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from itertools import chain, islice
+from typing import Final
 
 from smp_git.ask.answer import Hit
 from smp_git.ask.overviews import AgentActivity, Topic
@@ -12,14 +14,18 @@ from smp_git.format.metadata import Metadata
 from smp_git.keep.compact import Compaction
 from smp_git.keep.compacted import Compacted
 from smp_git.keep.quota import SizeReport
-from smp_git.model.memory import KINDS
-from smp_git.web.charts import Strip, strip
+from smp_git.model.memory import KINDS, Memory
+from smp_git.web.charts import Strip
 from smp_git.web.look import Look
+from smp_git.web.views.memory import readable
+from smp_git.web.views.timeline import activity
 
 _OPEN: Final = 6
 _DECISIONS: Final = 6
 _LATEST: Final = 8
 _TOPICS: Final = 14
+# So many files are read before anybody has to wait.
+_FEW: Final = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +39,11 @@ class Overview:
     open_findings: int
     decisions: tuple[Hit, ...]
     active_decisions: int
-    latest: tuple[Hit, ...]
+    latest: tuple[Memory, ...]
     topics: tuple[Topic, ...]
     agents: tuple[AgentActivity, ...]
-    contested: int
+    # None where that was not looked for.
+    contested: int | None
     problems: tuple[str, ...]
 
     @property
@@ -45,10 +52,15 @@ class Overview:
         return sum(self.counts.values())
 
 
-def overview(look: Look) -> Overview:
-    """Return the first page of a session."""
+def overview(look: Look, *, is_warm: bool = True) -> Overview:
+    """Return the first page of a session.
+
+    What is contested stands in the files alone: as long as a large session is not warm, it
+    is not looked for.
+    """
     session, at, now = look.session, look.at, look.now
-    counts = cast("Mapping[str, int]", session.aggregate("count:kind", at=at)["count:kind"])
+    by_day = session.timeline(by="day", at=at)
+    counts = sum((Counter(each.counts) for each in by_day), Counter[str]())
     findings = session.query(
         at=at,
         now=now,
@@ -65,21 +77,23 @@ def overview(look: Look) -> Overview:
         sort=["-created_at"],
         limit=_DECISIONS,
     )
-    latest = session.query(at=at, now=now, sort=["-created_at"], limit=_LATEST)
-    contested = session.query(at=at, now=now, where=[("contested", "exists", True)], limit=0)
+    newest = chain.from_iterable(reversed(each.memories) for each in reversed(by_day))
+    contested = None
+    if is_warm or counts.total() <= _FEW:
+        contested = session.query(at=at, now=now, where=[("contested", "exists", True)], limit=0)
     return Overview(
         metadata=session.metadata,
         counts={kind: counts[kind] for kind in KINDS if kind in counts},
-        activity=strip(session.timeline(by="day", at=at)),
+        activity=activity(look, by_day),
         findings=findings.hits,
         open_findings=findings.total,
         decisions=decisions.hits,
         active_decisions=decisions.total,
-        latest=latest.hits,
+        latest=tuple(readable(look, each) for each in islice(newest, _LATEST)),
         topics=session.topics(limit=_TOPICS, at=at),
         agents=session.agents(at=at),
-        contested=contested.total,
-        problems=(*latest.problems, *session.passed_over),
+        contested=contested.total if contested else None,
+        problems=(*decisions.problems, *session.passed_over),
     )
 
 

@@ -8,9 +8,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from smp_git.ask.overviews import Bucket
 from smp_git.ask.request import QueryParts
 from smp_git.model.memory import Memory
-from smp_git.web.charts import Strip, strip
+from smp_git.web.charts import Strip, is_young, strip
 from smp_git.web.look import Look
 from smp_git.web.wording import day
 
@@ -81,12 +82,20 @@ def timeline(look: Look, wanted: Narrowing, page: int = 1) -> Timeline:
         total=found.total,
         page=page,
         pages=-(-found.total // PAGE),
-        activity=strip(session.timeline(by="day", at=at)),
+        activity=activity(look),
         wanted=wanted,
         agents=tuple(sorted(each.agent for each in session.agents(at=at))),
         tags=tuple(sorted(each.topic for each in session.topics(at=at))),
         problems=found.problems,
     )
+
+
+def activity(look: Look, by_day: Sequence[Bucket] | None = None) -> Strip | None:
+    """Return the drawing of when memories were written: by day, at first by hour."""
+    found = look.session.timeline(by="day", at=look.at) if by_day is None else by_day
+    if is_young(found):
+        return strip(look.session.timeline(by="hour", at=look.at), "hour")
+    return strip(found)
 
 
 def days(memories: Sequence[Memory]) -> Iterator[Day]:
