@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|mcp|merge|pack|sync|erase|forget|lock|start|questions|retrieval|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|mcp|merge|pack|sync|erase|forget|lock|start|questions|retrieval|web|all [--short] [--held] [--folder DIR]`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from tests.bench import (
     retrieval,
     start,
     sync,
+    web,
     write,
 )
 
@@ -52,6 +53,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "start": start.run,
     "questions": questions.run,
     "retrieval": retrieval.run,
+    "web": web.run,
 }
 
 
