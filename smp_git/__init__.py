@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from smp_git.ask.bisect import Culprit as Culprit
     from smp_git.ask.bisect import View as View
     from smp_git.keep.anonymize import Anonymized as Anonymized
-    from smp_git.keep.anonymize import Switches as Switches
     from smp_git.keep.check import Problem as Problem
     from smp_git.keep.compact import Compaction as Compaction
     from smp_git.keep.compacted import Compacted as Compacted
     from smp_git.keep.configure import Configured as Configured
     from smp_git.keep.forecast import Forecast as Forecast
+    from smp_git.keep.mask import Switches as Switches
     from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.keep.recall import RecallResult as RecallResult
@@ -93,7 +93,7 @@ _HOMES = {
     "SessionReceipt": "remove.sessions",
     "SmpError": "model.errors",
     "Store": "store",
-    "Switches": "keep.anonymize",
+    "Switches": "keep.mask",
     "SyncResult": "sync.remotes",
     "Synced": "keep.syncing",
     "Tag": "write.branches",

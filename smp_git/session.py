@@ -49,13 +49,14 @@ if TYPE_CHECKING:
     from smp_git.ask.request import Filters, QueryParts
     from smp_git.ask.vectors import Indexed
     from smp_git.format.metadata import Metadata
-    from smp_git.keep.anonymize import Anonymized, Switches
+    from smp_git.keep.anonymize import Anonymized, AnonymizedMemories
     from smp_git.keep.check import Problem
     from smp_git.keep.compact import Compaction
     from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.forecast import Forecast
     from smp_git.keep.glance import Glance
+    from smp_git.keep.mask import Switches
     from smp_git.keep.opening import SessionInfo
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
@@ -1103,6 +1104,27 @@ class Session:
         if copy is None:
             self.close()
         return anonymize(home, (self.id,), switches, copy=copy, by=who)[0]
+
+    def anonymize_memories(
+        self,
+        ids: str | Iterable[str],
+        switches: Switches | None = None,
+        *,
+        reason: str | None = None,
+        by: str | None = None,
+        dry_run: bool = False,
+    ) -> AnonymizedMemories:
+        """Put placeholders in the place of names in these memories, in every version of them.
+
+        The names are those that the session tells. Earlier versions are erased, as by a
+        redaction, and cannot be restored; a memory that holds no name stays as it is.
+        """
+        from smp_git.keep.anonymize import anonymize_memories
+
+        named = (ids,) if isinstance(ids, str) else ids
+        return anonymize_memories(
+            self._handle, named, switches, reason=reason, by=by, dry_run=dry_run
+        )
 
     def export(
         self,

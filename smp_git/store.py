@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from smp_git.ask.request import QueryParts
     from smp_git.convert.migrate import Migration
     from smp_git.convert.report import Import
-    from smp_git.keep.anonymize import Anonymized, Switches
+    from smp_git.keep.anonymize import Anonymized
     from smp_git.keep.configure import Configured
     from smp_git.keep.maintenance import Maintained
+    from smp_git.keep.mask import Switches
     from smp_git.keep.opening import SessionInfo
     from smp_git.keep.repairs import Repair
     from smp_git.keep.stats import Stats

@@ -14,9 +14,21 @@ from smp_git.cli.inputs import text_from
 from smp_git.cli.options import By, DryRun, Reason, Yes, confirm
 from smp_git.cli.place import reached, store_of
 from smp_git.cli.proof import FOUND, proof_lines, tell
+from smp_git.cli.switches import (
+    KeepPaths,
+    KeepProjects,
+    KeepUsers,
+    NoPlaceholders,
+    NoStructure,
+    OfProjects,
+    OfUsers,
+    switches_of,
+)
 from smp_git.model.errors import InvalidError
 
 if TYPE_CHECKING:
+    from smp_git.keep.anonymize import AnonymizedMemories
+    from smp_git.keep.mask import Switches
     from smp_git.remove.redact import Redaction
 
 
@@ -88,6 +100,10 @@ def _redaction(done: Redaction, verb: str) -> str:
 @command(example="smp anonymize --copy ../public")
 def anonymize(
     ctx: typer.Context,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Only these memories, which stay where they are"),
+    ] = None,
     copy: Annotated[
         Path | None,
         typer.Option(
@@ -95,28 +111,13 @@ def anonymize(
             help="Make the copy in the store at this folder, and leave this session unchanged",
         ),
     ] = None,
-    user: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Another user name to replace")
-    ] = [],  # noqa: B006
-    project: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Another project name to replace")
-    ] = [],  # noqa: B006
-    keep_user_names: Annotated[
-        bool, typer.Option("--keep-user-names", help="Keep user names")
-    ] = False,
-    keep_project_names: Annotated[
-        bool, typer.Option("--keep-project-names", help="Keep project names")
-    ] = False,
-    keep_file_paths: Annotated[
-        bool, typer.Option("--keep-file-paths", help="Keep file paths")
-    ] = False,
-    no_placeholders: Annotated[
-        bool,
-        typer.Option("--no-placeholders", help="Write [REMOVED] instead of User-1 and Project-A"),
-    ] = False,
-    no_structure: Annotated[
-        bool, typer.Option("--no-structure", help="Drop the links between memories")
-    ] = False,
+    user: OfUsers = [],  # noqa: B006 - typer copies it
+    project: OfProjects = [],  # noqa: B006
+    keep_user_names: KeepUsers = False,
+    keep_project_names: KeepProjects = False,
+    keep_file_paths: KeepPaths = False,
+    no_placeholders: NoPlaceholders = False,
+    no_structure: NoStructure = False,
     all_sessions: Annotated[
         bool,
         typer.Option(
@@ -124,24 +125,22 @@ def anonymize(
             help="Every session in the store; a name gets the same placeholder everywhere",
         ),
     ] = False,
+    reason: Reason = None,
     by: By = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
     """Replace a session with a copy without names
 
     The copy has a new id and no history. The old session is deleted and can be restored
-    until its deadline.
+    until its deadline. With ids, the names in these memories alone are replaced, in every
+    version of them; their earlier versions are gone for good, as after a redaction.
     """
-    from smp_git.keep.anonymize import Switches  # noqa: PLC0415 - as the library has it
-
-    switches = Switches(
-        user_names=not keep_user_names,
-        project_names=not keep_project_names,
-        file_paths=not keep_file_paths,
-        placeholders=not no_placeholders,
-        structure=not no_structure,
-        users=tuple(user),
-        projects=tuple(project),
-    )
+    switches = switches_of(ctx.params)
+    if ids:
+        _refuse_beside_ids(copy, all_sessions=all_sessions)
+        _memories(ctx, ids, switches, reason, by, dry_run=dry_run, yes=yes)
+        return
     if all_sessions:
         found = store_of(ctx).anonymize(switches, copy=copy, by=asker(ctx, by))
         value: dict[str, object] = {
@@ -153,3 +152,39 @@ def anonymize(
     with reached(ctx) as session:
         done = session.anonymize(switches, copy=copy, by=asker(ctx, by))
     emit(ctx, done.as_json(), done.session)
+
+
+def _refuse_beside_ids(copy: Path | None, *, all_sessions: bool) -> None:
+    if copy is not None or all_sessions:
+        raise InvalidError(
+            "single memories are anonymized where they are",
+            hint="smp export --anonymize makes a copy of what matches",
+        )
+
+
+def _memories(
+    ctx: typer.Context,
+    ids: list[str],
+    switches: Switches,
+    reason: str | None,
+    by: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    with reached(ctx) as session:
+        if dry_run or not yes:
+            plan = session.anonymize_memories(ids, switches, dry_run=True)
+            emit(ctx, plan.as_json(), lambda: _anonymized(plan, "would anonymize"))
+            return confirm(yes=dry_run or not plan.ids)
+        who = asker(ctx, by)
+        done = session.anonymize_memories(ids, switches, reason=reason, by=who)
+    emit(ctx, done.as_json(), lambda: _anonymized(done, "anonymized"))
+    return tell(done.receipt.proof if done.receipt else None)
+
+
+def _anonymized(done: AnonymizedMemories, verb: str) -> str:
+    lines = [f"{verb} {name}" for name in done.ids] or ["none of them holds a name"]
+    if done.receipt and not done.receipt.proof.clean:
+        lines += proof_lines(done.receipt.proof.as_json())
+    return "\n".join(lines)

@@ -14,8 +14,9 @@ from smp_git.convert.own import JSON, MARK
 from smp_git.format import jsontext, yamlfile
 from smp_git.git import disk
 from smp_git.keep import stores
-from smp_git.keep.anonymize import Switches, mask_of, nameless, origin_of
+from smp_git.keep.anonymize import mask_of, nameless, origin_of
 from smp_git.keep.every import opened
+from smp_git.keep.mask import Switches
 from smp_git.model.errors import AlreadyExistsError, InvalidError
 from smp_git.model.memory import KINDS, VALUE, Memory, MemoryId, Value
 from smp_git.model.times import format_time

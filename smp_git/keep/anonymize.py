@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import re
 import secrets
-import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.metadata import Metadata
-from smp_git.keep import archive, opening, stores
-from smp_git.keep.stores import create_session, open_by_id
-from smp_git.model.errors import AlreadyExistsError
+from smp_git.keep import archive, every, stores
+from smp_git.keep.mask import Mask, Switches
+from smp_git.keep.stores import create_session
+from smp_git.model.errors import (
+    AlreadyExistsError,
+    InvalidError,
+    InvalidFileError,
+    RefusedError,
+)
 from smp_git.model.ids import id_of_value, parse_id
-from smp_git.model.memory import VALUE, Link, Memory, Value, agent_name, check_fields
+from smp_git.model.memory import VALUE, Link, Memory, MemoryId, Value, check_fields
 from smp_git.model.results import Result
-from smp_git.model.secrets.redaction import redact
 from smp_git.read import archives
-from smp_git.remove import audit, sessions
+from smp_git.read.counts import Access
+from smp_git.remove import audit, redact, sessions
+from smp_git.remove.history.journal import Receipt
+from smp_git.remove.rewording import Words
 from smp_git.remove.sessions import SessionReceipt
-from smp_git.write.handle import GLOBAL, Home
+from smp_git.write.handle import GLOBAL, Handle, Home
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
 
@@ -51,7 +57,6 @@ def _staging(memories: Sequence[Memory]) -> Callable[[Stage], None]:
     return work
 
 
-REMOVED: Final = "[REMOVED]"
 # Fields that say who somebody is, and those that only point to other memories.
 _PEOPLE: Final = (
     "speaker",
@@ -63,33 +68,8 @@ _PEOPLE: Final = (
     "created_by",
     "resolved_by",
 )
+_LONGEST_KEY: Final = 60
 _POINTERS: Final = ("turn_ref", "memory_refs", "parent", "supersedes", "learned_from")
-# A path of two parts or more, not part of an address or a word.
-_PATH = re.compile(
-    r"(?<![\w:/.~\\])(?:~?(?:/[\w.@+-]+){2,}/?|[A-Za-z]:(?:\\[\w.@+ -]+)*\\[\w.@+-]+)"
-)
-_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}$")
-_SHORTEST_NAME: Final = 2
-# A word of a person's name that stands alone is a name from this length on.
-_SHORTEST_WORD: Final = 3
-# Who speaks, where nobody in particular does.
-_SPEAKERS: Final = frozenset({"user", "assistant", "system"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switches:
-    """The choices of an anonymization: names to remove, and what to keep.
-
-    `users` and `projects` are further names, besides those that the session itself tells.
-    """
-
-    user_names: bool = True
-    project_names: bool = True
-    file_paths: bool = True
-    placeholders: bool = True
-    structure: bool = True
-    users: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,23 +93,19 @@ def anonymize(
 ) -> tuple[Anonymized, ...]:
     """Make copies of sessions without names, with new identities and without their history.
 
-    A name has the same placeholder in all of them. In place, the old sessions are deleted;
-    with `copy` the new ones are made in the store at that folder, and nothing else changes.
+    A name has the same placeholder in all of them, and links between them stay. In place,
+    the old sessions are deleted; with `copy` the new ones are made in the store at that
+    folder, and nothing else changes.
     """
     target = home if copy is None else _store_at(copy, home)
-    switches, told = given or Switches(), {}
-    for name in ids:
-        handle = open_by_id(home, name)
-        try:
-            told[name] = handle.metadata, handle.reader.snapshot().memories()
-        finally:
-            opening.close(handle)
-    mask = mask_of([(origin_of(each), memories) for each, memories in told.values()], switches)
+    switches, told = given or Switches(), _told(home, ids)
+    mask = mask_of(
+        [(each.origin, each.memories) for each in told.values()], switches, _renamed(ids)
+    )
     made = []
-    for name, (metadata, memories) in told.items():
-        fresh = _made(target, nameless(origin_of(metadata), memories, mask, switches))
-        who = by or metadata.user
-        receipt = _replaced(home, name, who) if copy is None else None
+    for name, each in told.items():
+        fresh = _made(target, mask.session(name), each, mask, switches)
+        receipt = _replaced(home, name, by or each.origin.user) if copy is None else None
         if name == GLOBAL:
             fresh = _as_global(target, fresh)
         made.append(replace(fresh, receipt=receipt))
@@ -145,18 +121,45 @@ def anonymize_all(
 ) -> tuple[Anonymized, ...]:
     """Anonymize every session of a store: active, archived, and the global one.
 
-    Archived ones are restored for it; what takes their place is archived again.
+    Archived ones are restored for it; what takes their place is archived again, and says
+    when it was, but not in whose words.
     """
-    shared = (GLOBAL,) if (home.path / GLOBAL).is_dir() else ()
     kept = {name: archive.kept_of(home.path, name) for name in archives.names(home.path)}
-    names = (*stores.session_ids(home.path), *shared, *kept)
-    for name in kept:
-        archive.restore(home, name, by=by)
-    made = anonymize(home, names, given, copy=copy, by=by)
-    for name, each in zip(names, made, strict=True):
-        if name in kept:
-            archive.archive_again(home, each.session if copy is None else name, kept[name])
+    active, target = every.names(home), home
+    try:
+        for name in kept:
+            archive.restore(home, name, by=by)
+        made = anonymize(home, (*active, *kept), given, copy=copy, by=by)
+    finally:
+        for name in {*kept} & {*stores.session_ids(home.path)}:
+            archive.archive_again(home, name, kept[name])
+    if copy is not None:
+        target = stores.home_at(stores.absolute(copy), home.clock, home.surroundings)
+    for name, each in zip(kept, made[len(active) :], strict=True):
+        archive.archive_again(target, each.session, {"archived_at": kept[name]["archived_at"]})
     return made
+
+
+def _renamed(ids: Sequence[str]) -> dict[str, str]:
+    """Return the ids that sessions get."""
+    return {name: f"anonymous-{secrets.token_hex(4)}" for name in ids}
+
+
+class _Told(NamedTuple):
+    """What a session says: of itself, in its memories, and of how often they were read."""
+
+    origin: SessionOrigin
+    memories: Sequence[Memory]
+    reads: Mapping[str, Access]
+
+
+def _told(home: Home, ids: Sequence[str]) -> dict[str, _Told]:
+    found = {}
+    for name in ids:
+        with every.opened(home, name) as handle:
+            memories = handle.reader.snapshot().memories()
+            found[name] = _Told(origin_of(handle.metadata), memories, handle.accesses.totals())
+    return found
 
 
 def _store_at(path: str | PathLike[str], home: Home) -> Home:
@@ -165,8 +168,9 @@ def _store_at(path: str | PathLike[str], home: Home) -> Home:
     return stores.home_at(place, home.clock, home.surroundings)
 
 
-def _made(home: Home, new: Nameless) -> Anonymized:
-    origin, name = new.origin, f"anonymous-{secrets.token_hex(4)}"
+def _made(home: Home, name: str, told: _Told, mask: Mask, switches: Switches) -> Anonymized:
+    new = nameless(told.origin, told.memories, mask, switches)
+    origin = new.origin
     place = create_session(
         home,
         name,
@@ -177,11 +181,11 @@ def _made(home: Home, new: Nameless) -> Anonymized:
         tags=origin.tags,
         overrides=origin.overrides,
     )
-    handle = open_by_id(home, name)
-    try:
+    pairs = zip(told.memories, new.memories, strict=True)
+    reads = {now.id: told.reads[old.id] for old, now in pairs if old.id in told.reads}
+    with every.opened(home, name) as handle:
         take_over(handle.writer, new.memories)
-    finally:
-        opening.close(handle)
+        handle.accesses.take({name: (each.times, each.last_at) for name, each in reads.items()})
     return Anonymized(
         session=name,
         path=str(place),
@@ -236,16 +240,78 @@ class Anonymized(Result):
     receipt: SessionReceipt | None = None
 
 
-def mask_of(sessions: Iterable[tuple[SessionOrigin, Sequence[Memory]]], switches: Switches) -> Mask:
-    """Return the placeholders of every name that some sessions tell."""
-    told = list(sessions)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnonymizedMemories(Result):
+    """The memories that were anonymized, or would be; `receipt` is None for a dry run."""
+
+    ids: tuple[MemoryId, ...]
+    placeholders: int
+    receipt: Receipt | None = None
+
+
+def anonymize_memories(
+    handle: Handle,
+    ids: Iterable[str],
+    given: Switches | None,
+    *,
+    reason: str | None = None,
+    by: str | None = None,
+    dry_run: bool = False,
+) -> AnonymizedMemories:
+    """Put placeholders in the place of the names in some memories, in every version of them.
+
+    The names are all those that the session tells. As after a redaction, the earlier
+    history of these memories goes, nothing of it can be restored, and no replica brings a
+    name back. A memory without names stays as it is.
+    """
+    switches, snapshot = given or Switches(), handle.reader.snapshot()
+    names = tuple(dict.fromkeys(snapshot.find(each) for each in ids))
+    if not names:
+        raise InvalidError("no memory was named", hint="name ids, or anonymize the session")
+    mask = mask_of([(origin_of(handle.metadata), snapshot.memories())], switches)
+    for name in names:
+        if _memory(snapshot.get(name), mask, switches).id != name:
+            raise RefusedError(
+                f"{name} has a name in its id, which stays",
+                hint="anonymize the session, or delete it",
+            )
+    words = Words(
+        lambda memory: replace(_memory(memory, mask, switches), life=memory.life),
+        lambda data, old, new: _file(data, old, new, mask),
+        mask.slug,
+    )
+    hits = redact.reworded_by(handle, names, words)
+    receipt = None
+    if hits and not dry_run:
+        receipt = redact.reword(handle, hits, words, action="anonymize", reason=reason, by=by)
+    return AnonymizedMemories(ids=hits, placeholders=mask.count, receipt=receipt)
+
+
+def _file(data: bytes, old: Memory, new: Memory, mask: Mask) -> bytes:
+    """Return a memory's file as a person wrote it, without names in comments either."""
+    kept = document.edited(data, old, new)
+    clean = mask.text(kept.decode("utf-8", "replace")).encode()
+    try:
+        same = document.decode(clean, new.path) == document.decode(kept, new.path)
+    except InvalidFileError:
+        same = False
+    return clean if same else document.encode(new)
+
+
+def mask_of(
+    told: Sequence[tuple[SessionOrigin, Sequence[Memory]]],
+    switches: Switches,
+    sessions: Mapping[str, str] = MappingProxyType({}),
+) -> Mask:
+    """Return the placeholders of every name that some sessions tell, and the ids that these get."""
     users = [name for origin, memories in told for name in _users(origin, memories)]
     projects = [name for origin, memories in told for name in _projects(origin, memories)]
-    return Mask(
-        _names((*users, *switches.users), keep=_SPEAKERS) if switches.user_names else [],
-        _names((*projects, *switches.projects), keep={"*"}) if switches.project_names else [],
-        switches,
+    texts = (
+        document.encode(memory).decode("utf-8", "replace")
+        for _, memories in told
+        for memory in memories
     )
+    return Mask(users, projects, switches, texts=texts, sessions=sessions)
 
 
 def nameless(
@@ -264,130 +330,6 @@ def nameless(
         memories=tuple(clean),
         placeholders=mask.count,
     )
-
-
-class Mask:
-    """Names and paths, each with its placeholder; numbers are given in the order of the names."""
-
-    def __init__(self, users: Sequence[str], projects: Sequence[str], switches: Switches) -> None:
-        self._shown = switches.placeholders
-        self._paths: dict[str, str] | None = {} if switches.file_paths else None
-        self._placeholders = {name: f"User-{n}" for n, name in enumerate(users, 1)}
-        self._placeholders |= {name: f"Project-{_letters(n)}" for n, name in enumerate(projects)}
-        forms = {form: shown for name, shown in self._placeholders.items() for form in _forms(name)}
-        self._variants = {_folded(form): shown for form, shown in forms.items()}
-        people = {
-            word: self._placeholders[name] for name in reversed(users) for word in _words_of(name)
-        }
-        self._people = {
-            word: shown for word, shown in people.items() if _folded(word) not in self._variants
-        }
-        whole = sorted({each for form in forms for each in _spellings(form)}, key=len, reverse=True)
-        alone = sorted(
-            {each for word in self._people for each in _spellings(word)}, key=len, reverse=True
-        )
-        self._regex = re.compile(_pattern(whole, alone)) if whole else None
-
-    @property
-    def count(self) -> int:
-        """The number of names and paths that have a placeholder."""
-        return len(self._placeholders) + len(self._paths or ())
-
-    def text(self, text: str) -> str:
-        """Return a text without names, paths, and addresses of mail."""
-        if self._paths is not None:
-            text = _PATH.sub(self._path, text)
-        if self._regex is not None:
-            text = self._regex.sub(self._name, text)
-        return redact(text).text
-
-    def slug(self, word: str) -> str:
-        """Return an agent's name without names of users and projects."""
-        return agent_name(self._lower(word))
-
-    def session(self, name: str) -> str:
-        """Return a session's id without names of users and projects."""
-        return self._lower(name)
-
-    def tag(self, tag: str) -> str:
-        """Return a tag without names, part by part."""
-        return ".".join(self._lower(part) for part in tag.split("."))
-
-    def _lower(self, word: str) -> str:
-        if self._regex is None:
-            return word
-        return self._regex.sub(lambda match: self._of(match[0]).lower(), word)
-
-    def _name(self, match: re.Match[str]) -> str:
-        return self._of(match[0]) if self._shown else REMOVED
-
-    def _of(self, found: str) -> str:
-        known = self._variants.get(_folded(found))
-        if known is not None:
-            return known
-        folded = _folded(found)
-        return next(shown for word, shown in self._people.items() if _folded(word) == folded)
-
-    def _path(self, match: re.Match[str]) -> str:
-        if not self._shown or self._paths is None:
-            return REMOVED
-        suffix = _SUFFIX.search(match[0])
-        return self._paths.setdefault(
-            match[0], f"/path/{len(self._paths) + 1}{suffix[0] if suffix else ''}"
-        )
-
-
-def _letters(number: int) -> str:
-    letters = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, len(ascii_uppercase))
-        letters = ascii_uppercase[rest] + letters
-    return letters
-
-
-def _folded(text: str) -> str:
-    """Return a text without case, accents and forms of characters; a dotless i is an i."""
-    plain = unicodedata.normalize("NFKD", text.replace("ı", "i")).casefold()
-    return "".join(
-        char for char in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(char)
-    )
-
-
-def _spellings(form: str) -> set[str]:
-    """Return how a text may be written by the rules of some language or program."""
-    plain = unicodedata.normalize("NFC", form)
-    cases = {plain, plain.upper(), plain.casefold(), plain.lower(), plain.title()}
-    cases |= {each.replace("i", "ı") for each in (plain, plain.lower())}
-    cases |= {each.replace("I", "İ").replace("i", "İ") for each in (plain, plain.upper())}
-    return {unicodedata.normalize(how, each) for each in cases for how in ("NFC", "NFD", "NFKC")}
-
-
-# A name ends where a word ends, or where another one begins in the middle of it: NimbusApi.
-_BEFORE: Final = r"(?:(?<![^\W_])|(?<=[a-z])(?=[A-Z]))"
-_AFTER: Final = r"(?:(?![^\W_])|(?<=[a-z])(?=[A-Z]))"
-
-
-def _pattern(whole: Sequence[str], alone: Sequence[str]) -> str:
-    """Return what finds names without case, and words of them that are written like names."""
-    parts = f"(?i:{'|'.join(map(re.escape, whole))})"
-    if names := [each for each in alone if each[:1].isupper()]:
-        parts += f"|(?:{'|'.join(map(re.escape, names))})"
-    return f"{_BEFORE}(?:{parts}){_AFTER}"
-
-
-def _words_of(name: str) -> list[str]:
-    """Return the words of a person's name, if it has several and is written like one."""
-    words = re.findall(r"[^\W_\d]+", name)
-    if len(words) < 2 or not all(word[:1].isupper() for word in words):  # noqa: PLR2004 - first and last
-        return []
-    return [word for word in words if len(word) >= _SHORTEST_WORD]
-
-
-def _forms(name: str) -> set[str]:
-    """Return how a name may be written: as it is, with other joins, as an agent or a tag."""
-    words = re.findall(r"[^\W_]+", name)
-    return {name, *(join.join(words) for join in (" ", "-", "_", ""))} - {""}
 
 
 def _users(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
@@ -425,15 +367,6 @@ def _projects(origin: SessionOrigin, memories: Iterable[Memory]) -> list[str]:
         listed = applies.get("projects") if isinstance(applies, dict) else None
         named += listed if isinstance(listed, list) else []
     return [str(name) for name in named if name]
-
-
-def _names(given: Iterable[str], keep: Container[str]) -> list[str]:
-    names: dict[str, str] = {}
-    for name in given:
-        folded = " ".join(re.findall(r"[^\W_]+", _folded(name)))
-        if len(folded) >= _SHORTEST_NAME and name not in keep:
-            names.setdefault(folded, name)
-    return list(names.values())
 
 
 def _memory(memory: Memory, mask: Mask, switches: Switches) -> Memory:
@@ -477,7 +410,15 @@ def _target(target: str, mask: Mask) -> str:
 
 
 def _mapping(fields: Mapping[str, Value], mask: Mask) -> dict[str, Value]:
-    return {mask.text(name): _value(value, mask.text) for name, value in fields.items()}
+    """Return fields without names, in what they are called too; no two become one."""
+    found: dict[str, Value] = {}
+    for name, value in fields.items():
+        clean = mask.text(name)
+        if clean != name:
+            plain = re.sub(r"[^A-Za-z0-9_.-]", "_", f"x{clean}")[:_LONGEST_KEY]
+            clean = _free(plain, found, fields)
+        found[clean] = _value(value, mask.text)
+    return found
 
 
 def _value(value: Value, clean: Callable[[str], str]) -> Value:
@@ -486,5 +427,18 @@ def _value(value: Value, clean: Callable[[str], str]) -> Value:
     if isinstance(value, list):
         return [_value(item, clean) for item in value]
     if isinstance(value, dict):
-        return {clean(name): _value(item, clean) for name, item in value.items()}
+        found: dict[str, Value] = {}
+        for name, item in value.items():
+            key = clean(name)
+            found[name if key == name else _free(key, found, value)] = _value(item, clean)
+        return found
     return value
+
+
+def _free(name: str, *taken: Mapping[str, Value]) -> str:
+    """Return a name that nothing has yet: itself, or with a number."""
+    found, number = name, 1
+    while any(found in each for each in taken):
+        number += 1
+        found = f"{name}_{number}"
+    return found

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
+from smp_git.format import document
 from smp_git.git.objects import ObjectId
-from smp_git.model.errors import DamagedError, InvalidError, InvalidRevisionError
+from smp_git.model.errors import DamagedError, InvalidError, InvalidFileError, InvalidRevisionError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import CommitId, MemoryId, check_text
 from smp_git.remove import derived, traces
 from smp_git.remove.delete import put_right
 from smp_git.remove.history.erase import erase
-from smp_git.remove.history.journal import Receipt, RewriteOrder
+from smp_git.remove.history.journal import Receipt, RewriteOrder, Settle
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.interrupted import site_of
-from smp_git.remove.rewording import Rewording, check_by_hand
+from smp_git.remove.rewording import Rewording, Words, check_by_hand
 from smp_git.remove.site import Site, check_droppable, drop_ended, keep, opened
 from smp_git.remove.trash import new_deletion, way_out
-from smp_git.remove.wanted import Wanted, holds, refuse_key
+from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of, holds, refuse_key
 from smp_git.write.handle import Handle
 
 
@@ -120,9 +122,82 @@ def _erase(
     why: str | None,
 ) -> Redaction:
     """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
-    ids, deletion = (*plan.ids, *plan.gone), new_deletion(now)
-    work = Rewording(site, ids, wanted, replacement, now)
-    done: list[Redaction] = []
+    words = Words(
+        lambda memory: cleared(wanted, memory, replacement),
+        lambda data, old, new: file_of(wanted, data, old, new),
+        lambda agent: agent_without(wanted, agent),
+    )
+    found: list[Redaction] = []
+
+    def finish(receipt: Receipt) -> Receipt:
+        found.append(_left(site, plan, again))
+        return replace(receipt, left=found[0].left)
+
+    receipt = _reword(site, (*plan.ids, *plan.gone), words, now, finish, "redact", by=by, why=why)
+    return replace(found[0], receipt=receipt)
+
+
+def reword(
+    handle: Handle,
+    ids: Sequence[MemoryId],
+    words: Words,
+    *,
+    action: str,
+    reason: str | None,
+    by: str | None,
+) -> Receipt:
+    """Put other words in the place of those of some memories, as a redaction does."""
+    site, who = site_of(handle), handle.actor(by)
+    site.sweep()
+    put_right(site, who)
+    check_droppable(site, ids)
+    check_by_hand(site, ids)
+    why = site.reason(reason)
+    receipt = _reword(site, ids, words, handle.clock(), lambda it: it, action, by=who, why=why)
+    derived.reach(site, who)
+    return receipt
+
+
+def reworded_by(handle: Handle, ids: Collection[MemoryId], words: Words) -> tuple[MemoryId, ...]:
+    """Return which memories have a version, in history or sealed, that other words would change."""
+    site = site_of(handle)
+    found = (
+        (place.text, site.reader.repository.blob(blob), path)
+        for path, blob in _versions(site)
+        if (place := parse_path(path)) is not None and place.text in ids
+    )
+    sealed = (
+        (version.id, version.data, version.path)
+        for record in site.trash.records()
+        for version in opened(site, record) or ()
+        if version.id in ids
+    )
+    return _sorted(
+        {name for name, data, path in chain(found, sealed) if _changes(words, data, path)}
+    )
+
+
+def _changes(words: Words, data: bytes, path: str) -> bool:
+    try:
+        memory = document.decode(data, path)
+    except InvalidFileError:
+        return True
+    return words.memory(memory) != memory or words.file(data, memory, memory) != data
+
+
+def _reword(
+    site: Site,
+    ids: Sequence[MemoryId],
+    words: Words,
+    now: datetime,
+    finish: Settle,
+    action: str,
+    *,
+    by: str,
+    why: str | None,
+) -> Receipt:
+    deletion = new_deletion(now)
+    work = Rewording(site, ids, words, now)
 
     def seal(versions: Sequence[DeadVersion]) -> None:
         rest = [version for version in versions if version.id not in ids]
@@ -133,10 +208,8 @@ def _erase(
     def settle(receipt: Receipt) -> Receipt:
         drop_ended(site)
         site.trash.settle(deletion)
-        found = _left(site, plan, again)
-        receipt = replace(receipt, redacted=True, left=found.left)
-        site.keep_receipt("redact", receipt, why)
-        done.append(replace(found, receipt=receipt))
+        receipt = finish(replace(receipt, redacted=True))
+        site.keep_receipt(action, receipt, why)
         return receipt
 
     order = RewriteOrder(
@@ -148,8 +221,7 @@ def _erase(
         seal=seal,
         settle=settle,
     )
-    erase(site.writer, ids, order)
-    return done[0]
+    return erase(site.writer, ids, order)
 
 
 def _left(site: Site, plan: Redaction, wanted: Wanted) -> Redaction:
@@ -238,5 +310,5 @@ def _in_copies(site: Site, wanted: Wanted) -> list[MemoryId]:
     return list(found)
 
 
-def _sorted(ids: Iterator[MemoryId] | Sequence[MemoryId]) -> tuple[MemoryId, ...]:
+def _sorted(ids: Iterable[MemoryId]) -> tuple[MemoryId, ...]:
     return tuple(sorted(ids, key=lambda name: parse_id(name).sort_key))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.document import life_of
@@ -16,28 +16,32 @@ from smp_git.git.objects import BLOB, object_id
 from smp_git.git.references import HEADS
 from smp_git.model.errors import InvalidFileError, RefusedError
 from smp_git.model.ids import DELETED, REDACT, REDACTED, Edge, Lives, new_life, parse_id, parse_path
-from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.memory import CommitId, Memory, MemoryId
 from smp_git.read.history import stamp
 from smp_git.remove.history.journal import Brought
 from smp_git.remove.history.plan import RewritePlan
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.site import Site, opened
-from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of
 from smp_git.write.merge.versions import MemoryHistory
 
 _TICK: Final = timedelta(microseconds=1)
 
 
+class Words(NamedTuple):
+    """What a redaction leaves: of a memory, of its file as a person wrote it, of who wrote it."""
+
+    memory: Callable[[Memory], Memory]
+    file: Callable[[bytes, Memory, Memory], bytes]
+    agent: Callable[[str], str]
+
+
 class Rewording:
     """The texts, records and copies of one redaction, as the session is under the lock."""
 
-    def __init__(
-        self, site: Site, ids: Sequence[MemoryId], wanted: Wanted, replacement: str, now: datetime
-    ) -> None:
+    def __init__(self, site: Site, ids: Sequence[MemoryId], words: Words, now: datetime) -> None:
         self._site = site
         self._ids = ids
-        self._wanted = wanted
-        self._replacement = replacement
+        self._words = words
         self._now = now
         # One name on every branch.
         self._lives = {name: new_life() for name in ids}
@@ -64,9 +68,7 @@ class Rewording:
     def _reworded(self, data: bytes, path: str) -> bytes:
         place = parse_path(path)
         assert place is not None  # noqa: S101 - only memories are reworded
-        return reworded(
-            data, path, self._wanted, self._replacement, self._lives[place.text], self._now
-        )
+        return reworded(data, path, self._words, self._lives[place.text], self._now)
 
     def _living(self, plan: RewritePlan) -> dict[str, dict[str, bytes]]:
         """Return the files of the memories by branch, as they are before the redaction."""
@@ -178,7 +180,7 @@ class Rewording:
         current = [each for each in sealed if each.current] or list(sealed)
         for last in (current or versions)[-1:]:
             data = self._reworded(last.data, last.path)
-            agent = agent_without(self._wanted, last.agent)
+            agent = self._words.agent(last.agent)
             life = self._lives[last.id]
             self.sealed.append(last._replace(life=life, agent=agent, current=True, data=data))
 
@@ -224,10 +226,8 @@ def _name(data: bytes) -> str:
     return object_id(BLOB, data)
 
 
-def reworded(
-    data: bytes, path: str, wanted: Wanted, replacement: str, life: str, now: datetime
-) -> bytes:
-    """Return a memory's file without a text; raise RefusedError if it does not parse."""
+def reworded(data: bytes, path: str, words: Words, life: str, now: datetime) -> bytes:
+    """Return a memory's file in other words; raise RefusedError if it does not parse."""
     try:
         old = document.decode(data, path)
     except InvalidFileError as error:
@@ -237,8 +237,8 @@ def reworded(
         ) from None
     before = stamp(old)
     new = replace(
-        cleared(wanted, old, replacement),
+        words.memory(old),
         life=life,
         updated_at=now if now > before else before + _TICK,
     )
-    return file_of(wanted, data, old, new)
+    return words.file(data, old, new)

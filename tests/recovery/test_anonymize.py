@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.keep.anonymize import Switches
+from smp_git.errors import RefusedError
+from smp_git.keep.mask import Switches
 from tests.recovery.support import everything
-from tests.support import git
+from tests.support import git, smp
 
 NAMES = (
     "John Smith",
@@ -200,3 +201,200 @@ def test_settings_of_the_session_stay(store: Store) -> None:
 
     with store.session(made.session) as copy:
         assert copy.metadata.overrides["redaction"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("user", "text", "left"),
+    [
+        ("Sinéad O'Connor", "Sinead OConnor, SINÉAD O’CONNOR, s.oconnor", "U, U, U"),
+        ("Jan van der Berg", "Jan van der\nBerg; Berg said; the van; J. Berg", "U; U said; the van; U"),
+        ("王小明", "王小明说好。小明也来。", "U-说好。U-也来。"),
+        ("Jürgen Müller", "Juergen Mueller, JÜRGEN MULLER, Müllers Haus", "U, U, U-s Haus"),
+        ("Işık Yılmaz", "IŞIK YILMAZ, isik yilmaz, Yilmaz", "U, U, U"),
+        ("Ada Lovelace", "Ada\u00a0Lovelace, Love\u00adlace, Lovelace, Ada; LOVELACE Ada", "U, U, U; U"),
+        ("Ada Lovelace", "A. Lovelace, alovelace, @lovelace; Ａｄａ; Adamant, a lovelace of lace", "U, U, @U; U; Adamant, a lovelace of lace"),
+        ("ada", "ada2026, ADA_1 and Ada's; adamant, Canada", "U-2026, U_1 and U's; adamant, Canada"),
+        ("Jean-Luc Picard", "jean_luc_picard, Jean Luc Picard, Picard, the picard", "U, U, U, the picard"),
+        ("Иван Петров", "Иван Петров; ПЕТРОВ; иван петров", "U; U; U"),
+        ("Anna Smith", "AnnaSmith, Smith, Anna; a smith made it", "U, U; a smith made it"),
+        ("Zoe\u0308", "Zoë, ZOE and zoe", "U, U and U"),
+    ],
+)  # fmt: skip
+def test_hostile_name_goes_and_ordinary_words_stay(
+    store: Store, user: str, text: str, left: str
+) -> None:
+    with store.create_session("shop") as session:
+        session.add("decision", text, agent="veritas", made_by=user)
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        assert copy.memories()[0].content == left.replace("U", "User-1")
+
+
+def test_project_goes_out_of_longer_words(store: Store) -> None:
+    with store.create_session("shop", context={"project_name": "Nimbus"}) as session:
+        session.add("decision", "NimbusApi, NIMBUSApi, MyNimbus, nimbus-api, Nimbus2", agent="v")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        assert "nimbus" not in copy.memories()[0].content.lower()
+
+
+def test_placeholders_from_before_are_nobody_elses(store: Store) -> None:
+    with store.create_session("shop", user="Ada Lovelace") as session:
+        session.add(
+            "decision", "User-1 and User-2 agreed with Ada", agent="veritas", made_by="User-2"
+        )
+        session.add("finding", "See /path/1.py and /home/ada/x.py", agent="veritas")
+        made = session.anonymize()
+
+    with store.session(made.session) as copy:
+        assert copy.get("DEC-1").content == "User-1 and User-2 agreed with User-3"
+        assert copy.get("DEC-1").fields["made_by"] == "User-2"
+        assert copy.get("FIND-1").content == "See /path/1.py and /path/2.py"
+
+
+def test_fields_that_are_called_after_somebody_stay_apart(store: Store) -> None:
+    with store.create_session("shop", user="Ada Lovelace") as session:
+        session.add("decision", "Wait", agent="v", ada_lovelace="a", AdaLovelace="b")
+        made = session.anonymize(Switches(placeholders=False))
+
+    with store.session(made.session) as copy:
+        fields = copy.memories()[0].fields
+        assert sorted(map(str, fields.values())) == ["a", "b"]
+        assert not [name for name in fields if "ada" in name.lower()]
+
+
+def test_session_of_what_holds_across_sessions_loses_its_names(store: Store) -> None:
+    with store.global_session() as shared:
+        shared.add("preference", "Ada likes it short", category="style", made_by="Ada Lovelace")
+        made = shared.anonymize()
+
+    assert (made.session, store.sessions()) == ("global", ())
+    with store.global_session() as shared:
+        assert shared.memories()[0].content == "User-1 likes it short"
+        assert shared.check() == ()
+
+
+def test_store_without_names_keeps_links_archives_and_read_counts(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.create_session("ada-notes", user="Ada Lovelace") as session:
+        found = session.add("finding", "Ada found it", agent="veritas")
+        session.get(found.id)
+    with store.create_session("shop", user="Ada Lovelace") as session:
+        session.add("decision", "Do it", agent="v", links=[("resolves", f"ada-notes:{found.id}")])
+    store.archive_session("ada-notes", "Ada left", by="Ada Lovelace")
+    before = store.archived_sessions()[0].text("archived_at")
+
+    made = store.anonymize(copy=tmp_path / "public")
+
+    assert [each.session for each in store.archived_sessions()] == ["ada-notes"]
+    public = Store.open(tmp_path / "public")
+    (put_away,) = public.archived_sessions()
+    assert put_away.text("archived_at") == before
+    said = (public.path / "archived" / put_away.session / "summary.yaml").read_text()
+    assert not re.search(r"\bada\b", said.lower())
+    with public.session(made[0].session) as session:
+        assert session.memories()[0].links == (("resolves", f"{put_away.session}:FIND-0001"),)
+    public.unarchive_session(put_away.session)
+    with public.session(put_away.session) as session:
+        assert (session.get("FIND-1").content, session.get("FIND-1").access_count) == ("User-1 found it", 2)  # fmt: skip
+
+
+# One memory alone
+
+
+def _shop(store: Store) -> Session:
+    session = store.create_session("shop", user="Ada Lovelace")
+    session.add("finding", "Ada saw it in /home/ada/x.py", agent="veritas")
+    session.add("decision", "Ada decided", agent="veritas", links=[("resolves", "FIND-0001")])
+    session.edit("FIND-1", text="Ada saw it again", discovered_by="Grace Hopper")
+    return session
+
+
+def test_one_memory_loses_its_names_in_every_version(store: Store) -> None:
+    with _shop(store) as session:
+        done = session.anonymize_memories("FIND-1", reason="for the talk", by="Ada Lovelace")
+
+        finding = session.get("FIND-1")
+        assert (finding.content, finding.fields["discovered_by"]) == ("User-1 saw it again", "User-2")  # fmt: skip
+        assert session.get("DEC-1").content == "Ada decided"
+        assert session.get("DEC-1").links == (("resolves", "FIND-0001"),)
+        assert done.ids == ("FIND-0001",)
+        assert done.receipt is not None
+        assert done.receipt.proof.clean
+        told = git(session.path, "log", "-p", "--all", "--", finding.path)
+        assert not re.findall("Ada|Hopper|home", told.replace("ada-lovelace", ""))
+        assert session.check() == ()
+        head = session.head
+        assert session.anonymize_memories(["FIND-1"]).receipt is None
+        assert session.head == head
+    (line,) = store.audit("shop", action="anonymize")
+    assert (line.by, line.ids, line.reason) == ("ada-lovelace", ("FIND-0001",), "for the talk")
+
+
+def test_name_that_only_an_earlier_version_had_goes_too(store: Store) -> None:
+    with _shop(store) as session:
+        session.edit("FIND-1", text="Somebody saw it", discovered_by=None)
+
+        assert session.anonymize_memories("FIND-1").ids == ("FIND-0001",)
+        assert "Hopper" not in git(session.path, "log", "-p", "--all")
+
+
+def test_dry_run_names_the_memories_and_changes_nothing(store: Store) -> None:
+    with _shop(store) as session:
+        head = session.head
+        plan = session.anonymize_memories(["FIND-1", "DEC-1"], dry_run=True)
+
+        assert (plan.ids, plan.receipt) == (("DEC-0001", "FIND-0001"), None)
+        assert session.head == head
+
+
+def test_no_replica_brings_the_name_back(store: Store, tmp_path: Path) -> None:
+    other = Store.init(tmp_path / "other")
+    with _shop(store) as session:
+        session.add_remote("origin", tmp_path / "hub.git", create=True)
+        session.sync()
+        with other.clone(str(tmp_path / "hub.git")) as replica:
+            replica.edit("FIND-1", evidence="Ada and Grace Hopper told me")
+            session.anonymize_memories("FIND-1")
+            session.sync()
+            replica.sync()
+            session.sync()
+            replica.sync()
+            assert session.head == replica.head
+            for each in (session, replica):
+                said = json.dumps(each.get("FIND-1").as_json())
+                assert not re.findall("Ada|Grace|Hopper", said)
+
+
+def test_memory_that_was_imported_keeps_its_placeholders(store: Store, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "a.md").write_text("---\nmade_by: Ada Lovelace\n---\nAda wrote this.\n")
+    store.import_(vault)
+    with store.session("notes-vault") as session:
+        session.anonymize_memories("ART-1")
+        (vault / "a.md").write_text("---\nmade_by: Ada Lovelace\n---\nAda wrote this and more.\n")
+        store.import_(vault)
+        assert session.get("ART-1").content == "User-1 wrote this.\n"
+
+
+def test_state_with_a_name_in_its_id_is_refused(store: Store) -> None:
+    with store.create_session("shop", user="Ada Lovelace") as session:
+        session.set_state("ada-lovelace", {"task": "x"})
+        with pytest.raises(RefusedError, match="has a name in its id"):
+            session.anonymize_memories("state-ada-lovelace")
+
+
+def test_command_anonymizes_one_memory_after_asking(store: Store) -> None:
+    with _shop(store):
+        pass
+    root = ("--root", store.path, "-s", "shop")
+
+    plan = smp(*root, "anonymize", "FIND-1", check=False)
+    assert (plan.stdout, plan.returncode) == ("would anonymize FIND-0001\n", 7)
+    assert smp(*root, "anonymize", "FIND-1", "--yes").stdout == "anonymized FIND-0001\n"
+    assert smp(*root, "anonymize", "FIND-1", "--yes").stdout == "none of them holds a name\n"
+    assert smp(*root, "anonymize", "FIND-1", "--copy", "x", check=False).returncode == 4
