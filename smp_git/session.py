@@ -1132,23 +1132,21 @@ class Session:
         *,
         to: str | PathLike[str] | None = None,
         text: str | None = None,
-        anonymous: bool = False,
+        anonymous: bool | Switches = False,
         **parts: Unpack[QueryParts],
     ) -> Iterator[str]:
         """Yield the session in another format, or write it to a new file or folder.
 
         Formats are jsonl, json, yaml and markdown, and the folders 001, 003 and 004 and
         the log 000 of other programs; a bundle holds the whole history. With a text, or
-        what else a query takes, only what matches is exported; `anonymous` takes out the
-        names of people and projects, and paths.
+        what else a query takes, only what matches is exported, in the session's order;
+        `anonymous` takes out the names of people and projects, and paths.
         """
-        from smp_git.convert import export
+        from smp_git.convert.export import ExportOptions, export
+        from smp_git.keep.mask import switches_of
 
-        chosen = None
-        if text is not None or parts:
-            asked: QueryParts = {**parts, "limit": parts.get("limit") or export.MOST}
-            chosen = [hit.memory.id for hit in self.query(text, **asked).hits]
-        return export.export(self._handle, as_format, to, chosen, anonymous=anonymous)
+        switches = switches_of(anonymous=anonymous)
+        return export(self._handle, ExportOptions(as_format, text, parts, switches), to)
 
     def note_copy(self, path: str | PathLike[str]) -> None:
         """Remember a file that holds a copy, so that the receipts of deletions name it."""

@@ -480,12 +480,24 @@ class Store:
         return import_path(self._home, stores.absolute(path), as_format=as_format, wanted=wanted)
 
     def export(
-        self, as_format: str = "jsonl", *, to: str | os.PathLike[str] | None = None
+        self,
+        as_format: str = "jsonl",
+        *,
+        to: str | os.PathLike[str] | None = None,
+        text: str | None = None,
+        anonymous: bool | Switches = False,
+        **parts: Unpack[QueryParts],
     ) -> Iterator[str]:
-        """Yield all sessions as one text of JSON lines, or write each into a new folder."""
-        from smp_git.convert.export import export_all
+        """Yield all sessions as one text of JSON lines, or write each into a new folder.
 
-        return export_all(self._home, as_format, to)
+        Archived ones are among them. With a text, or what else a query takes, only what
+        matches is exported; with `anonymous`, a name has the same placeholder everywhere.
+        """
+        from smp_git.convert.export import ExportOptions, export_all
+        from smp_git.keep.mask import switches_of
+
+        switches = switches_of(anonymous=anonymous)
+        return export_all(self._home, ExportOptions(as_format, text, parts, switches), to)
 
     @staticmethod
     def migrate(

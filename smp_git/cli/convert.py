@@ -6,15 +6,39 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from smp_git.ask.request import QueryParts
 from smp_git.cli.app import command
 from smp_git.cli.common import emit, folder, setting
-from smp_git.cli.filters import Kinds, Since, TagsAll, Until
+from smp_git.cli.filters import (
+    Agents,
+    Kinds,
+    MinImportance,
+    MinPriority,
+    NoSuperseded,
+    Since,
+    TagsAll,
+    TagsAny,
+    TagsNot,
+    Until,
+    Where,
+    parts_of,
+)
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.switches import (
+    KeepPaths,
+    KeepProjects,
+    KeepUsers,
+    NoPlaceholders,
+    NoStructure,
+    OfProjects,
+    OfUsers,
+    any_of,
+    switches_of,
+)
 from smp_git.cli.terminal import note
 from smp_git.cli.write import note_redacted
 from smp_git.convert.export import FORMATS as WRITTEN
@@ -153,39 +177,47 @@ def export(
     ] = None,
     kind: Kinds = [],  # noqa: B006 - typer copies it
     tag: TagsAll = [],  # noqa: B006
+    any_tag: TagsAny = [],  # noqa: B006
+    not_tag: TagsNot = [],  # noqa: B006
+    agent: Agents = [],  # noqa: B006
     since: Since = None,
     until: Until = None,
+    where: Where = [],  # noqa: B006
+    min_priority: MinPriority = None,
+    min_importance: MinImportance = None,
+    no_superseded: NoSuperseded = False,
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Take out names of people and projects, and paths")
     ] = False,
+    user: OfUsers = [],  # noqa: B006
+    project: OfProjects = [],  # noqa: B006
+    keep_user_names: KeepUsers = False,
+    keep_project_names: KeepProjects = False,
+    keep_file_paths: KeepPaths = False,
+    no_placeholders: NoPlaceholders = False,
+    no_structure: NoStructure = False,
     all_sessions: Annotated[
-        bool, typer.Option("--all-sessions", help="Export every session of the store")
+        bool,
+        typer.Option("--all-sessions", help="Export every session of the store, archived ones too"),
     ] = False,
 ) -> None:
     """Export a session, or what matches, in another format
 
     jsonl, json and yaml can be imported again; markdown is one document to read; 000,
     001, 003 and 004 are formats of other programs; a bundle has the whole history.
+    What an anonymization takes out and keeps is said as for smp anonymize.
     """
-    parts: QueryParts = {}
-    if kind:
-        parts["kinds"] = kind
-    if tag:
-        parts["tags"] = tag
-    if since:
-        parts["since"] = since
-    if until:
-        parts["until"] = until
+    if any_of(ctx.params) and not anonymize:
+        raise InvalidError("these options belong to --anonymize", hint="give that too")
+    parts: QueryParts = cast("QueryParts", parts_of(ctx.params))
+    switches = switches_of(ctx.params) if anonymize else False
     place = folder(ctx) / to.expanduser() if to else None
     if all_sessions:
-        if text or parts or anonymize:
-            raise InvalidError(
-                "--all-sessions exports them whole", hint="export one session with -s ID"
-            )
-        sys.stdout.writelines(store_of(ctx).export(as_format, to=place))
+        pieces = store_of(ctx).export(as_format, to=place, text=text, anonymous=switches, **parts)
+        sys.stdout.writelines(pieces)
     else:
         with session_of(ctx) as session:
-            pieces = session.export(as_format, to=place, text=text, anonymous=anonymize, **parts)
+            pieces = session.export(as_format, to=place, text=text, anonymous=switches, **parts)
             sys.stdout.writelines(pieces)
     if place is not None:
         emit(ctx, {"path": str(place), "format": as_format}, str(place))

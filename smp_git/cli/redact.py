@@ -26,6 +26,9 @@ from smp_git.cli.switches import (
 )
 from smp_git.model.errors import InvalidError
 
+# So many memories are named where there are more.
+_NAMED = 5
+
 if TYPE_CHECKING:
     from smp_git.keep.anonymize import AnonymizedMemories
     from smp_git.keep.mask import Switches
@@ -185,6 +188,9 @@ def _memories(
 
 def _anonymized(done: AnonymizedMemories, verb: str) -> str:
     lines = [f"{verb} {name}" for name in done.ids] or ["none of them holds a name"]
+    if done.also_in:
+        rest = f" and {len(done.also_in) - _NAMED:,} more" if len(done.also_in) > _NAMED else ""
+        lines.append(f"  names are also in {', '.join(done.also_in[:_NAMED])}{rest}")
     if done.receipt and not done.receipt.proof.clean:
         lines += proof_lines(done.receipt.proof.as_json())
     return "\n".join(lines)

@@ -38,6 +38,11 @@ _TOLD: Final = (
 _PARTS: Final = (METADATA, "conversation.md", *_LISTS, "agent-states", "artifacts")
 _TURN: Final = re.compile(r"^## Turn (\d+) - (.+?)\s*$", re.MULTILINE)
 _ABOUT: Final = re.compile(r"\*\*([A-Z][A-Za-z-]*):\*\*[ \t]*(.*)")
+# A line that only looks like the beginning of a turn, as it is written in a text.
+_KEPT_APART: Final = re.compile(r"^\\(\\*## Turn \d+ - )", re.MULTILINE)
+_COUNTS: Final = ("tokens", "processing_time_ms")
+# What the priority of each kind starts from where nothing else is said.
+_BASES: Final = {"decision": 0.95, "finding": 0.9, "preference": 0.85}
 _REFS: Final = re.compile(r"[A-Za-z]+-[A-Za-z0-9-]+")
 _END: Final = re.compile(r"\n+---\s*(?:\n<!--.*?-->\s*)?\Z", re.DOTALL)
 # A line of a "Memory Stored" block: - Finding: Missing MFA requirement [FIND-001]
@@ -239,8 +244,12 @@ def _turn(head: re.Match[str], body: str, where: str) -> ForeignMemory:
     refs = _REFS.findall(about.pop("Memory-Refs", ""))
     if refs:
         raw["memory_refs"] = refs
-    raw |= {name.lower().replace("-", "_"): value for name, value in about.items()}
-    return made("turn", f"turn-{head[1]}", text, raw, where=where, agent=who, at=head[2])
+    tags = [tag.strip() for tag in about.pop("Tags", "").strip("[]").split(",") if tag.strip()]
+    for name, value in about.items():
+        plain = name.lower().replace("-", "_")
+        is_count = plain in _COUNTS and value.isdecimal() and value.isascii()
+        raw[plain] = int(value) if is_count else value
+    return made("turn", f"turn-{head[1]}", text, raw, where=where, agent=who, at=head[2], tags=tags)
 
 
 def _stored(turn: ForeignMemory, known: set[str]) -> Iterator[ForeignMemory]:
@@ -272,8 +281,8 @@ def _about(body: str) -> tuple[dict[str, str], str]:
     while lines and (found := _ABOUT.fullmatch(lines[0].rstrip())):
         about[found[1]] = found[2]
         del lines[0]
-    text = _END.sub("", _LAST.sub("", "\n".join(lines)))
-    return about, _END.sub("", text).strip("\n")
+    text = _END.sub("", _LAST.sub("", "\n".join(lines))).strip("\n")
+    return about, _KEPT_APART.sub(r"\1", text)
 
 
 def _listed(path: Path, where: str) -> Iterator[Item]:
@@ -296,7 +305,7 @@ def entry_003(kind: str, raw: dict[str, object], where: str) -> ForeignMemory:
     """Return the memory of an item of a list."""
     decay = raw.pop("decay", None)
     known = dict(decay) if isinstance(decay, dict) else {}
-    if "base_priority" in known:
+    if "base_priority" in known and known["base_priority"] != _BASES.get(kind):
         raw["importance"] = known["base_priority"]
     name, at = raw.pop("id", ""), raw.pop("timestamp", None)
     tags, text = raw.pop("tags", ()), raw.pop(kind, None) or raw.pop("content", "")

@@ -4,73 +4,91 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
 
-from smp_git.convert import bundle, elsewhere
+from smp_git.ask import questions
+from smp_git.ask.desk import Desk
+from smp_git.ask.ranking import facts_of
+from smp_git.ask.request import QueryParts
+from smp_git.convert import bundle, document_files, log_files
 from smp_git.convert.files import whole
 from smp_git.convert.own import JSON, MARK
+from smp_git.convert.shared import Exported, Files, Worth
 from smp_git.format import jsontext, yamlfile
 from smp_git.git import disk
-from smp_git.keep import stores
+from smp_git.keep import archive
 from smp_git.keep.anonymize import mask_of, nameless, origin_of
-from smp_git.keep.every import opened
-from smp_git.keep.mask import Switches
-from smp_git.model.errors import AlreadyExistsError, InvalidError
+from smp_git.keep.every import names, opened
+from smp_git.keep.mask import Mask, Switches
+from smp_git.model.decay import priority
+from smp_git.model.errors import AlreadyExistsError, DamagedError, InvalidError, SmpError
 from smp_git.model.memory import KINDS, VALUE, Memory, MemoryId, Value
+from smp_git.model.relevance import scales
 from smp_git.model.times import format_time
+from smp_git.read import archives
 from smp_git.read.counts import with_access
-from smp_git.write.handle import GLOBAL, Handle, Home
+from smp_git.write.handle import Handle, Home
 
-MOST: Final = 1_000_000
+_MOST: Final = 1_000_000
 # The version of what is written here; it is in every export.
 VERSION: Final = 1
 
 
-class _What(NamedTuple):
-    """What is exported: what the session says of itself, and its memories in order."""
+class ExportOptions(NamedTuple):
+    """What is exported of a session, and how: what matches a query, with or without names."""
 
-    session: dict[str, Value]
-    memories: Sequence[Memory]
+    format: str = "jsonl"
+    text: str | None = None
+    parts: QueryParts = cast("QueryParts", MappingProxyType({}))
+    switches: Switches | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only what matches is exported."""
+        return self.text is not None or bool(self.parts)
 
 
 def export(
     handle: Handle,
-    as_format: str,
+    wanted: ExportOptions,
     to: str | PathLike[str] | None,
-    ids: Sequence[MemoryId] | None,
     *,
-    anonymous: bool = False,
+    mask: Mask | None = None,
 ) -> Iterator[str]:
-    """Yield the text of an export, or write it to a path that is not there yet."""
-    if as_format not in FORMATS:
-        raise InvalidError(f"no format {as_format!r}", hint=f"formats are {', '.join(FORMATS)}")
+    """Yield the text of an export, or write it to a path that is not there yet.
+
+    Without a `mask`, names are those that the session itself tells.
+    """
+    name = wanted.format
+    if name not in FORMATS:
+        raise InvalidError(f"no format {name!r}", hint=f"formats are {', '.join(FORMATS)}")
     place = Path(to).absolute() if to is not None else None
     if place is not None and place.exists():
         raise AlreadyExistsError(f"{place} exists", hint="name a file or folder that does not")
+    if name == "bundle" and (wanted.is_part or wanted.switches is not None):
+        raise InvalidError(
+            "a bundle holds the whole session with its history",
+            hint="use jsonl for a part, or without names",
+        )
+    if name not in _TEXTS:
+        place = _needed(place, name)
     if place is not None:
         with disk.reporting(f"to session {handle.name}"):
             handle.reader.local.note_export(place, handle.clock())
-    if as_format == "bundle":
-        if ids is not None or anonymous:
-            raise InvalidError(
-                "a bundle holds the whole session with its history",
-                hint="use jsonl for a part, or without names",
-            )
-        bundle.write(handle, _needed(place, as_format))
+    if name == "bundle":
+        bundle.write(handle, _needed(place, name))
         return iter(())
-    what = _what(handle, ids)
-    if anonymous:
-        what = _nameless(handle, what)
-    if as_format in elsewhere.FOLDERS:
+    what = _exported(handle, wanted, mask)
+    if name in _FOLDERS:
         # What a program keeps for itself has no place in them.
         what = what._replace(memories=[each for each in what.memories if each.kind != VALUE])
-        elsewhere.write_folder(
-            elsewhere.FOLDERS[as_format](what.session, what.memories), _needed(place, as_format)
-        )
+        _write_folder(_FOLDERS[name](what), _needed(place, name))
         return iter(())
-    text = map(_encodable, _TEXTS[as_format](what))
+    text = map(_encodable, _TEXTS[name](what))
     if place is None:
         return text
     _write(place, text)
@@ -95,41 +113,103 @@ def _write(place: Path, text: Iterator[str]) -> None:
         file.writelines(text)
 
 
-def _what(handle: Handle, ids: Sequence[MemoryId] | None) -> _What:
-    snapshot = handle.reader.snapshot()
+def _write_folder(files: Files, place: Path) -> None:
+    """Write a folder whole or not at all."""
+    with whole(place) as scratch:
+        scratch.mkdir(mode=0o700, parents=True)
+        for name, text in files.items():
+            target = scratch / name
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            target.write_text(text, "utf-8", newline="\n")
+            target.chmod(0o600)
+
+
+def _exported(handle: Handle, wanted: ExportOptions, mask: Mask | None) -> Exported:
+    snapshot, uses = handle.reader.snapshot(), handle.accesses.totals()
+    memories = [with_access(each, uses.get(each.id)) for each in snapshot.memories()]
+    part, worth = memories, dict[str, Worth]()
+    desk = Desk(handle)
+    try:
+        if wanted.is_part:
+            chosen = _chosen(desk, wanted)
+            part = [memory for memory in memories if memory.id in chosen]
+        if wanted.format not in _OWN:
+            worth = _worth(desk)
+    finally:
+        desk.close()
+    what = Exported(_session(handle), part, worth)
+    if wanted.switches is None:
+        return what
+    if mask is None:
+        origin = origin_of(handle.metadata)
+        mask = mask_of([(origin, memories)], wanted.switches, {handle.name: _ANONYMOUS})
+    return _nameless(handle, what, mask, wanted.switches)
+
+
+def _worth(desk: Desk) -> dict[str, Worth]:
+    """Return the priority of each memory: what it starts from, and what it is now."""
+    handle, found = desk.handle, dict[str, Worth]()
+    now, snapshot, settings = handle.clock(), handle.reader.snapshot(), handle.settings
+    preset = scales(settings.decay, settings.relevance, settings.file).preset
     uses = handle.accesses.totals()
-    chosen = snapshot.memories() if ids is None else [snapshot.get(name) for name in ids]
-    return _What(_session(handle), [with_access(each, uses.get(each.id)) for each in chosen])
+    with desk.asking(snapshot, now) as side:
+        catalogue = side.catalogue
+        catalogue.follow(snapshot, KINDS)
+        for row in catalogue.rows:
+            name, superseded = row.entry.id, catalogue.is_superseded(row)
+            facts = facts_of(row, uses.get(name), superseded=superseded)
+            base = (
+                preset.rules[row.kind].base if facts.base_priority is None else facts.base_priority
+            )
+            found[name] = Worth(base, priority(facts, now, preset).value)
+    return found
 
 
-def _nameless(handle: Handle, what: _What) -> _What:
+def _chosen(desk: Desk, wanted: ExportOptions) -> set[MemoryId]:
+    parts: QueryParts = {**wanted.parts, "limit": wanted.parts.get("limit") or _MOST}
+    return {hit.memory.id for hit in questions.query(desk, wanted.text, None, None, None, parts)}
+
+
+# What a session is called whose name is taken out.
+_ANONYMOUS: Final = "anonymous"
+
+
+def _nameless(handle: Handle, what: Exported, mask: Mask, switches: Switches) -> Exported:
     """Return the same without the names of people and projects, and without paths."""
-    switches, origin = Switches(), origin_of(handle.metadata)
-    mask = mask_of([(origin, handle.reader.snapshot().memories())], switches)
-    clean = nameless(origin, what.memories, mask, switches)
+    clean = nameless(origin_of(handle.metadata), what.memories, mask, switches)
     told: dict[str, Value] = {
-        "id": "anonymous",
+        "id": mask.session(handle.name),
         "created_at": what.session["created_at"],
         "user": clean.origin.user,
         "agents": list(clean.origin.agents),
         "tags": list(clean.origin.tags),
         "context": dict(clean.origin.context),
+        "overrides": dict(clean.origin.overrides),
     }
-    return _What({k: v for k, v in told.items() if v not in (None, [], {})}, clean.memories)
+    ids = zip(what.memories, clean.memories, strict=True)
+    worth: dict[str, Worth] = {
+        now.id: what.worth[old.id] for old, now in ids if old.id in what.worth
+    }
+    return Exported(_said(told), clean.memories, worth)
 
 
 def _session(handle: Handle) -> dict[str, Value]:
     said = handle.metadata
-    told: dict[str, Value] = {
-        "id": handle.name,
-        "created_at": format_time(said.created_at),
-        "user": said.user,
-        "agents": list(said.agents),
-        "tags": list(said.tags),
-        "context": dict(said.context),
-        "overrides": dict(said.settings),
-        "commit": handle.reader.snapshot().id,
-    }
+    return _said(
+        {
+            "id": handle.name,
+            "created_at": format_time(said.created_at),
+            "user": said.user,
+            "agents": list(said.agents),
+            "tags": list(said.tags),
+            "context": dict(said.context),
+            "overrides": dict(said.settings),
+            "commit": handle.reader.snapshot().id,
+        }
+    )
+
+
+def _said(told: Mapping[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in told.items() if value not in (None, [], {})}
 
 
@@ -145,7 +225,7 @@ def memory_as_json(memory: Memory) -> dict[str, object]:
     }
 
 
-def _lines(what: _What) -> Iterator[str]:
+def _lines(what: Exported) -> Iterator[str]:
     yield _json({MARK: VERSION, "session": what.session}) + "\n"
     for memory in what.memories:
         yield _json(memory_as_json(memory)) + "\n"
@@ -155,15 +235,15 @@ def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _object(what: _What) -> Iterator[str]:
+def _object(what: Exported) -> Iterator[str]:
     yield f'{{"{MARK}": {VERSION}, "session": {_json(what.session)}, "memories": ['
     for number, memory in enumerate(what.memories):
         yield (",\n" if number else "\n") + _json(memory_as_json(memory))
     yield "\n]}\n"
 
 
-def _yaml(what: _What) -> Iterator[str]:
-    yield yamlfile.written({MARK: VERSION, "session": what.session}) + "\n"
+def _yaml(what: Exported) -> Iterator[str]:
+    yield yamlfile.written({MARK: VERSION, "session": dict(what.session)}) + "\n"
     yield "memories:\n" if what.memories else "memories: []\n"
     for memory in what.memories:
         said = json.loads(_json(memory_as_json(memory)))
@@ -180,7 +260,7 @@ _HEADINGS: Final = {
 }  # fmt: skip
 
 
-def _markdown(what: _What) -> Iterator[str]:
+def _markdown(what: Exported) -> Iterator[str]:
     """Yield one document that a person reads from top to bottom."""
     yield f"# Session {what.session['id']}\n\n"
     for name in ("created_at", "user", "agents", "tags"):
@@ -202,25 +282,43 @@ def _section(memory: Memory) -> Iterator[str]:
     yield f"*{' · '.join(said)}*\n"
     if memory.content.strip() and memory.content.strip() != memory.title:
         yield f"\n{memory.content.rstrip()}\n"
-    rows = [f"- **{name}:** {elsewhere.in_words(value)}" for name, value in memory.fields.items()]
+    rows = [f"- **{name}:** {in_words(value)}" for name, value in memory.fields.items()]
     rows += [f"- **{link.relation}:** {link.target}" for link in memory.links]
     if rows:
         yield "\n" + "\n".join(rows) + "\n"
 
 
-def _log(what: _What) -> Iterator[str]:
-    for entry in elsewhere.as_000(what.memories):
+def _log(what: Exported) -> Iterator[str]:
+    for entry in log_files.as_000(what):
         yield _json(entry) + "\n"
 
 
-_TEXTS: Final[Mapping[str, Callable[[_What], Iterator[str]]]] = {
+def in_words(value: Value) -> str:
+    """Return a value as a person reads it."""
+    if isinstance(value, list):
+        return ", ".join(in_words(each) for each in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {in_words(each)}" for name, each in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+_TEXTS: Final[Mapping[str, Callable[[Exported], Iterator[str]]]] = {
     "jsonl": _lines,
     "json": _object,
     "yaml": _yaml,
     "markdown": _markdown,
     "000": _log,
 }
-FORMATS: Final = (*_TEXTS, *elsewhere.FOLDERS, "bundle")
+_FOLDERS: Final[Mapping[str, Callable[[Exported], Files]]] = {
+    "001": log_files.as_001,
+    "003": document_files.as_003,
+    "004": log_files.as_004,
+}
+# Formats that say nothing of priorities.
+_OWN: Final = ("jsonl", "json", "yaml", "markdown")
+FORMATS: Final = (*_TEXTS, *_FOLDERS, "bundle")
 
 
 # Where programs of a format look for its sessions in a folder.
@@ -228,33 +326,91 @@ _INSIDE: Final = {"001": "sessions", "003": "active", "004": "sessions"}
 _ENDINGS: Final = {"markdown": ".md", "000": ".jsonl", "bundle": ".zip"}
 
 
-def export_all(home: Home, as_format: str, to: str | PathLike[str] | None) -> Iterator[str]:
-    """Yield every session as JSON lines, or write each into a folder that is not there yet."""
-    shared = (GLOBAL,) if (home.path / GLOBAL / ".git").is_dir() else ()
-    names = (*stores.session_ids(home.path), *shared)
-    if to is None and as_format != "jsonl":
+def export_all(home: Home, wanted: ExportOptions, to: str | PathLike[str] | None) -> Iterator[str]:
+    """Yield every session as JSON lines, or write each into a folder that is not there yet.
+
+    Archived ones are among them. One that cannot be read is named at the end, when all
+    the others are written.
+    """
+    if to is None and wanted.format != "jsonl":
         raise InvalidError(
-            f"several sessions are not one text in {as_format}", hint="name a folder with -o PATH"
+            f"several sessions are not one text in {wanted.format}",
+            hint="name a folder with -o PATH",
         )
+    found = (*names(home), *archives.names(home.path))
+    mask = _mask_of_all(home, found, wanted.switches)
     if to is not None:
-        _folder(home, names, as_format, Path(to).absolute())
+        _folder(home, found, wanted, mask, Path(to).absolute())
         return iter(())
-    return _one_by_one(home, names)
+    return _one_by_one(home, found, wanted, mask)
 
 
-def _one_by_one(home: Home, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
+@contextmanager
+def _within(home: Home, name: str) -> Iterator[Handle]:
+    """Open a session for as long as the block lasts, an archived one too."""
+    if archives.is_archived(home.path, name):
+        with archive.opened_within(home, name) as handle:
+            yield handle
+    else:
         with opened(home, name) as handle:
-            yield from export(handle, "jsonl", None, None)
+            yield handle
 
 
-def _folder(home: Home, names: Sequence[str], as_format: str, place: Path) -> None:
+def _mask_of_all(home: Home, found: Sequence[str], switches: Switches | None) -> Mask | None:
+    """Return one mask for all sessions: a name has the same placeholder in each of them."""
+    if switches is None:
+        return None
+    told = []
+    for name in found:
+        with _within(home, name) as handle:
+            told.append((origin_of(handle.metadata), handle.reader.snapshot().memories()))
+    new = {name: f"{_ANONYMOUS}-{number}" for number, name in enumerate(found, 1)}
+    return mask_of(told, switches, new)
+
+
+class _Failures(list[str]):
+    """Sessions that could not be exported, and why."""
+
+    @contextmanager
+    def noting(self, name: str) -> Iterator[None]:
+        """Go on past a session that cannot be read."""
+        try:
+            yield
+        except SmpError as error:
+            self.append(f"{name}: {error.message}")
+
+    def tell(self) -> None:
+        """Raise DamagedError if there are any."""
+        if self:
+            raise DamagedError(
+                f"not in the export: {'; '.join(self)}", hint="all other sessions are; smp repair"
+            )
+
+
+def _one_by_one(
+    home: Home, found: Sequence[str], wanted: ExportOptions, mask: Mask | None
+) -> Iterator[str]:
+    failures = _Failures()
+    for name in found:
+        with failures.noting(name), _within(home, name) as handle:
+            yield from export(handle, wanted, None, mask=mask)
+    failures.tell()
+
+
+def _folder(
+    home: Home, found: Sequence[str], wanted: ExportOptions, mask: Mask | None, place: Path
+) -> None:
     if place.exists():
         raise AlreadyExistsError(f"{place} exists", hint="name a folder that does not")
-    inner = place / _INSIDE.get(as_format, "")
+    if wanted.format not in FORMATS:
+        raise InvalidError(f"no format {wanted.format!r}", hint=f"formats are {', '.join(FORMATS)}")
+    inner = place / _INSIDE.get(wanted.format, "")
     with disk.reporting(f"the export to {place}"):
         inner.mkdir(mode=0o700, parents=True)
-    ending = "" if as_format in elsewhere.FOLDERS else _ENDINGS.get(as_format, f".{as_format}")
-    for name in names:
-        with opened(home, name) as handle:
-            export(handle, as_format, inner / f"{name}{ending}", None)
+    ending = "" if wanted.format in _FOLDERS else _ENDINGS.get(wanted.format, f".{wanted.format}")
+    failures = _Failures()
+    for name in found:
+        shown = mask.session(name) if mask is not None else name
+        with failures.noting(name), _within(home, name) as handle:
+            export(handle, wanted, inner / f"{shown}{ending}", mask=mask)
+    failures.tell()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from smp_git.convert import overrides
+from smp_git.convert.checksums import checksums
 from smp_git.convert.entries import (
     KINDS_THERE,
     ForeignArchive,
@@ -341,28 +340,3 @@ def entry_004(row: JsonRow) -> Item:
         reads=reads,
         last_read=last,
     )
-
-
-def checksums(entry: Mapping[str, object]) -> set[str]:
-    """Return the checksums that the format's description allows for an entry.
-
-    Its `JSON.stringify` with a list of the outer keys drops every inner key that is not
-    in the list too; those who wrote the whole content are taken as well.
-    """
-    keys = sorted(entry)
-    whole = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    listed = json.dumps(
-        _only(entry, frozenset(keys)), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    return {
-        f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
-        for text in (whole, listed)
-    }
-
-
-def _only(value: object, keys: frozenset[str]) -> object:
-    if isinstance(value, Mapping):
-        return {name: _only(item, keys) for name, item in value.items() if name in keys}
-    if isinstance(value, list):
-        return [_only(item, keys) for item in value]
-    return value

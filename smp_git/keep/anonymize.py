@@ -30,7 +30,7 @@ from smp_git.read import archives
 from smp_git.read.counts import Access
 from smp_git.remove import audit, redact, sessions
 from smp_git.remove.history.journal import Receipt
-from smp_git.remove.rewording import Words
+from smp_git.remove.rewording import NewWords
 from smp_git.remove.sessions import SessionReceipt
 from smp_git.write.handle import GLOBAL, Handle, Home
 from smp_git.write.stage import Stage
@@ -242,10 +242,14 @@ class Anonymized(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnonymizedMemories(Result):
-    """The memories that were anonymized, or would be; `receipt` is None for a dry run."""
+    """The memories that were anonymized, or would be; `receipt` is None for a dry run.
+
+    `also_in` are other memories that hold one of the names.
+    """
 
     ids: tuple[MemoryId, ...]
     placeholders: int
+    also_in: tuple[MemoryId, ...] = ()
     receipt: Receipt | None = None
 
 
@@ -265,17 +269,18 @@ def anonymize_memories(
     name back. A memory without names stays as it is.
     """
     switches, snapshot = given or Switches(), handle.reader.snapshot()
+    memories = snapshot.memories()
     names = tuple(dict.fromkeys(snapshot.find(each) for each in ids))
     if not names:
         raise InvalidError("no memory was named", hint="name ids, or anonymize the session")
-    mask = mask_of([(origin_of(handle.metadata), snapshot.memories())], switches)
+    mask = mask_of([(origin_of(handle.metadata), memories)], switches)
     for name in names:
         if _memory(snapshot.get(name), mask, switches).id != name:
             raise RefusedError(
                 f"{name} has a name in its id, which stays",
                 hint="anonymize the session, or delete it",
             )
-    words = Words(
+    words = NewWords(
         lambda memory: replace(_memory(memory, mask, switches), life=memory.life),
         lambda data, old, new: _file(data, old, new, mask),
         mask.slug,
@@ -284,7 +289,9 @@ def anonymize_memories(
     receipt = None
     if hits and not dry_run:
         receipt = redact.reword(handle, hits, words, action="anonymize", reason=reason, by=by)
-    return AnonymizedMemories(ids=hits, placeholders=mask.count, receipt=receipt)
+    others = (memory for memory in memories if memory.id not in names)
+    also = tuple(memory.id for memory in others if words.memory(memory) != memory)
+    return AnonymizedMemories(ids=hits, placeholders=mask.count, also_in=also, receipt=receipt)
 
 
 def _file(data: bytes, old: Memory, new: Memory, mask: Mask) -> bytes:

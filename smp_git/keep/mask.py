@@ -75,6 +75,11 @@ class Switches:
     projects: tuple[str, ...] = ()
 
 
+def switches_of(*, anonymous: bool | Switches) -> Switches | None:
+    """Return what `anonymous` means: True is everything, False nothing."""
+    return (Switches() if anonymous else None) if isinstance(anonymous, bool) else anonymous
+
+
 class Mask:
     """Names and paths, each with its placeholder; numbers are given in the order of the names.
 
@@ -103,7 +108,7 @@ class Mask:
         letters = (_letters(n) for n in count() if f"project{_letters(n).lower()}" not in taken)
         self._placeholders = [f"User-{next(numbers)}" for _ in people]
         self._placeholders += [f"Project-{next(letters)}" for _ in named]
-        self._finder = _Finder(people, named)
+        self._finder = _NameFinder(people, named)
 
     @property
     def count(self) -> int:
@@ -201,7 +206,7 @@ def _folded(text: str) -> str:
     )
 
 
-class _Found(NamedTuple):
+class _FoundName(NamedTuple):
     """A name in a text: its number, and where it stands."""
 
     name: int
@@ -209,7 +214,7 @@ class _Found(NamedTuple):
     end: int
 
 
-class _Finder:
+class _NameFinder:
     """Finds names in text: those of people first, then of projects.
 
     A text is looked at word by word; only where a word has one of a name in it, the name
@@ -231,7 +236,7 @@ class _Finder:
         self._of_word: dict[str, frozenset[int]] = {}
         self._regexes: dict[frozenset[int], re.Pattern[str]] = {}
 
-    def find(self, text: str) -> Iterator[_Found]:
+    def find(self, text: str) -> Iterator[_FoundName]:
         """Yield the names in a text, from its beginning to its end, the longest of each place."""
         done = 0
         for start, end, names in self._places(text) if self._keys else ():
@@ -240,7 +245,7 @@ class _Finder:
             last = end + 2 * self._longest + 40
             while (found := regex.search(text, at, last)) is not None and found.start() < end:
                 group = found.lastgroup or ""
-                yield _Found(int(group[1:]), found.start(), found.end())
+                yield _FoundName(int(group[1:]), found.start(), found.end())
                 done = at = found.end()
 
     def _places(self, text: str) -> Iterator[tuple[int, int, frozenset[int]]]:

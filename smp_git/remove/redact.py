@@ -21,7 +21,7 @@ from smp_git.remove.history.journal import Receipt, RewriteOrder, Settle
 from smp_git.remove.history.plan import make_plan
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.interrupted import site_of
-from smp_git.remove.rewording import Rewording, Words, check_by_hand
+from smp_git.remove.rewording import NewWords, Rewording, check_by_hand
 from smp_git.remove.site import Site, check_droppable, drop_ended, keep, opened
 from smp_git.remove.trash import new_deletion, way_out
 from smp_git.remove.wanted import Wanted, agent_without, cleared, file_of, holds, refuse_key
@@ -122,7 +122,7 @@ def _erase(
     why: str | None,
 ) -> Redaction:
     """Erase the old versions and bring the rest back; seal what was restorable, without the text."""
-    words = Words(
+    words = NewWords(
         lambda memory: cleared(wanted, memory, replacement),
         lambda data, old, new: file_of(wanted, data, old, new),
         lambda agent: agent_without(wanted, agent),
@@ -140,7 +140,7 @@ def _erase(
 def reword(
     handle: Handle,
     ids: Sequence[MemoryId],
-    words: Words,
+    words: NewWords,
     *,
     action: str,
     reason: str | None,
@@ -158,7 +158,7 @@ def reword(
     return receipt
 
 
-def reworded_by(handle: Handle, ids: Collection[MemoryId], words: Words) -> tuple[MemoryId, ...]:
+def reworded_by(handle: Handle, ids: Collection[MemoryId], words: NewWords) -> tuple[MemoryId, ...]:
     """Return which memories have a version, in history or sealed, that other words would change."""
     site = site_of(handle)
     found = (
@@ -177,7 +177,7 @@ def reworded_by(handle: Handle, ids: Collection[MemoryId], words: Words) -> tupl
     )
 
 
-def _changes(words: Words, data: bytes, path: str) -> bool:
+def _changes(words: NewWords, data: bytes, path: str) -> bool:
     try:
         memory = document.decode(data, path)
     except InvalidFileError:
@@ -188,7 +188,7 @@ def _changes(words: Words, data: bytes, path: str) -> bool:
 def _reword(
     site: Site,
     ids: Sequence[MemoryId],
-    words: Words,
+    words: NewWords,
     now: datetime,
     finish: Settle,
     action: str,

@@ -27,7 +27,7 @@ from smp_git.write.merge.versions import MemoryHistory
 _TICK: Final = timedelta(microseconds=1)
 
 
-class Words(NamedTuple):
+class NewWords(NamedTuple):
     """What a redaction leaves: of a memory, of its file as a person wrote it, of who wrote it."""
 
     memory: Callable[[Memory], Memory]
@@ -38,7 +38,7 @@ class Words(NamedTuple):
 class Rewording:
     """The texts, records and copies of one redaction, as the session is under the lock."""
 
-    def __init__(self, site: Site, ids: Sequence[MemoryId], words: Words, now: datetime) -> None:
+    def __init__(self, site: Site, ids: Sequence[MemoryId], words: NewWords, now: datetime) -> None:
         self._site = site
         self._ids = ids
         self._words = words
@@ -226,7 +226,7 @@ def _name(data: bytes) -> str:
     return object_id(BLOB, data)
 
 
-def reworded(data: bytes, path: str, words: Words, life: str, now: datetime) -> bytes:
+def reworded(data: bytes, path: str, words: NewWords, life: str, now: datetime) -> bytes:
     """Return a memory's file in other words; raise RefusedError if it does not parse."""
     try:
         old = document.decode(data, path)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smp_git import Memory, Session, Store
-from smp_git.errors import AlreadyExistsError, InvalidError
+from smp_git.errors import AlreadyExistsError, InvalidError, SmpError
+from smp_git.format.yamlfile import read as read_yaml
 from tests.conftest import Clock
 from tests.support import ROOT, git, smp
 
@@ -331,6 +335,11 @@ def test_file_that_the_mcp_memory_server_wrote(store: Store) -> None:
 _phrase = st.text(
     st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=60
 ).filter(lambda text: bool(text.strip()))
+# What Markdown, YAML and the headings of a conversation are made of.
+_hostile = st.lists(
+    st.sampled_from(["## Turn 1 - x", "---", "\n", "\\", "**A:** b", "- ", " ", "a", ": ", "#", '"', "\u2028"]),
+    min_size=1, max_size=8,
+).map("".join).filter(lambda text: bool(text.strip()))  # fmt: skip
 _REST: dict[str, st.SearchStrategy[Any]] = {
     "decision": st.fixed_dictionaries({}, optional={"rationale": _phrase, "custom": _phrase}),
     "finding": st.fixed_dictionaries(
@@ -342,7 +351,7 @@ _REST: dict[str, st.SearchStrategy[Any]] = {
 
 
 def _an_item(kind: str) -> st.SearchStrategy[tuple[str, str, Any]]:
-    return st.tuples(st.just(kind), _phrase, _REST[kind])
+    return st.tuples(st.just(kind), _phrase | _hostile, _REST[kind])
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -422,3 +431,236 @@ def test_export_that_fails_leaves_no_half_of_it(store: Store, tmp_path: Path) ->
     with _filled(store), pytest.raises(ValueError):  # noqa: PT011 - ours
         exports._write(tmp_path / "out", torn())
     assert [each.name for each in tmp_path.iterdir() if "out" in each.name] == []
+
+
+# What programs of other formats find in an export
+
+
+def _keys(value: Any, path: str = "") -> set[str]:
+    """Return the keys of a mapping and of those in it; the items of a list have one name."""
+    if isinstance(value, dict):
+        return {f"{path}.{k}" for k in value} | {
+            key for k, v in value.items() for key in _keys(v, f"{path}.{k}")
+        }
+    if isinstance(value, list):
+        return {key for each in value for key in _keys(each, f"{path}[]")}
+    return set()
+
+
+# Keys whose names are data, or that an example has and another one has not.
+_OF_DATA = re.compile(
+    r"topics\.|agents\.|buckets\.|inverted_index\.|topic_index\.|temporal_index\.|entries\.|tags\."
+    r"|types\.|\.custom|last_compaction|project_phase|primary_topic|session_type"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "files"),
+    [
+        ("001", "001/sessions/sess-2026-01-11-abc123", ["manifest.json", "index.json", "conversation.jsonl", "decisions.jsonl", "findings.jsonl", "preferences.jsonl"]),
+        ("003", "003/active/session-2026-01-11-abc123", ["metadata.yaml", "decisions.yaml", "findings.yaml", "preferences.yaml", "agent-states/veritas.yaml", "indexes/topics.yaml"]),
+        ("004", "004/sessions/sess_20260110_user123", ["metadata.json", "memory.jsonl"]),
+    ],
+)  # fmt: skip
+def test_folder_has_every_key_that_its_description_shows(
+    store: Store, tmp_path: Path, name: str, source: str, files: list[str]
+) -> None:
+    original = ROOT / "tests/data/foreign" / source
+    store.import_(original)
+    with store.session(store.sessions()[0]) as session:
+        session.export(name, to=tmp_path / "out")
+
+    for file in files:
+        before, after = (
+            {
+                key
+                for each in _parsed(place / file)
+                for key in _keys(each)
+                if not _OF_DATA.search(key)
+            }
+            for place in (original, tmp_path / "out")
+        )
+        assert before - after == set(), file
+
+
+def _parsed(path: Path) -> list[Any]:
+    text = path.read_text()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(text) if path.suffix == ".json" else read_yaml(text, path.name)]
+
+
+def test_timeline_has_what_its_description_shows(store: Store, tmp_path: Path) -> None:
+    with _filled(store) as session:
+        session.export("003", to=tmp_path / "out")
+
+    (timeline,) = _parsed(tmp_path / "out/indexes/timeline.yaml")
+    said = timeline["timeline_index"]
+    assert {"version", "last_updated", "events", "buckets"} <= said.keys()
+    finding = next(each for each in said["events"] if each["ref"] == "FIND-0001")
+    assert (finding["type"], finding["discovered_by"], finding["severity"]) == ("finding", "veritas", "critical")  # fmt: skip
+    refs = [ref for bucket in said["buckets"].values() for ref in bucket["event_refs"]]
+    assert sorted(refs) == sorted(each["ref"] for each in said["events"])
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the description's own code")
+def test_checksums_are_those_of_the_descriptions_own_code(store: Store, tmp_path: Path) -> None:
+    with _filled(store) as session:
+        session.add("finding", "Zoë — “quoted” \u2028 \x1f é", agent="v", importance=1, ratio=2.50)
+        session.export("004", to=tmp_path / "out")
+    code = """
+const crypto = require("crypto"), fs = require("fs");
+let wrong = 0, lines = 0;
+for (const line of fs.readFileSync(process.argv[1], "utf8").trim().split("\\n")) {
+  const { checksum, ...entry } = JSON.parse(line);
+  const canonical = JSON.stringify(entry, Object.keys(entry).sort());
+  const hash = crypto.createHash("sha256"); hash.update(canonical);
+  wrong += `sha256:${hash.digest("hex")}` !== checksum; lines += 1;
+}
+console.log(lines, wrong);
+"""
+    done = subprocess.run(
+        ["node", "-e", code, tmp_path / "out/memory.jsonl"], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    assert done.stdout.split() == ["6", "0"]
+
+
+def test_priorities_are_told_where_a_format_has_a_place_for_them(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.create_session("shop") as session:
+        session.add("decision", "Use OAuth", agent="v")
+        session.add("finding", "No MFA", agent="v", importance=0.7)
+        now = session.explain("FIND-1")[0]
+        list(session.export("000", to=tmp_path / "log.jsonl"))
+        session.export("003", to=tmp_path / "out")
+
+    assert [each["priority"] for each in _parsed(tmp_path / "log.jsonl")] == [0.95, 0.7]
+    (findings,) = _parsed(tmp_path / "out/findings.yaml")
+    decay = findings["findings"][0]["decay"]
+    assert (decay["base_priority"], decay["priority"]) == (0.7, round(now, 4))
+    again = Store.init(tmp_path / "again")
+    again.import_(tmp_path / "out")
+    with again.session("shop") as session:
+        assert "importance" not in session.get("DEC-1").fields
+        assert session.get("FIND-1").fields["importance"] == 0.7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It said:\n## Turn 7 - 2026-01-01 10:00:00\n**Speaker:** x\n\nHello",
+        "\\## Turn 1 - as it is written",
+        "**Note:** first\n\n---\n\nsecond\n\n---",
+        "## Turn 1 - 2026-01-01\n---",
+        "ends with\n\n---\n<!-- Conversation continues -->",
+    ],
+)
+def test_text_that_looks_like_the_format_stays_one_turn(
+    store: Store, tmp_path: Path, text: str
+) -> None:
+    with store.create_session("shop") as session:
+        session.add("turn", text, agent="ada", tags=["a.b"], model="m", tokens=15, tools=["x"])
+        session.add("turn", "Next", agent="bob")
+        session.export("003", to=tmp_path / "out")
+    again = Store.init(tmp_path / "again")
+    again.import_(tmp_path / "out")
+
+    with again.session("shop") as session:
+        first, second = session.memories("turn")
+        assert (first.content, second.content) == (text, "Next")
+        assert (first.tags, first.fields["model"], first.fields["tokens"]) == (("a.b",), "m", 15)
+
+
+def test_artifacts_of_one_name_are_two_files(store: Store, tmp_path: Path) -> None:
+    with store.create_session("shop") as session:
+        for number, name in enumerate(("note.md", "Note.md", "../note.md", "///")):
+            session.add("artifact", f"Text {number}\n", name=name, agent="v")
+        session.export("003", to=tmp_path / "out")
+
+    texts = {path.read_text() for path in (tmp_path / "out/artifacts").iterdir()}
+    assert texts == {f"Text {number}\n" for number in range(4)}
+
+
+def test_part_of_a_session_comes_in_its_order(store: Store) -> None:
+    with store.create_session("shop") as session:
+        for number in range(5):
+            session.add("finding", "OAuth " * (5 - number), agent="v", severity="low" if number % 2 else "high")  # fmt: skip
+        rows = [json.loads(line) for line in session.export(text="OAuth", where=[("severity", "equals", "high")])]  # fmt: skip
+
+    assert [row["id"] for row in rows[1:]] == ["FIND-0001", "FIND-0003", "FIND-0005"]
+
+
+def test_command_takes_the_options_of_a_query(store: Store) -> None:
+    with _filled(store):
+        pass
+    root = ("--root", store.path, "-s", "shop")
+
+    done = smp(*root, "export", "-w", "severity=critical", "--agent", "veritas", "--not-tag", "x")
+    assert [json.loads(line).get("id") for line in done.stdout.splitlines()[1:]] == ["FIND-0001"]
+    assert smp(*root, "export", "--user", "Ada", check=False).returncode == 4
+
+
+def test_store_is_exported_with_its_archives_and_without_names(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.global_session() as shared:
+        shared.add("preference", "Grace Hopper likes it", category="c", made_by="Grace Hopper")
+    with store.create_session("ada-notes", user="Ada Lovelace") as session:
+        session.add("finding", "Ada asked Grace", agent="veritas")
+    with store.create_session("shop", user="Ada Lovelace") as session:
+        session.add("decision", "Do it", agent="v", links=[("resolves", "ada-notes:FIND-0001")])
+    store.archive_session("ada-notes", "done")
+    before = store.archived_sessions()[0].text("archived_at")
+
+    text = "".join(store.export(anonymous=True))
+
+    assert not re.findall("Ada|Grace|Hopper|ada-notes", text)
+    heads = [
+        json.loads(line)["session"]["id"] for line in text.splitlines() if "smp_export" in line
+    ]
+    assert heads == ["anonymous-1", "anonymous-2", "anonymous-3"]
+    assert "User-1 asked User-2" in text
+    assert "anonymous-3:FIND-0001" in text
+    assert [each.text("archived_at") for each in store.archived_sessions()] == [before]
+    rows = [json.loads(line) for line in store.export(kinds=["finding"])]
+    assert [row["id"] for row in rows if "id" in row] == ["FIND-0001"]
+    smp("--root", store.path, "export", "--all-sessions", "--anonymize", "--format", "003", "-o", tmp_path / "out")  # fmt: skip
+    assert len(list((tmp_path / "out/active").iterdir())) == 3
+
+
+def test_session_that_cannot_be_read_is_named_and_the_others_are_exported(
+    store: Store, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        with store.create_session(name) as session:
+            session.add("finding", f"In {name}", agent="v")
+    shutil.rmtree(store.path / "active/one/.git/objects")
+
+    with pytest.raises(SmpError, match="not in the export: one"):
+        store.export("markdown", to=tmp_path / "out")
+
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["two.md"]
+    shutil.rmtree(store.path / "active/one")
+
+
+def test_values_that_lost_in_a_merge_come_back(store: Store, tmp_path: Path) -> None:
+    lost = {"field": "severity", "value": "low", "at": "2026-01-01T00:00:00Z", "replica": "abcd"}
+    line = {"kind": "finding", "id": "FIND-0001", "content": "One", "created_at": "2026-01-01T00:00:00Z",
+            "agent": "v", "fields": {"severity": "high", "contested": [lost]}}  # fmt: skip
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+
+    assert store.import_(tmp_path / "in.jsonl").problems == ()
+    with store.session("in") as session:
+        assert session.get("FIND-1").fields["contested"] == [lost]
+
+
+def test_preferences_of_a_session_come_back(store: Store, tmp_path: Path) -> None:
+    with store.create_session("shop", overrides={"language": "da", "custom": {"a": 1}}) as session:
+        session.add("finding", "One", agent="v")
+        list(session.export(to=tmp_path / "out.jsonl"))
+    again = Store.init(tmp_path / "again")
+    again.import_(tmp_path / "out.jsonl")
+
+    with again.session("shop") as session:
+        assert session.metadata.preferences == {"language": "da", "custom": {"a": 1}}
