@@ -92,6 +92,8 @@ class _Intake:
     ) -> None:
         self._home, self._ledger, self._source, self._wanted = home, ledger, source, wanted
         self._name = name
+        # What the source is called, and its memories begin with.
+        self._origin = source.name
         self._parts = list(ledger.parts(name, None if wanted.session else source))
         there = [part for part in self._parts if not part.is_deleted]
         self._part = there[-1] if there else SessionPart(name)
@@ -148,7 +150,7 @@ class _Intake:
 
     def _note_deleted(self, item: ForeignDeletion, report: Imported) -> None:
         """Note that the source deleted something; what is here of it is named, and stays."""
-        source = f"{self._source.name}/{item.id}"
+        source = f"{self._origin}/{item.id}"
         here = [each for each in self._parts if not each.is_deleted and source in each.taken.ids]
         for part in here:
             name = part.taken.ids[source]
@@ -157,6 +159,10 @@ class _Intake:
         if not here:
             report.deleted += 1
             self._gone.append(source)
+
+    def _source_of(self, entry: ForeignMemory) -> str:
+        """Return what a memory is called in its source, with its session and format."""
+        return f"{self._origin}/{entry.id or entry.where}"
 
     def _apart(self, entry: ForeignMemory) -> ForeignMemory:
         """Return an entry whose id no other one of the source has: the second gets a number."""
@@ -167,7 +173,7 @@ class _Intake:
 
     def _is_settled(self, entry: ForeignMemory, report: Imported) -> bool:
         """Whether an entry is here, was deleted or cannot be stored; the report has it then."""
-        source = source_of(self._source, entry)
+        source = self._source_of(entry)
         for part in self._parts:
             is_in = source in part.taken.ids
             if is_in or part.taken.has_had(source):
@@ -219,7 +225,7 @@ class _Intake:
 
     def _of(self, name: str) -> dict[str, MemoryId]:
         """Return the ids of the source in one of its sessions."""
-        head = f"{self._source.name}/"
+        head = f"{self._origin}/"
         return {
             source.removeprefix(head): here
             for part in self._parts
@@ -237,7 +243,7 @@ class _Intake:
             self._before |= {key: f"{part.name}:{here}" for key, here in found.items()}
 
     def _report(self) -> Imported:
-        return Imported(session=self._part.name, source=self._source.name)
+        return Imported(session=self._part.name, source=self._origin)
 
     def _next_part(self) -> Imported:
         self._before |= {key: f"{self._part.name}:{here}" for key, here in self._ids.items()}
@@ -316,7 +322,7 @@ class _Intake:
                     yield entry, None
                 continue
             try:
-                yield entry, drafts.draft_of(handle, entry, source_of(self._source, entry))
+                yield entry, drafts.draft_of(handle, entry, self._source_of(entry))
             except InvalidError as error:
                 report.problems.append(Trouble(where=entry.where, reason=error.message))
 
@@ -326,7 +332,7 @@ class _Intake:
         if handle.reader.snapshot().blob(known) is None:
             return False
         report.known += 1
-        self._again.append((self._part, KnownEntry(entry, source_of(self._source, entry), known)))
+        self._again.append((self._part, KnownEntry(entry, self._source_of(entry), known)))
         return True
 
     def _has_value(self, handle: Handle, entry: ForeignMemory, report: Imported) -> bool:
@@ -371,23 +377,18 @@ class _Intake:
         _count_reads(handle, [entry for entry, _ in found], self._ids)
 
     def _set_state(self, tx: Transaction, entry: ForeignMemory, report: Imported) -> None:
-        fields = drafts.state_fields(entry, source_of(self._source, entry), self._ids)
+        fields = drafts.state_fields(entry, self._source_of(entry), self._ids)
         try:
             tx.set_state(_agent(entry), fields)
         except InvalidError as error:
             report.problems.append(Trouble(where=entry.where, reason=error.message))
 
     def _put_value(self, tx: Transaction, entry: ForeignMemory, report: Imported) -> None:
-        key, source = check_key(entry.fields["key"]), source_of(self._source, entry)
+        key, source = check_key(entry.fields["key"]), self._source_of(entry)
         try:
             tx.values("redact").put(key, drafts.value_of(entry), source=source)
         except InvalidError as error:
             report.problems.append(Trouble(where=entry.where, reason=error.message))
-
-
-def source_of(source: ForeignSession, entry: ForeignMemory) -> str:
-    """Return what a memory is called in its source, with its session and format."""
-    return f"{source.name}/{entry.id or entry.where}"
 
 
 def _agent(state: ForeignMemory) -> str:
