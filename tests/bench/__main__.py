@@ -1,4 +1,4 @@
-"""`python -m tests.bench write|batch|commands|compact|import|intake|create|ask|context|mcp|merge|pack|sync|erase|forget|lock|start|questions|retrieval|web|all [--short] [--held] [--folder DIR]`."""
+"""`python -m tests.bench PART|all [--short] [--held] [--folder DIR]`; `-h` names the parts."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.bench import (
     machine,
     mcp,
     merge,
+    older,
     pack,
     questions,
     retrieval,
@@ -45,6 +46,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "context": context.run,
     "mcp": mcp.run,
     "merge": merge.run,
+    "older": older.run,
     "pack": pack.run,
     "sync": sync.run,
     "erase": erase.run,
