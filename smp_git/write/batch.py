@@ -92,7 +92,7 @@ def _draft(handle: Handle, item: Mapping[str, object], agent: str | None) -> Dra
         handle,
         kind,  # type: ignore[arg-type]  # what is no kind is refused by name
         text,  # type: ignore[arg-type]  # what is no text is refused too
-        handle.actor(who),  # type: ignore[arg-type]
+        who,  # type: ignore[arg-type]
         tags,  # type: ignore[arg-type]
         (),
         at,

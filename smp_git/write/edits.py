@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, cast
 
 from smp_git.format import imports, messages, metadata
 from smp_git.format.document import life_of
@@ -136,9 +136,6 @@ def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
     return base.tombstones.is_dead(place.text, life_of(base.repository.blob(blob), path))
 
 
-_T = TypeVar("_T")
-
-
 class CleanNames(NamedTuple):
     """The tags and links of a memory, without secrets; None where none are given."""
 
@@ -150,7 +147,7 @@ def new(
     handle: Handle,
     kind: str,
     text: str,
-    agent: str,
+    agent: str | None,
     tags: Iterable[str] = (),
     links: Iterable[object] = (),
     at: datetime | str | None = None,
@@ -188,7 +185,7 @@ def resolver(handle: Handle, by: str | None) -> str | None:
 
 def add(handle: Handle, made: Draft, *, skip_duplicates: bool = False) -> Memory:
     """Add a memory and return it."""
-    return _one(handle, made.agent, lambda stage: stage.add(made, skip_duplicates=skip_duplicates))
+    return _run(handle, made.agent, lambda stage: stage.add(made, skip_duplicates=skip_duplicates))
 
 
 def edit(
@@ -236,8 +233,8 @@ def supersede(
 ) -> Memory:
     """Add a memory that replaces another of the same kind; the other says so."""
     old = handle.read(None, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
-    made = new(handle, old.kind, text, handle.actor(agent), tags or old.tags, links, None, fields)
-    return _one(handle, made.agent, lambda stage: stage.supersede(old.id, made))
+    made = new(handle, old.kind, text, agent, tags or old.tags, links, None, fields)
+    return _run(handle, made.agent, lambda stage: stage.supersede(old.id, made))
 
 
 def pin(handle: Handle, memory_id: str, agent: str | None, *, pinned: bool) -> Memory:
@@ -351,7 +348,13 @@ def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:
 def _one(
     handle: Handle, agent: str | None, work: Callable[[Stage], Memory], redacted: Report = ()
 ) -> Memory:
-    memory, change = _written(handle, agent, work)
+    return _run(handle, handle.actor(agent), work, redacted)
+
+
+def _run(
+    handle: Handle, who: str, work: Callable[[Stage], Memory], redacted: Report = ()
+) -> Memory:
+    memory, change = handle.writer.run(who, handle.guarded(work))
     commit = change.commit or handle.reader.snapshot().id
     return replace(memory, commit=commit, redacted=redacted or memory.redacted)
 
@@ -359,10 +362,4 @@ def _one(
 def _change(
     handle: Handle, agent: str | None, work: Callable[[Stage], None], subject: str
 ) -> Change:
-    return _written(handle, agent, work, subject)[1]
-
-
-def _written(
-    handle: Handle, agent: str | None, work: Callable[[Stage], _T], subject: str | None = None
-) -> tuple[_T, Change]:
-    return handle.writer.run(handle.actor(agent), handle.guarded(work), subject=subject)
+    return handle.writer.run(handle.actor(agent), handle.guarded(work), subject=subject)[1]

@@ -283,6 +283,7 @@ class Writer:
                 f"and this write needs {more:,} more; nothing was written",
                 hint="smp compact makes room, smp size shows what takes it, smp config set quota_bytes raises it",
             )
+        self.reader.size = made.tree, before + more
 
     def _quota_of(self, base: Snapshot) -> int:
         said = base.metadata
