@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from smp_git.ask.catalogue import Catalogue, Row, roots_of
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.ids import sort_key
 from smp_git.model.memory import KINDS, VALUE, MemoryId, Value
+from smp_git.model.results import Result
 from smp_git.read.snapshot import Snapshot
 
 _SHOWN_IDS = 20
@@ -21,7 +22,7 @@ _TAKING_PART = ("made_by", "discovered_by", "agreed_by", "approved_by", "agents_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(Result):
     """A tag with its subtree: how much it matters here, and what it names."""
 
     topic: str
@@ -33,13 +34,9 @@ class Topic:
     memories: tuple[MemoryId, ...]
     related_memories: dict[str, tuple[MemoryId, ...]]
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class Bucket(Result):
     """One stretch of time and what came about in it."""
 
     start: str
@@ -47,13 +44,9 @@ class Bucket:
     counts: dict[str, int]
     memories: tuple[MemoryId, ...]
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Result):
     """One memory as an event: when it came about, who took part, what it was about."""
 
     at: str
@@ -64,13 +57,9 @@ class Event:
     severity: str | None
     topics: tuple[str, ...]
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentActivity:
+class AgentActivity(Result):
     """One agent: how much it wrote, of which kinds, from when to when."""
 
     agent: str
@@ -79,13 +68,9 @@ class AgentActivity:
     first_at: str
     last_at: str
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Result):
     """A session in a few lines, taken from its own words."""
 
     counts: dict[str, int]
@@ -99,7 +84,7 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {**asdict(self), "text": self.text}
+        return {**Result.as_json(self), "text": self.text}
 
     @property
     def text(self) -> str:

@@ -21,6 +21,7 @@ from smp_git.git import disk
 from smp_git.keep import check, stores
 from smp_git.keep.every import opened
 from smp_git.model.errors import DamagedError, InvalidError
+from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read import archives
 from smp_git.remove import archive
@@ -34,7 +35,7 @@ _PLACES: Final = ("sessions", "memory", "conversations", "logs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(Result):
     """What a migration did, and whether its checks hold."""
 
     backup: str | None
@@ -47,16 +48,6 @@ class Migration:
     def problems(self) -> tuple[Trouble, ...]:
         """What could not be read or stored."""
         return tuple(each for session in self.sessions for each in session.problems)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "backup": self.backup,
-            "found": list(self.found),
-            "sessions": [each.as_json() for each in self.sessions],
-            "checks": dict(self.checks),
-            "dry_run": self.dry_run,
-        }
 
 
 def migrate(

@@ -26,7 +26,7 @@ from smp_git.model.errors import (
     SmpError,
 )
 from smp_git.model.lifecycle import MAINTAINER
-from smp_git.model.times import format_time
+from smp_git.model.results import Result
 from smp_git.read import archives
 from smp_git.remove import archive as rooms
 from smp_git.remove import sessions
@@ -43,7 +43,7 @@ _LOW_DISK_BYTES: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(Result):
     """One thing that was done, or would be: in which session, what, and how much of it."""
 
     session: str
@@ -51,39 +51,18 @@ class Action:
     count: int
     message: str
 
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "session": self.session,
-            "step": self.step,
-            "count": self.count,
-            "message": self.message,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maintained:
+class Maintained(Result):
     """What a maintenance did, what a person should know, and which sessions failed."""
 
     at: datetime
+    dry_run: bool
     sessions: int
     actions: tuple[Action, ...]
     notes: tuple[str, ...]
     failed: Mapping[str, SmpError]
     states: Mapping[str, str]
-    dry_run: bool
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "at": format_time(self.at),
-            "dry_run": self.dry_run,
-            "sessions": self.sessions,
-            "actions": [each.as_json() for each in self.actions],
-            "notes": list(self.notes),
-            "failed": {name: error.as_json() for name, error in self.failed.items()},
-            "states": dict(self.states),
-        }
 
 
 def maintain(home: Home, *, only: str | None = None, dry_run: bool = False) -> Maintained:

@@ -11,6 +11,7 @@ from smp_git.format import document
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import Id
 from smp_git.model.memory import KINDS, Memory, MemoryId, check_text, title_of
+from smp_git.model.results import Result
 from smp_git.read.derived import AGENT, RECALL, RecallQuestion, questions, tag_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
@@ -21,22 +22,13 @@ _MOST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallResult:
+class RecallResult(Result):
     """A question, what must answer it, and what of that is not among the first."""
 
     question: str
     first: int
     expected: tuple[MemoryId, ...]
     missing: tuple[MemoryId, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "question": self.question,
-            "first": self.first,
-            "expected": list(self.expected),
-            "missing": list(self.missing),
-        }
 
 
 def ask_for(

@@ -13,28 +13,20 @@ from smp_git.keep.compacted import compactions
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.lifecycle import State
+from smp_git.model.results import Result
 from smp_git.read import archives, sizes
 from smp_git.remove import sessions
 from smp_git.write.handle import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class Stats(Result):
     """Counts of a store; `metrics` are those that monitoring asks for, by name."""
 
     metrics: Mapping[str, object]
     states: Mapping[str, int]
     kinds: Mapping[str, int]
     failed: Mapping[str, SmpError]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "metrics": dict(self.metrics),
-            "states": dict(self.states),
-            "kinds": dict(self.kinds),
-            "failed": {name: error.as_json() for name, error in self.failed.items()},
-        }
 
 
 @dataclass

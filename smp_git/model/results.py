@@ -20,11 +20,12 @@ class Result:
 
 def plain(value: object) -> object:
     """Return a value in the types that JSON has."""
-    if isinstance(value, Result):
-        return value.as_json()
+    told = getattr(value, "as_json", None)
+    if told is not None:
+        return told()
     if isinstance(value, datetime):
         return format_time(value)
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
