@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from smp_git.keep.compacted import Compacted as Compacted
     from smp_git.keep.configure import Configured as Configured
     from smp_git.keep.forecast import Forecast as Forecast
+    from smp_git.keep.info import SessionInfo as SessionInfo
     from smp_git.keep.mask import Switches as Switches
-    from smp_git.keep.opening import SessionInfo as SessionInfo
     from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.keep.recall import RecallResult as RecallResult
     from smp_git.keep.syncing import Synced
@@ -89,7 +89,7 @@ _HOMES = {
     "RemoteState": "sync.outbound",
     "Restored": "remove.restore",
     "Session": "session",
-    "SessionInfo": "keep.opening",
+    "SessionInfo": "keep.info",
     "SessionReceipt": "remove.sessions",
     "SmpError": "model.errors",
     "Store": "store",

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 from smp_git.git.references import HEADS
 from smp_git.keep import opening
 from smp_git.keep.log import Log, logging
-from smp_git.model.errors import (
-    InvalidError,
-    MemoryNotFoundError,
-    naming,
-    naming_its_session,
-)
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, naming
 from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
 from smp_git.model.memory import (
     CONTESTED,
@@ -56,8 +51,8 @@ if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
     from smp_git.keep.forecast import Forecast
     from smp_git.keep.glance import Glance
+    from smp_git.keep.info import SessionInfo
     from smp_git.keep.mask import Switches
-    from smp_git.keep.opening import SessionInfo
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
     from smp_git.keep.repairs import Repair
@@ -86,7 +81,6 @@ When = str | datetime | None
 
 
 @logging
-@naming_its_session
 class Session:
     """One session: add and edit memories, read them, see what happened and undo it.
 
@@ -208,7 +202,9 @@ class Session:
 
     def info(self) -> SessionInfo:
         """Return an overview of the session."""
-        return opening.info(self._handle)
+        from smp_git.keep.info import info
+
+        return info(self._handle)
 
     def glance(self) -> Glance:
         """Return what tells the session from others, without reading its memories."""
@@ -312,7 +308,7 @@ class Session:
         from smp_git.write import edits
 
         handle = self._handle
-        made = edits.new(handle, kind, text, handle.actor(agent), tags, links, at, fields)
+        made = edits.new(handle, kind, text, agent, tags, links, at, fields)
         return quota.with_room(
             handle, lambda: edits.add(handle, made, skip_duplicates=skip_duplicates)
         )

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from smp_git.convert.report import Import
     from smp_git.keep.anonymize import Anonymized
     from smp_git.keep.configure import Configured
+    from smp_git.keep.info import SessionInfo
     from smp_git.keep.maintenance import Maintained
     from smp_git.keep.mask import Switches
-    from smp_git.keep.opening import SessionInfo
     from smp_git.keep.repairs import Repair
     from smp_git.keep.stats import Stats
     from smp_git.keep.syncing import Synced

@@ -16,7 +16,7 @@ from smp_git.agents.workflow import Prepared, Prepares
 from smp_git.format.messages import Touch
 from smp_git.format.metadata import Metadata
 from smp_git.keep.forecast import ForecastEvent, ForecastPoint
-from smp_git.keep.opening import Participant
+from smp_git.keep.info import Participant
 from smp_git.write.transaction import Transaction
 from tests.cli_reference import sentences
 from tests.support import ROOT

@@ -17,7 +17,7 @@ from smp_git.cli.screen import due, in_bytes, table, when, wrapped
 from smp_git.cli.terminal import counted, note, paint
 from smp_git.integrations.notes import FILE as NOTES
 from smp_git.integrations.notes import write_notes
-from smp_git.keep.opening import SessionInfo
+from smp_git.keep.info import SessionInfo
 from smp_git.keep.stores import PLACE
 from smp_git.model.checks import as_text
 from smp_git.model.errors import NotStoreError

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pygit2
 
 from smp_git.git import command, disk
+from smp_git.git.layout import unfit
 from smp_git.model.errors import (
     AlreadyExistsError,
     FormatError,
@@ -83,14 +84,6 @@ def parse(text: str, base: Path) -> Address:
     if not place.isprintable():
         raise unfit(place)
     return Address(place, "path", "", place)
-
-
-def unfit(place: Path | str) -> InvalidError:
-    """Return the error for a path whose letters Git cannot be told."""
-    return InvalidError(
-        f"{shown(str(place))}: Git cannot be given a path with such letters",
-        hint="rename the folder",
-    )
 
 
 def _url(text: str, scheme: str) -> Address:

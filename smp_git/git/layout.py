@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -13,9 +14,8 @@ from typing import Final
 import pygit2
 
 from smp_git.git import disk
-from smp_git.git.addresses import unfit
 from smp_git.git.locks import locked
-from smp_git.model.errors import LockedError
+from smp_git.model.errors import InvalidError, LockedError, shown
 
 # Nothing here depends on the user's own configuration, and nothing of it reaches in:
 # no conversion of line ends, no background gc, no rename detection.
@@ -53,6 +53,7 @@ _SCRATCH_CONFIG: Final = """\
 	auto = 0
 """
 _VERSION: Final = "core.repositoryformatversion"
+_HEAD_FORM: Final = re.compile(r"ref: refs/\S+\s*|[0-9a-f]{40}\s*")
 # Outranks the tracked attributes, so that no file of a session can ask for a filter.
 # A merge goes memory by memory and field by field.
 _ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding merge=smp\n"
@@ -100,6 +101,14 @@ def create(path: Path) -> None:
     install_hooks(git / "hooks")
 
 
+def unfit(place: Path | str) -> InvalidError:
+    """Return the error for a path whose letters Git cannot be told."""
+    return InvalidError(
+        f"{shown(str(place))}: Git cannot be given a path with such letters",
+        hint="rename the folder",
+    )
+
+
 def create_scratch(git: Path, objects: Iterable[Path]) -> None:
     """Make an empty repository at `git` that reads the objects of other folders too."""
     for folder in ("objects/info", "objects/pack", "refs/heads"):
@@ -127,6 +136,13 @@ def is_configured(git: Path) -> bool:
         return not config.get_bool("core.bare") and config.get_int(_VERSION) in (0, 1)
     except (pygit2.GitError, KeyError, ValueError):
         return False
+
+
+def is_head_named(git: Path) -> bool:
+    """Whether HEAD names a branch or a commit."""
+    file = git / "HEAD"
+    text = file.read_bytes().decode("utf-8", "replace") if file.is_file() else ""
+    return _HEAD_FORM.fullmatch(text) is not None
 
 
 def install_hooks(folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """A session looked after: made, checked, guarded, kept small.
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every,
-forecast, glance, hooks.install, hooks.merge, hooks.proposal, hooks.push, log, maintenance,
-mask, opening, quota, recall, repair, repairs, schedules, stats, stores, syncing.
+forecast, glance, hooks.install, hooks.merge, hooks.proposal, hooks.push, info, log,
+maintenance, mask, opening, quota, recall, repair, repairs, schedules, stats, stores, syncing.
 """

@@ -15,7 +15,6 @@ from smp_git.git.objects import COMMIT, Commit, ObjectId
 from smp_git.git.references import HEADS, REMOTES, SEEN, TAGS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN
 from smp_git.git.survey import Lost, survey
-from smp_git.keep.reopening import is_head_named
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.ids import INDEX, is_index, kind_of_folder, parse_id, parse_path, sort_key
 from smp_git.model.memory import CommitId, MemoryId
@@ -56,7 +55,7 @@ def _git_files(git: Path) -> list[Problem]:
     """Check the files of Git's that lead to everything else."""
     wrong = {
         "config": not layout.is_configured(git),
-        "HEAD": not is_head_named(git),
+        "HEAD": not layout.is_head_named(git),
         "packed-refs": not references.is_packed_whole(git),
     }
     return [

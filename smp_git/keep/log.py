@@ -179,17 +179,13 @@ def _append(path: Path, line: str, most: int) -> None:
 
 
 def logging(door: type[_Door]) -> type[_Door]:
-    """Let the public methods of a door be noted in the log that it has."""
+    """Let the public methods of a door be noted in its log, and their errors name its session."""
     for name, method in list(vars(door).items()):
         is_plain = isinstance(method, FunctionType) and not name.startswith("_")
-        if is_plain and name != "close" and not _is_lazy(method):
+        # A generator returns before it has done anything.
+        if is_plain and name != "close" and not isgeneratorfunction(method):
             setattr(door, name, _logged(name, method))
     return door
-
-
-def _is_lazy(method: Callable[..., object]) -> bool:
-    """Whether a method returns before it has done anything."""
-    return isgeneratorfunction(getattr(method, "__wrapped__", method))
 
 
 def _logged(name: str, method: Callable[..., object]) -> Callable[..., object]:
@@ -200,6 +196,7 @@ def _logged(name: str, method: Callable[..., object]) -> Callable[..., object]:
             return method(self, *given, **named)
         except SmpError as error:
             failed = error
+            error.session_id = error.session_id or self._log.session
             raise
         finally:
             self._log.did(name, (time.perf_counter() - started) * 1e3, failed)

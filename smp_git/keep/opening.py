@@ -1,33 +1,25 @@
-"""Open sessions: opened with what a crash left repaired, looked at, closed."""
+"""Open sessions: opened with what a crash left repaired, and closed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
 from smp_git.model.errors import DamagedError, SmpError
-from smp_git.model.ids import parse_id
-from smp_git.model.memory import CommitId, Value
 from smp_git.model.settings import Settings
-from smp_git.model.times import format_time
 from smp_git.read import sizes
 from smp_git.read.counts import Accesses
-from smp_git.read.snapshot import Reader, Snapshot
+from smp_git.read.snapshot import Reader
 from smp_git.write import recovery
 from smp_git.write.handle import Handle, Home, IndexKeeper, fold_counts
 from smp_git.write.writer import Writer
-
-if TYPE_CHECKING:
-    from smp_git.sync.outbound import RemoteState
 
 # Another process that wrote this recently will refresh the index itself.
 _RECENT: Final = timedelta(seconds=3)
@@ -148,121 +140,3 @@ def _pack_some(handle: Handle) -> None:
         from smp_git.keep import growth  # noqa: PLC0415 - most programs only read
 
         growth.at_close(handle)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Participant:
-    """An agent that wrote in a session: how much, and when last."""
-
-    agent: str
-    memories: int
-    last_active: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo:
-    """A session at a glance."""
-
-    id: str
-    path: str
-    created_at: datetime
-    user: str | None
-    tags: tuple[str, ...]
-    context: Mapping[str, Value]
-    head: CommitId
-    last_written_at: datetime
-    state: str
-    last_access: datetime
-    memories: int
-    counts: Mapping[str, int]
-    participants: tuple[Participant, ...]
-    size_bytes: int
-    quota_bytes: int
-    overrides: Mapping[str, Value]
-    last_compaction: datetime | None
-    problems: tuple[str, ...]
-    remotes: tuple[RemoteState, ...] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "path": self.path,
-            "created_at": format_time(self.created_at),
-            "user": self.user,
-            "tags": list(self.tags),
-            "context": deepcopy(dict(self.context)),
-            "head": self.head,
-            "last_written_at": format_time(self.last_written_at),
-            "state": self.state,
-            "last_access": format_time(self.last_access),
-            "memories": self.memories,
-            "counts": dict(self.counts),
-            "participants": [
-                {"agent": p.agent, "memories": p.memories, "last_active": p.last_active}
-                for p in self.participants
-            ],
-            "size_bytes": self.size_bytes,
-            "quota_bytes": self.quota_bytes,
-            "overrides": deepcopy(dict(self.overrides)),
-            "last_compaction": format_time(self.last_compaction) if self.last_compaction else None,
-            "problems": list(self.problems),
-            "remotes": [each.as_json() for each in self.remotes],
-        }
-
-
-def info(handle: Handle) -> SessionInfo:
-    """Return the session at a glance."""
-    return handle.read(None, lambda snapshot: _info(handle, snapshot))
-
-
-def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
-    from smp_git.keep import check  # noqa: PLC0415 - asked by a person
-    from smp_git.keep.compacted import last_compaction  # noqa: PLC0415 - it loads what deletes
-
-    said, entries = snapshot.metadata, snapshot.entries()
-    kinds: dict[str, int] = {}
-    agents: dict[str, tuple[int, str]] = {}
-    for entry in entries:
-        kind = parse_id(entry.id).kind.name
-        kinds[kind] = kinds.get(kind, 0) + 1
-        count, last = agents.get(entry.agent, (0, ""))
-        agents[entry.agent] = count + 1, max(last, entry.updated or entry.at)
-    left = [f"{path} has an uncommitted edit" for path in handle.writer.left]
-    return SessionInfo(
-        id=handle.name,
-        path=str(handle.reader.path),
-        created_at=said.created_at,
-        user=said.user,
-        tags=said.tags,
-        context=said.context,
-        head=snapshot.id,
-        last_written_at=snapshot.commit.time,
-        state=handle.state(handle.clock()),
-        last_access=handle.used_at(),
-        memories=len(entries),
-        counts=kinds,
-        participants=tuple(
-            Participant(agent=name, memories=count, last_active=last)
-            for name, (count, last) in sorted(agents.items())
-        ),
-        size_bytes=sizes.tracked_bytes(handle.reader, snapshot),
-        quota_bytes=handle.settings.quota_bytes,
-        overrides=said.settings,
-        last_compaction=last_compaction(snapshot),
-        problems=(
-            *snapshot.problems(),
-            *check.problems(handle.reader),
-            *handle.in_session.problems,
-            *left,
-        ),
-        remotes=_remotes(handle),
-    )
-
-
-def _remotes(handle: Handle) -> tuple[RemoteState, ...]:
-    if handle.home is None:
-        return ()
-    from smp_git.sync.exchange import remote_states  # noqa: PLC0415 - what syncs is loaded by what syncs
-
-    return remote_states(handle)

@@ -28,7 +28,6 @@ from smp_git.write import recovery
 from smp_git.write.handle import Home
 
 _HEAD: Final = f"ref: {MAIN}\n"
-_HEAD_FORM: Final = re.compile(r"ref: refs/\S+\s*|[0-9a-f]{40}\s*")
 _REMOTE: Final = re.compile(
     r'\[remote "([A-Za-z0-9][A-Za-z0-9_-]{0,63})"\][^\[]*?\burl\s*=\s*(\S+)'
 )
@@ -96,7 +95,7 @@ def _settings(git: Path, aside: Aside, *, dry_run: bool) -> Iterator[tuple[str, 
 def _head(git: Path, aside: Aside, *, dry_run: bool) -> Iterator[tuple[str, str]]:
     """Let HEAD name main if it names nothing."""
     file = git / "HEAD"
-    if is_head_named(git):
+    if layout.is_head_named(git):
         return
     if not dry_run:
         if file.exists():
@@ -113,13 +112,6 @@ def _packed(git: Path, aside: Aside, *, dry_run: bool) -> Iterator[tuple[str, st
         aside.keep("packed-refs", disk.content(git / "packed-refs") or b"")
         references.drop_unreadable(git)
     yield ".git/packed-refs", "lines of packed-refs could not be read, and are kept aside"
-
-
-def is_head_named(git: Path) -> bool:
-    """Whether HEAD names a branch or a commit."""
-    file = git / "HEAD"
-    text = file.read_bytes().decode("utf-8", "replace") if file.is_file() else ""
-    return _HEAD_FORM.fullmatch(text) is not None
 
 
 def _branch(

@@ -35,13 +35,9 @@ SmpError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from types import FunctionType
-from typing import Any, ClassVar, Final, TypeVar
-
-_Door = TypeVar("_Door")
+from typing import ClassVar, Final
 
 # A value of a megabyte would bury the sentence that it is in.
 _SHOWN_LENGTH: Final = 80
@@ -96,26 +92,6 @@ def naming(session_id: str) -> Iterator[None]:
     except SmpError as error:
         error.session_id = error.session_id or session_id
         raise
-
-
-def naming_its_session(door: type[_Door]) -> type[_Door]:
-    """Let the errors of a session's public methods name the session."""
-    for name, method in list(vars(door).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
-            setattr(door, name, _naming_its_session(method))
-    return door
-
-
-def _naming_its_session(method: Callable[..., object]) -> Callable[..., object]:
-    @wraps(method)
-    def run(self: Any, *given: object, **named: object) -> object:  # noqa: ANN401 - of any door
-        try:
-            return method(self, *given, **named)
-        except SmpError as error:
-            error.session_id = error.session_id or self.id
-            raise
-
-    return run
 
 
 class InvalidError(SmpError):
