@@ -81,10 +81,10 @@ def reachable(git: Path, tips: Iterable[bytes]) -> set[bytes]:
     return set(map(unhexlify, done.split()))
 
 
-def history(git: Path, tips: Iterable[bytes], beside: Iterable[bytes]) -> list[bytes]:
-    """Return the commits that `tips` reach and those `beside` do not, parents first."""
-    asked = [f"{tip.hex()}\n" for tip in tips] + [f"^{tip.hex()}\n" for tip in beside]
-    done = _ask(git, "".join(asked).encode(), "rev-list", "--topo-order", "--reverse", "--stdin")
+def history(git: Path, tips: Iterable[str]) -> list[bytes]:
+    """Return the commits that `tips` reach, parents first."""
+    asked = "".join(f"{tip}\n" for tip in tips).encode()
+    done = _ask(git, asked, "rev-list", "--topo-order", "--reverse", "--stdin")
     return list(map(unhexlify, done.split()))
 
 
@@ -137,22 +137,6 @@ def unbundle(git: Path, place: Path, refs: Iterable[str]) -> None:
 
 def _name(text: str) -> str | None:
     return text if text.strip("0") else None
-
-
-def objects(git: Path, names: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-    """Return the type and bytes of many objects, of those that can be read."""
-    data = _ask(git, _lines(names), "cat-file", "--batch", "--buffer")
-    found: dict[bytes, tuple[bytes, bytes]] = {}
-    at = 0
-    while at < len(data):
-        end = data.index(b"\n", at)
-        head = data[at:end].split(b" ")
-        at = end + 1
-        if len(head) == 3:  # noqa: PLR2004 - id, type, size; else it says what is missing
-            stop = at + int(head[2])
-            found[unhexlify(head[0])] = head[1], data[at:stop]
-            at = stop + 1
-    return found
 
 
 def _lines(names: Iterable[bytes]) -> bytes:

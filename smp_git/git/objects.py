@@ -7,8 +7,9 @@ import os
 import re
 import struct
 import zlib
-from binascii import unhexlify
+from binascii import hexlify, unhexlify
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -192,9 +193,11 @@ _SIGNATURE: Final = re.compile(
 
 def changed_commit(raw: Raw, tree: bytes, parents: Iterable[bytes]) -> bytes:
     """Return the bytes of a commit with another tree and other parents, not signed any more."""
-    head = b"".join(b"parent %s\n" % each.hex().encode() for each in parents)
-    rest = _SIGNATURE.sub(b"", raw.rest)
-    return b"tree %s\n%s%s\n%s" % (tree.hex().encode(), head, rest, raw.message)
+    rest = raw.rest
+    if b"gpgsig" in rest or b"mergetag" in rest:
+        rest = _SIGNATURE.sub(b"", rest)
+    head = b"".join([b"parent %s\n" % hexlify(each) for each in parents])
+    return b"tree %s\n%s%s\n%s" % (hexlify(tree), head, rest, raw.message)
 
 
 def _person(line: bytes) -> tuple[str, str, datetime]:
@@ -230,14 +233,21 @@ class ObjectStore:
         self._folder = f"{folder}"
         self._all = pygit2.Odb(self._folder)
         self._packed: pygit2.Odb | None = None
+        # Whether the last object was in a pack: those that are read in a row most often are.
+        self._is_packed = False
 
     def __contains__(self, name: str) -> bool:
         return name in self._all
 
     def read(self, name: str) -> tuple[bytes, bytes]:
         """Return the type and bytes of an object, verified; raise DamagedError."""
+        if self._is_packed:
+            with suppress(*_UNREADABLE):
+                return self._elsewhere(self._packs(), name)
         try:
-            return self._loose(name) or self._elsewhere(self._all, name)
+            found = self._loose(name)
+            self._is_packed = found is None
+            return found or self._elsewhere(self._all, name)
         except _UNREADABLE as error:
             first = error
         if isinstance(first, KeyError) or not self._is_loose(name):

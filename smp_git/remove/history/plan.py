@@ -28,7 +28,7 @@ from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
-from smp_git.remove.history.reading import Ahead, Read, peeled
+from smp_git.remove.history.reading import Read, peeled
 from smp_git.remove.history.renaming import Move, moves_in, renames
 from smp_git.remove.history.rewrite import Gone, History, Rewriter, RewrittenCommit
 from smp_git.remove.history.search import DeadVersion
@@ -236,9 +236,7 @@ class RewritePlan:
             self.known |= lives.records()
         # Every life that is there goes: the record names those that were found.
         everything = Tombstones(tombstone(each, EVERY_LIFE) for each in self._ids)
-        ahead = Ahead(self.repository)
-        self.rewriter = Rewriter(ahead.read, dead | everything, lives, moves)
-        self.rewriter.prepare(self.history, ahead)
+        self.rewriter = Rewriter(self.repository.raw, dead | everything, lives, moves)
         self.result = self.rewriter.rewritten(self.history)
 
     def close(self) -> None:

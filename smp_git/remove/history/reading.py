@@ -1,4 +1,4 @@
-"""Trees, objects and files read in bulk: ahead of a rewrite, and all of them a piece at a time."""
+"""Raw trees taken apart, and all objects and files of a session, read a piece at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 import subprocess
 import tempfile
 from binascii import unhexlify
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -24,8 +24,6 @@ Read = Callable[[bytes], tuple[bytes, bytes]]
 FOLDER: Final = b"40000"
 INDEX_NAME: Final = INDEX.encode()
 _ID_SIZE: Final = 20
-# From so many names on, taking a tree apart is cheaper than searching it for each.
-MANY: Final = 8
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _PIECE = re.compile(rb"\d+ [^\0]+\0.{20}", re.DOTALL)
 
@@ -66,43 +64,6 @@ def read_entry(piece: bytes) -> TreeEntry:
     return TreeEntry(mode, rest, piece[-_ID_SIZE:])
 
 
-class PagePlace(NamedTuple):
-    """Offsets of an entry in a raw tree: its start, its id's start, its end."""
-
-    start: int
-    id: int
-    end: int
-
-
-def folder_at(tree: bytes, name: bytes) -> PagePlace | None:
-    """Return where the folder `name` is in a raw tree, or None."""
-    head = b"%s %s\0" % (FOLDER, name)
-    start = tree.find(head)
-    if start < 0:
-        return None
-    if tree.find(head, start + 1) >= 0:
-        # An id that looks like an entry: only reading from the front tells them apart.
-        return next((place for found, place in _places(tree) if found == name), None)
-    return PagePlace(start, start + len(head), start + len(head) + _ID_SIZE)
-
-
-def folders_at(tree: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, PagePlace]]:
-    """Yield where some folders are in a raw tree."""
-    for name in sorted(names):
-        place = folder_at(tree, name)
-        if place is not None:
-            yield name, place
-
-
-def _places(tree: bytes) -> Iterator[tuple[bytes, PagePlace]]:
-    at = 0
-    for mode, name, _ in _ENTRY.findall(tree):
-        end = at + len(mode) + len(name) + 2 + _ID_SIZE
-        if mode == FOLDER:
-            yield name, PagePlace(at, end - _ID_SIZE, end)
-        at = end
-
-
 def children(tree: bytes) -> list[bytes]:
     """Return the ids that a raw tree names."""
     return [each[2] for each in _ENTRY.findall(tree)]
@@ -111,83 +72,6 @@ def children(tree: bytes) -> list[bytes]:
 def joined(items: list[TreeEntry]) -> bytes:
     """Return the raw tree of entries that are in order."""
     return b"".join(b"%s %s\0%s" % item for item in items)
-
-
-# So many commits are kept with their trees at a time.
-_BLOCK: Final = 2_048
-# Fewer objects are read faster one by one than by starting a program for them.
-_FEW: Final = 64
-_INDEX_ENTRY: Final = b"100644 %s\0" % INDEX_NAME
-
-# The pages that are looked into, by the folder of their kind.
-Wanted = Mapping[bytes, frozenset[bytes]]
-
-
-class Ahead:
-    """Reads any object, and many at once before they are asked for."""
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._kept: dict[bytes, tuple[bytes, bytes]] = {}
-        self._asked: set[bytes] = set()
-        self._seen: set[bytes] = set()
-
-    def read(self, name: bytes) -> tuple[bytes, bytes]:
-        """Return the type and bytes of an object."""
-        found = self._kept.get(name)
-        return found if found is not None else self._repository.raw(name)
-
-    def blocks(
-        self, tips: Iterable[bytes], beside: Iterable[bytes], wanted: Wanted
-    ) -> Iterator[list[bytes]]:
-        """Yield the commits that `tips` reach and those `beside` do not, a block at a time.
-
-        Parents come before children. The objects of a block are at hand until the next.
-        """
-        commits = command.history(self._repository.git, tips, beside)
-        for at in range(0, len(commits), _BLOCK):
-            block = commits[at : at + _BLOCK]
-            self._load(block, wanted)
-            yield block
-        self._kept.clear()
-
-    def _load(self, commits: list[bytes], wanted: Wanted) -> None:
-        self._kept.clear()
-        read = self._many
-        roots = read({unhexlify(data[5:45]) for data in read(commits)})
-        for folder, names in wanted.items():
-            places = (folder_at(data, folder) for data in roots)
-            found = read({r[p.id : p.end] for r, p in zip(roots, places, strict=True) if p})
-            if b"" not in names:
-                found = read({each for data in found for each in self._pages(data, names)})
-            read({each for data in found for each in _indexes(data)})
-
-    def _pages(self, folder: bytes, names: frozenset[bytes]) -> Iterator[bytes]:
-        if len(names) <= MANY:
-            yield from (folder[p.id : p.end] for _, p in folders_at(folder, names))
-            return
-        fresh = [each for each in raw_entries(folder) if each not in self._seen]
-        self._seen.update(fresh)
-        for entry in map(read_entry, fresh):
-            if entry.mode == FOLDER and entry.name in names:
-                yield entry.id
-
-    def _many(self, names: Iterable[bytes]) -> list[bytes]:
-        """Return the bytes of the objects that were not asked for before, and keep them."""
-        fresh = [name for name in names if name not in self._asked]
-        if len(fresh) < _FEW:
-            return [self.read(name)[1] for name in fresh]
-        self._asked.update(fresh)
-        found = command.objects(self._repository.git, fresh)
-        self._kept.update(found)
-        return [data for _, data in found.values()]
-
-
-def _indexes(page: bytes) -> Iterator[bytes]:
-    at = page.find(_INDEX_ENTRY)
-    if at >= 0:
-        start = at + len(_INDEX_ENTRY)
-        yield page[start : start + _ID_SIZE]
 
 
 # More than this is read in pieces; each begins with the end of the one before.

@@ -307,7 +307,7 @@ def _members(
     members: dict[bytes, frozenset[int]] = {}
     if not own:
         return members
-    for commit in command.history(repository.git, map(bytes.fromhex, tips), ()):
+    for commit in command.history(repository.git, tips):
         numbers = set(own.get(commit, ()))
         for parent in _parents(repository, commit):
             numbers |= members.get(parent, frozenset())
