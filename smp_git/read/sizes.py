@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from smp_git.git.objects import ObjectId
@@ -45,39 +46,37 @@ def files(snapshot: Snapshot) -> Iterator[TrackedFile]:
 
 def tracked_bytes(reader: Reader, snapshot: Snapshot) -> int:
     """Return the bytes of the tracked files, by what changed since they were last counted."""
-    tree, found = snapshot.tree, None
-    for before, size in _counted(reader):
-        found = size if before == tree else _followed(snapshot, before, size)
-        if found is not None:
-            break
+    found = _counted(reader, snapshot)
     if found is None:
         found = sum(file.size for file in files(snapshot))
-    reader.size = tree, found
+    reader.size = snapshot.tree, found
     return found
 
 
-def _counted(reader: Reader) -> Iterator[tuple[ObjectId, int]]:
-    """Yield of which trees the bytes are known."""
-    if reader.size is not None:
-        yield reader.size
-        return
-    kept = reader.local.size()
-    if kept is not None:
-        yield ObjectId(kept[0]), kept[1]
+def follow_rewrite(reader: Reader) -> None:
+    """Bring the count to a rewritten head, while what was counted is still there."""
+    snapshot = reader.snapshot()
+    found = _counted(reader, snapshot)
+    reader.size = (snapshot.tree, found) if found is not None else None
 
 
-def _followed(snapshot: Snapshot, before: ObjectId, size: int) -> int | None:
-    """Return the bytes at a tree, given those at an earlier one; None if that cannot be told."""
+def _counted(reader: Reader, snapshot: Snapshot) -> int | None:
+    """Return the bytes at a snapshot by those that were counted last; None if that cannot be told."""
+    before, size = reader.size or reader.local.size() or ("", 0)
     repository = snapshot.repository
-    try:
-        for number, (_, old, new) in enumerate(repository.changes(before, snapshot.tree)):
+    if before == snapshot.tree:
+        return size
+    # A rewrite may have taken the earlier tree away.
+    if not before or not repository.has(before):
+        return None
+    changes = repository.changes(ObjectId(before), snapshot.tree)
+    with suppress(DamagedError):
+        for number, (_, old, new) in enumerate(changes):
             if number == _MOST_CHANGES:
                 return None
             size += _size(repository, new) - _size(repository, old)
-    except DamagedError:
-        # A rewrite took the earlier tree away.
-        return None
-    return size
+        return size
+    return None
 
 
 def growth(repository: Repository, changes: Iterable[tuple[ObjectId | None, int | None]]) -> int:

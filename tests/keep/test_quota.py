@@ -228,6 +228,16 @@ def test_known_bytes_of_a_tree_that_is_gone_are_counted_anew(session: Session) -
     ) == _counted(session)
 
 
+def test_known_bytes_follow_a_deletion_without_counting_anew(session: Session) -> None:
+    for number in range(3):
+        session.add("decision", f"Use OAuth {number}", agent="ada")
+
+    session.delete("DEC-0002")
+
+    reader = session._handle.reader
+    assert reader.size == (reader.snapshot().tree, session.size().bytes)
+
+
 def test_a_session_near_or_above_its_quota_is_told_once(store: Store) -> None:
     with store.create_session("told", overrides={"quota_bytes": 20_000}) as session:
         assert session.news() == ()

@@ -27,6 +27,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, agent_name
+from smp_git.read import sizes
 from smp_git.remove.history import journal, prove, sweep
 from smp_git.remove.history import plan as guards
 from smp_git.remove.history.journal import Brought, Counts, Incoming, Journal, Receipt, RewriteOrder
@@ -230,6 +231,7 @@ def _publish(work: _Work) -> Publisher:
     # Not before: a sync that runs now takes what these name for gone from every reference.
     local.keep_tombstones(known)
     local.raise_epoch()
+    sizes.follow_rewrite(work.writer.reader)
     work.clock.lap("publish")
     return publisher
 
