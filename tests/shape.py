@@ -4,13 +4,18 @@ Each path is counted twice. Touched is all that one call runs, down to the check
 it is traced with `sys.setprofile` on a real session in a temporary folder, and code that runs
 only while a module is imported is left out. Read is what somebody opens who follows the path:
 the functions that docs/explanation/architecture.md lists. `--list add` names what is touched.
+`--before COMMIT` prints the figures of an older tree beside today's, formatted alike.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +26,8 @@ import smp_git
 from smp_git import Session, Store
 
 PACKAGE = Path(smp_git.__file__).parent
-PAGE = Path(__file__).parents[1] / "docs/explanation/architecture.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/explanation/architecture.md"
 _STEP = re.compile(r"^\d+\. `([\w.]+)`", re.MULTILINE)
 _HEAD = re.compile(r"^### [^\n]*: `smp (\w+)`$", re.MULTILINE)
 # A comprehension or a lambda is part of the function in which it is written.
@@ -150,13 +156,86 @@ def _calls(session: Session, folder: Path) -> Mapping[str, Callable[[], object]]
     }
 
 
+# What 4075b7f, where the house was begun, had nothing of; the search was written anew.
+_NEW = (
+    "agents", "convert", "integrations", "ask/archives", "ask/sources", "ask/vectors",
+    "cli/agents", "cli/convert", "cli/keep", "format/imports", "git/packing", "git/standby",
+    "git/survey", "keep/archive", "keep/compact", "keep/compacted", "keep/configure", "keep/every",
+    "keep/growth", "keep/log", "keep/maintenance", "keep/preserved", "keep/quota", "keep/recall",
+    "keep/recommit", "keep/refounding", "keep/reopening", "keep/repairs", "keep/retention",
+    "keep/salvage", "keep/schedules", "keep/stats", "keep/summaries", "model/checks",
+    "model/lifecycle", "read/archives", "read/derived", "read/sizes", "remove/archive",
+    "remove/derived", "remove/history/without",
+)  # fmt: skip
+SEARCH = ("ask/text", "search")
+_OLDER = """
+import json
+from tests import shape
+touched = {name: [len(found), sum(map(len, found.values()))] for name, found in shape.paths()}
+print(json.dumps([shape.sizes(), touched, shape.lines_in(*shape.SEARCH)]))
+"""
+
+
+def lines_in(*places: str) -> int:
+    """Return how many lines some folders and modules have, by their places in the package."""
+    found = [PACKAGE / place for place in places]
+    files = [file for place in found for file in (*place.rglob("*.py"), place.with_suffix(".py"))]
+    return sum(len(file.read_text("utf-8").splitlines()) for file in files if file.exists())
+
+
+def compare(commit: str) -> None:
+    """Print the figures of an older tree, as today's formatter sets it, beside today's."""
+    with tempfile.TemporaryDirectory() as name:
+        older = _archived(commit, Path(name))
+        done = subprocess.run(
+            [sys.executable, "-c", _OLDER],
+            env={"PYTHONPATH": f"{older}:{ROOT}", "PATH": os.environ["PATH"]},
+            cwd=older,
+            check=True,
+            capture_output=True,
+        )
+    before, touched, search = json.loads(done.stdout)
+    new, now = lines_in(*_NEW), sizes()
+    print(f"{'':40} {commit[:9]:>9} {'today':>9}")
+    for what, size in now.items():
+        print(f"{what:40} {before[what]:>9,} {size:>9,}")
+    print(f"{'  of them the search':40} {search:>9,} {lines_in(*SEARCH):>9,}")
+    print(f"{'  of them in rooms of new features':40} {'':>9} {new:>9,}")
+    rest = before["lines"] - search, now["lines"] - lines_in(*SEARCH) - new
+    print(f"{'  the rest':40} {rest[0]:>9,} {rest[1]:>9,}")
+    print(f"\n{'modules and functions touched':40}")
+    for what, found in paths():
+        functions = sum(map(len, found.values()))
+        print(
+            f"{what:40} {touched[what][0]:>4} {touched[what][1]:>4} {len(found):>4} {functions:>4}"
+        )
+
+
+def _archived(commit: str, place: Path) -> Path:
+    """Put the package as it was at a commit into a folder, formatted as today's."""
+    made = subprocess.run(
+        ["git", "archive", commit, "smp_git", "hooks"], cwd=ROOT, check=True, capture_output=True
+    )
+    subprocess.run(["tar", "x", "-C", place], input=made.stdout, check=True)
+    for file in (place / "smp_git").rglob("*.py"):
+        file.write_text(re.sub(r"\s*# fmt: (?:skip|off|on)\b.*", "", file.read_text("utf-8")))
+    shutil.copy(ROOT / "pyproject.toml", place)
+    ruff = [sys.executable, "-m", "ruff", "format", "-q", "smp_git"]
+    subprocess.run(ruff, cwd=place, check=True)
+    return place
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.shape")
     parser.add_argument("--list", metavar="PATH", help="name what a path touches")
-    listed = parser.parse_args().list
-    if listed:
-        for module, functions in dict(paths())[listed].items():
+    parser.add_argument("--before", metavar="COMMIT", help="compare with an older tree")
+    asked = parser.parse_args()
+    if asked.before:
+        compare(asked.before)
+        return
+    if asked.list:
+        for module, functions in dict(paths())[asked.list].items():
             print(f"{module}: {', '.join(functions)}")
         return
     for what, size in sizes().items():
