@@ -293,11 +293,10 @@ def test_one_module_hides_the_logins_of_addresses() -> None:
 
 def test_git_objects_are_parsed_in_known_places() -> None:
     assert _do(r"^ *def (raw|read)_(commit|tree)\(") == {"smp_git.git.objects"}
-    # Commits are taken apart nowhere else, but for those of strangers, which may be odd;
-    # the rewrite puts commits together again that it edits, and splits tags.
+    # Commits are taken apart and put together nowhere else, but for those of strangers,
+    # which may be odd.
     assert _say(r"^(tree|parent) |\\nparent |\nparent ") == {
         "smp_git.git.objects",
-        "smp_git.remove.history.rewrite",
         "smp_git.sync.inspect.inspection",
     }
     # Raw trees are searched by their bytes where each tree of a history is, or a stranger's.
