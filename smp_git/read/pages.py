@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from smp_git.format import document, lines
 from smp_git.format.lines import Entry
@@ -169,6 +170,17 @@ def row_of(file: bytes, path: str, blob: str) -> tuple[str, Entry]:
     """Return the line and the entry of a memory's file; raise InvalidFileError."""
     entry = lines.entry_of(document.decode(file, path), blob, len(file))
     return lines.write_line(entry), entry
+
+
+_BLOB: Final = re.compile(rb'"blob":"([0-9a-f]{40})"')
+
+
+def is_complete(repository: Repository, tree_id: ObjectId) -> bool:
+    """Whether the index of a page names the versions of its files; no line is read."""
+    files = dict(repository.tree(tree_id))
+    index = files.pop(INDEX, None)
+    named = _BLOB.findall(repository.blob(index.id)) if index else []
+    return sorted(child.id.encode() for child in files.values()) == sorted(named)
 
 
 def rebuilt(repository: Repository, path: str, tree_id: ObjectId) -> str:

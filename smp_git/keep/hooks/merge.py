@@ -81,7 +81,7 @@ def _stale(snapshot: Snapshot, before: list[Snapshot], notes: list[str]) -> dict
     """Return the page indexes that are not what their files ask for, as they must be."""
     repository = snapshot.repository
     pages = snapshot.page_ids()
-    suspects = {page.path for page in snapshot.pages() if page.problems}
+    suspects = {path for path, tree in pages.items() if not index.is_complete(repository, tree)}
     for known in map(_pages, before):
         suspects |= {path for path, tree in pages.items() if known.get(path) != tree}
     out: dict[str, bytes | None] = {}

@@ -128,21 +128,10 @@ def _renamed(data: bytes, path: str, life: str) -> bytes:
         return data
 
 
-def is_old(repository: Repository, tip: str) -> bool:
-    """Whether a commit is of a session of format 1."""
-    data = _metadata(repository, tip)
-    return data is not None and metadata.is_old(data)
-
-
 def raised(repository: Repository, tip: str) -> bytes | None:
     """Return the metadata of a commit with the present format, None if there is nothing to raise."""
-    data = _metadata(repository, tip)
-    return metadata.raised(data) if data is not None else None
-
-
-def _metadata(repository: Repository, tip: str) -> bytes | None:
     blob = repository.find(repository.commit(CommitId(tip)).tree, metadata.PATH)
-    return repository.blob(blob) if blob else None
+    return metadata.raised(repository.blob(blob)) if blob else None
 
 
 _FIRST: Final = string.ascii_lowercase
