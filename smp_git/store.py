@@ -41,11 +41,8 @@ if TYPE_CHECKING:
 
 
 _now = partial(datetime.now, UTC)  # noqa: TID251 - the clock of the program; tests pass their own
-
-
-def _surroundings() -> Mapping[str, str]:
-    """Return the environment, for what Git needs to reach a remote and where keys are."""
-    return os.environ  # noqa: TID251 - the one door
+# What Git needs to reach a remote, and where keys are.
+_ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - the one door
 
 
 @logging
@@ -56,7 +53,7 @@ class Store:
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
-        self._home = stores.home_at(path, clock, _surroundings)
+        self._home = stores.home_at(path, clock, _ENVIRONMENT)
         self._asked: dict[str, Session] = {}
         self._log = Log(self._home, "Store")
 
@@ -124,7 +121,9 @@ class Store:
     @property
     def key_folder(self) -> Path | None:
         """The folder for the keys of sealed copies; None if there is no durable place for them."""
-        return self._home.keys()
+        from smp_git.remove import seal
+
+        return seal.folder(self._home)
 
     # Sessions
 
@@ -518,7 +517,7 @@ class Store:
         project = stores.absolute(path) if path is not None else Path.cwd()
         return migrate(
             project,
-            lambda place: stores.home_at(place, clock, _surroundings),
+            lambda place: stores.home_at(place, clock, _ENVIRONMENT),
             clock(),
             dry_run=dry_run,
             progress=progress,

@@ -134,7 +134,7 @@ def anonymize_all(
         for name in {*kept} & {*stores.session_ids(home.path)}:
             archive.archive_again(home, name, kept[name])
     if copy is not None:
-        target = stores.home_at(stores.absolute(copy), home.clock, home.surroundings)
+        target = stores.home_at(stores.absolute(copy), home.clock, home.environment)
     for name, each in zip(kept, made[len(active) :], strict=True):
         archive.archive_again(target, each.session, {"archived_at": kept[name]["archived_at"]})
     return made
@@ -165,7 +165,7 @@ def _told(home: Home, ids: Sequence[str]) -> dict[str, _Told]:
 def _store_at(path: str | PathLike[str], home: Home) -> Home:
     place = stores.absolute(path)
     stores.init(place)
-    return stores.home_at(place, home.clock, home.surroundings)
+    return stores.home_at(place, home.clock, home.environment)
 
 
 def _made(home: Home, name: str, told: _Told, mask: Mask, switches: Switches) -> Anonymized:

@@ -103,13 +103,7 @@ def purge_expired(
 
 def has_due(home: Home, name: str, now: datetime, moment: datetime | None) -> bool:
     """Whether a copy of what was deleted from an archived session is to be destroyed."""
-    trash = Trash(
-        home.path,
-        home.keys(),
-        home.settings.trash_time,
-        name,
-        archives.read(home.path, name).text("uid") or "",
-    )
+    trash = Trash(home, name, archives.read(home.path, name).text("uid") or "")
     copies = [each.is_due(now, moment) for each in trash.records()]
     return any(copies) or any(each.is_due(now, moment) for each in trash.damaged())
 
@@ -127,7 +121,7 @@ def clone(
     if name is not None:
         settings.rules.name(name, "the id of a session")
     remote = integrate.addressed(address, settings.remote, home.path)
-    access = remotes.access(settings, home.surroundings(), progress, ask=ask)
+    access = remotes.access(settings, home.environment, progress, ask=ask)
 
     def choose(said: str) -> Path:
         return _free_place(home, name or said, given=name is not None)

@@ -122,7 +122,7 @@ def found_in_remotes(
             return
         with suppress(SmpError), layout.scratch_folder(session / ".git") as scratch:
             git = _bare(scratch)
-            access = remotes.access(settings, home.surroundings())
+            access = remotes.access(settings, home.environment)
             fetch(
                 git,
                 remote.address.text,

@@ -94,18 +94,9 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     return Path(path).absolute()
 
 
-def home_at(
-    path: Path, clock: Callable[[], datetime], surroundings: Callable[[], Mapping[str, str]]
-) -> Home:
+def home_at(path: Path, clock: Callable[[], datetime], environment: Mapping[str, str]) -> Home:
     """Return a store as what is done in it needs it."""
-    settings = config.load(path)
-
-    def keys() -> Path | None:
-        from smp_git.remove import seal  # noqa: PLC0415 - few programs delete
-
-        return seal.folder(settings.key_dir, surroundings(), path)
-
-    return Home(path=path, settings=settings, clock=clock, keys=keys, surroundings=surroundings)
+    return Home(path=path, settings=config.load(path), clock=clock, environment=environment)
 
 
 _DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)")

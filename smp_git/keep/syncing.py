@@ -52,7 +52,7 @@ def sync_all(
     """
     wanted = (*every.names(home), *archives.names(home.path))
     done: dict[str, SyncResult | SmpError | None] = {}
-    access = remotes.access(home.settings, home.surroundings(), ask=ask)
+    access = remotes.access(home.settings, home.environment, ask=ask)
     with transport.connected(access, _shared(home, wanted, remote)) as way:
         work = _Exchanges(home, remote, agent, way)
         pool = ThreadPoolExecutor(1 if ask else _AT_ONCE, "smp-sync")

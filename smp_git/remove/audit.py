@@ -149,11 +149,11 @@ def _record(body: Mapping[str, Value]) -> Record:
         action=str(body.get("action", "delete")),
         session_id=str(body["session_id"]),
         session_uid=str(body["session_uid"]),
-        deleted_at=_time(body["deleted_at"]),
+        deleted_at=time_of(body["deleted_at"]),
         deleted_by=str(body["deleted_by"]),
         reason=str(reason) if reason else None,
         items=tuple(_read_item(_mapping(i)) for i in items) if isinstance(items, list) else (),
-        recovery_deadline=_time(body["recovery_deadline"]),
+        recovery_deadline=time_of(body["recovery_deadline"]),
         backup=str(body["backup_location"]).rpartition("/")[2],
         key=str(key) if key else None,
     )
@@ -164,19 +164,19 @@ def _read_item(item: Mapping[str, Value]) -> Item:
     return Item(
         id=MemoryId(str(item["id"])),
         type=str(item["type"]),
-        timestamp=_time(item["timestamp"]),
-        life=_life(item),
+        timestamp=time_of(item["timestamp"]),
+        life=life_of_row(item),
         versions=int(str(item.get("versions", 1))),
         reason=str(reason) if reason else None,
-        restored_at=_time(restored) if restored else None,
+        restored_at=time_of(restored) if restored else None,
     )
 
 
-def _life(item: Mapping[str, Value]) -> str | None:
-    """Return the life of an item; format 1 numbered it."""
-    if "life" not in item:
-        return of_generation(int(str(item.get("generation", 1))))
-    return str(item["life"]) if item["life"] is not None else None
+def life_of_row(row: Mapping[str, object]) -> str | None:
+    """Return the life of an item or a version; format 1 numbered it."""
+    if "life" not in row:
+        return of_generation(int(str(row.get("generation", 1))))
+    return str(row["life"]) if row["life"] is not None else None
 
 
 def _mapping(value: Value) -> Mapping[str, Value]:
@@ -185,7 +185,8 @@ def _mapping(value: Value) -> Mapping[str, Value]:
     return value
 
 
-def _time(value: Value) -> datetime:
+def time_of(value: object) -> datetime:
+    """Return a time as a record has it; raise ValueError."""
     text = str(value)
     return parse_time(text, datetime.fromisoformat(text))
 

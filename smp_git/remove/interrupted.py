@@ -39,9 +39,7 @@ def finish_interrupted(handle: Handle) -> None:
 
 
 def _place(handle: Handle) -> Site:
-    home = handle.at_home()
-    uid = handle.metadata.uid
-    trash = Trash(home.path, home.keys(), home.settings.trash_time, handle.name, uid)
+    trash = Trash(handle.at_home(), handle.name, handle.metadata.uid)
     return Site(writer=handle.main_writer, trash=trash, rules=handle.rules)
 
 

@@ -21,10 +21,11 @@ from typing import Final, NamedTuple
 from smp_git.git import disk
 from smp_git.git.disk import reporting
 from smp_git.model.errors import DamagedError, RefusedError
-from smp_git.model.ids import of_generation
 from smp_git.model.memory import MemoryId
-from smp_git.model.times import format_time, parse_time
+from smp_git.model.times import format_time
+from smp_git.remove.audit import life_of_row, time_of
 from smp_git.remove.history.search import DeadVersion
+from smp_git.write.handle import Home
 
 KEY_BYTES: Final = 32
 # Where a project has its store, and a home its data.
@@ -37,14 +38,14 @@ _OF_A_HOME: Final = frozenset(
 _FLEETING: Final = frozenset({"tmpfs", "ramfs"})
 
 
-def folder(key_dir: Path | None, environment: Mapping[str, str], store: Path) -> Path | None:
+def folder(home: Home) -> Path | None:
     """Return where keys are, or None if this user has no place that lasts as long as the store."""
-    if key_dir is not None:
-        return key_dir
-    data = _data_folder(environment)
+    if home.settings.key_dir is not None:
+        return home.settings.key_dir
+    data = _data_folder(home.environment)
     if data is None:
         return None
-    if _kind_of_disk(data) in _FLEETING and _kind_of_disk(store) not in _FLEETING:
+    if _kind_of_disk(data) in _FLEETING and _kind_of_disk(home.path) not in _FLEETING:
         # Its disk is gone sooner than that of the store.
         return None
     return data / "smp-git" / "keys"
@@ -127,10 +128,10 @@ def shares_tree(place: Path, store: Path) -> bool:
 class Keys:
     """The keys of one session's sealed copies; each is a file of random bytes."""
 
-    def __init__(self, place: Path | None, uid: str, store: Path) -> None:
+    def __init__(self, home: Home, uid: str) -> None:
+        place = folder(home)
         self._folder = place / uid if place is not None else None
-        self._uid = uid
-        self._store = store
+        self._store = home.path
 
     def check(self) -> Path:
         """Return the folder; raise RefusedError unless it lasts, is open, and apart from the copies."""
@@ -372,23 +373,15 @@ def _row(version: DeadVersion) -> dict[str, object]:
 
 
 def _version(row: dict[str, object], data: bytes) -> DeadVersion:
-    at = str(row["at"])
     return DeadVersion(
         id=MemoryId(str(row["id"])),
-        life=_life(row),
-        at=parse_time(at, datetime.fromisoformat(at)),
+        life=life_of_row(row),
+        at=time_of(row["at"]),
         agent=str(row["agent"]),
         commit=str(row["commit"]),
         current=bool(row["current"]),
         data=data,
     )
-
-
-def _life(row: dict[str, object]) -> str | None:
-    """Return the life of a version; format 1 numbered it."""
-    if "life" not in row:
-        return of_generation(int(str(row["generation"])))
-    return str(row["life"]) if row["life"] is not None else None
 
 
 def _put(archive: tarfile.TarFile, name: str, data: bytes) -> None:

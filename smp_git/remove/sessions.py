@@ -275,7 +275,7 @@ def purge_record(
 ) -> tuple[Damaged, ...]:
     """Destroy one deleted session; return the copies of which nobody can tell whose they are."""
     store, who = home.path, actor(home, by) or "user"
-    ring = seal.Keys(home.keys(), record.session_uid, store)
+    ring = seal.Keys(home, record.session_uid)
     with holding(home, "purging a session"):
         folder = store / DELETED / record.session_id
         ours, unknown = _told_apart(folder, record, ring, home.settings.trash_time)

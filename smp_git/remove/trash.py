@@ -21,6 +21,7 @@ from smp_git.remove import audit, seal
 from smp_git.remove.audit import Item, Record
 from smp_git.remove.history.search import DeadVersion
 from smp_git.remove.seal import Bound, Keys
+from smp_git.write.handle import Home
 
 DELETED: Final = "deleted"
 BACKUP: Final = "backup.tar.gz.sealed"
@@ -121,15 +122,13 @@ class Trash:
     and count from `confirm` on, after the memories have gone.
     """
 
-    def __init__(
-        self, store: Path, keys: Path | None, retention: timedelta, session_id: str, uid: str
-    ) -> None:
-        self.store = store
-        self.retention = retention
+    def __init__(self, home: Home, session_id: str, uid: str) -> None:
+        self.store = home.path
+        self.retention = home.settings.trash_time
         self.session_id = session_id
         self.uid = uid
-        self.folder = store / DELETED / session_id
-        self._keys = Keys(keys, uid, store)
+        self.folder = self.store / DELETED / session_id
+        self._keys = Keys(home, uid)
 
     # Records
 

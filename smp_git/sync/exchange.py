@@ -445,7 +445,7 @@ def exchange_with(
     """Return the exchange with a remote; without a name `origin`, or the only one."""
     home = handle.at_home()
     remote = remotes.chosen(known_remotes(handle), name)
-    access = way or remotes.access(home.settings, home.surroundings(), progress, ask=ask)
+    access = way or remotes.access(home.settings, home.environment, progress, ask=ask)
     fold_counts(handle.accesses, handle.writer, everything=True)
     # What came in may hide which commits a person made past the hooks.
     handle.keeper.note_write()

@@ -201,8 +201,7 @@ class Home:
     path: Path
     settings: Settings
     clock: Callable[[], datetime]
-    keys: Callable[[], Path | None]
-    surroundings: Callable[[], Mapping[str, str]]
+    environment: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
