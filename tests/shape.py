@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import json
 import os
 import re
@@ -31,7 +32,15 @@ PAGE = ROOT / "docs/explanation/architecture.md"
 _STEP = re.compile(r"^\d+\. `([\w.]+)`", re.MULTILINE)
 _HEAD = re.compile(r"^### [^\n]*: `smp (\w+)`$", re.MULTILINE)
 # A comprehension or a lambda is part of the function in which it is written.
-_PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>", "<module>")
+_PARTS = (
+    "<listcomp>",
+    "<setcomp>",
+    "<dictcomp>",
+    "<genexpr>",
+    "<lambda>",
+    "<module>",
+    "__create_fn__",
+)
 
 
 def modules() -> Mapping[str, ast.Module]:
@@ -117,7 +126,9 @@ def traced(call: Callable[[], object]) -> Mapping[str, list[str]]:
     def note(frame: FrameType, event: str, _: object) -> None:
         name = frame.f_globals.get("__name__", "")
         code = frame.f_code
-        if event == "call" and name.startswith("smp_git") and code.co_name not in _PARTS:
+        # A class body is no function; it runs while its module is imported.
+        is_function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name not in _PARTS
+        if event == "call" and name.startswith("smp_git") and is_function:
             found.setdefault((name, code.co_qualname))
 
     sys.setprofile(note)
