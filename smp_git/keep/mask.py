@@ -16,7 +16,9 @@ from smp_git.model.secrets.redaction import redact
 REMOVED: Final = "[REMOVED]"
 # What an anonymization wrote, here or before. A project may really be called Project-X.
 _SHOWN: Final = re.compile(r"(?i:user)-(\d+)|(?i:project)-([A-Za-z]{1,3})(?![^\W_])|/path/(\d+)")
-_SHOWN_USER: Final = re.compile(r"(?i:user)-\d+")
+# A person's placeholder as an anonymization writes it. Ids that programs give their users
+# are spelled user-123, and are names.
+_SHOWN_USER: Final = re.compile(r"User-\d+")
 # A path of two parts or more, not part of an address or a word.
 _PATH: Final = re.compile(
     r"(?<![\w:/.~\\])(?:~?(?:/[\w.@+-]+){2,}/?|[A-Za-z]:(?:\\[\w.@+ -]+)*\\[\w.@+-]+)"

@@ -240,6 +240,19 @@ def test_project_goes_out_of_longer_words(store: Store) -> None:
         assert "nimbus" not in copy.memories()[0].content.lower()
 
 
+def test_id_that_a_program_gave_its_user_is_a_name(store: Store) -> None:
+    with store.create_session("s", user="user-123", agents=["veritas"]) as session:
+        session.add("decision", "user-123 asked for it", made_by="user-456")
+        session.anonymize()
+
+    (left,) = store.sessions()
+    with store.session(left) as copy:
+        (decision,) = copy.memories()
+        assert copy.metadata.user == "User-1"
+        assert (decision.content, decision.agent) == ("User-1 asked for it", "user-1")
+        assert decision.fields["made_by"] == "User-2"
+
+
 def test_placeholders_from_before_are_nobody_elses(store: Store) -> None:
     with store.create_session("shop", user="Ada Lovelace") as session:
         session.add(
