@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Unpack
 from smp_git.keep import stores
 from smp_git.keep.log import Log, logging
 from smp_git.model.errors import SessionArchivedError
+from smp_git.model.names import PLACE
 from smp_git.model.settings import Settings
+from smp_git.read import places
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
 
@@ -98,7 +100,7 @@ class Store:
 
         The default path is `.bmad/sessions` in the current folder.
         """
-        place = stores.absolute(path) if path is not None else Path.cwd() / stores.PLACE
+        place = stores.absolute(path) if path is not None else Path.cwd() / PLACE
         stores.init(place)
         return cls(place, clock=clock)
 
@@ -115,7 +117,7 @@ class Store:
         and its parents.
         """
         given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
-        place = stores.store_at(stores.absolute(given)) if given else stores.above(Path.cwd())
+        place = places.store_at(stores.absolute(given)) if given else places.above(Path.cwd())
         return cls(place, clock=clock)
 
     @property

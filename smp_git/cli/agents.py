@@ -19,8 +19,8 @@ from smp_git.cli.terminal import note, say
 from smp_git.integrations.claude_code import install
 from smp_git.integrations.mcp import clients, serve
 from smp_git.integrations.mcp.desk import Offer
-from smp_git.keep.stores import PLACE
 from smp_git.model.errors import InvalidError, NotStoreError
+from smp_git.model.names import PLACE
 from smp_git.store import Store
 
 

@@ -15,7 +15,8 @@ from smp_git.format import config
 from smp_git.keep.hooks.install import Gate, open_gate
 from smp_git.model.errors import InvalidError, SmpError
 from smp_git.model.memory import CommitId
-from smp_git.model.settings import CONFIG, Settings
+from smp_git.model.settings import Settings
+from smp_git.read.places import is_store
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 
@@ -47,7 +48,7 @@ def _gate(place: Path) -> Gate:
 def _settings(session: Path) -> Settings:
     """Return the settings of the store that a session is in, if it is in one."""
     for place in (session.parent.parent, session.parent):
-        if (place / "active").is_dir() and (place / CONFIG).is_file():
+        if is_store(place):
             return config.load(place)
     return Settings()
 

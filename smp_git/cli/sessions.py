@@ -18,9 +18,9 @@ from smp_git.cli.terminal import counted, note, paint
 from smp_git.integrations.notes import FILE as NOTES
 from smp_git.integrations.notes import write_notes
 from smp_git.keep.info import SessionInfo
-from smp_git.keep.stores import PLACE
 from smp_git.model.checks import as_text
 from smp_git.model.errors import NotStoreError
+from smp_git.model.names import PLACE
 from smp_git.model.times import format_time
 from smp_git.store import Store
 from smp_git.write.hand_edits import HandEdit

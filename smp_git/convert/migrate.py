@@ -21,6 +21,7 @@ from smp_git.git import disk
 from smp_git.keep import check, stores
 from smp_git.keep.every import opened
 from smp_git.model.errors import DamagedError, InvalidError
+from smp_git.model.names import PLACE
 from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read import archives
@@ -77,9 +78,9 @@ def migrate(
     for path in found:
         _back_up(path, backup, base)
     _note(backup, now)
-    _make_room(base / stores.PLACE.name, backup)
-    stores.init(base / stores.PLACE.name)
-    home = home_at(base / stores.PLACE.name)
+    _make_room(base / PLACE.name, backup)
+    stores.init(base / PLACE.name)
+    home = home_at(base / PLACE.name)
     done = list(_taken(home, backup, progress))
     return Migration(
         backup=str(backup),

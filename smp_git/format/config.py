@@ -9,7 +9,8 @@ from typing import Final
 from smp_git.format import yamlfile
 from smp_git.model.errors import FormatError, InvalidError, StorageError, shown
 from smp_git.model.memory import Value
-from smp_git.model.settings import CONFIG, Settings
+from smp_git.model.names import CONFIG
+from smp_git.model.settings import Settings
 
 FORMAT: Final = 1
 

@@ -11,8 +11,9 @@ from smp_git.git import disk
 from smp_git.model.checks import BOTH, SESSION, STORE, as_text
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import Value, check_value
+from smp_git.model.names import CONFIG
 from smp_git.model.results import Result
-from smp_git.model.settings import CONFIG, Settings, row_of, table
+from smp_git.model.settings import Settings, row_of, table
 from smp_git.remove.sessions import holding
 from smp_git.write.handle import Handle, Home
 

@@ -28,15 +28,15 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import SESSION_ID
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.model.settings import CONFIG, split
+from smp_git.model.names import CONFIG
+from smp_git.model.settings import split
 from smp_git.model.times import format_time
 from smp_git.read import archives
+from smp_git.read.places import is_store
 from smp_git.read.replica import Identity, Local, new_tag
 from smp_git.write import commit
 from smp_git.write.commit import with_files
 from smp_git.write.handle import GLOBAL, Handle, Home
-
-PLACE: Final = Path(".bmad/sessions")
 
 
 def init(place: Path) -> None:
@@ -55,36 +55,6 @@ def init(place: Path) -> None:
         if not (place / CONFIG).exists():
             said = f"format: {FORMAT}\n".encode()
             disk.replace_durably(place / CONFIG, said, place / f".{CONFIG}.tmp")
-
-
-def is_store(place: Path) -> bool:
-    """Whether a folder is a store."""
-    return (place / "active").is_dir() and (place / CONFIG).is_file()
-
-
-def above(here: Path) -> Path:
-    """Return the nearest store from a folder up; raise NotStoreError."""
-    for folder in (here, *here.parents):
-        for place in (folder / PLACE, folder):
-            if is_store(place):
-                return place
-    raise NotStoreError(f"no store in {here} or above", hint="smp init makes one")
-
-
-def store_at(path: Path) -> Path:
-    """Return the store at a path, or in the project there; raise NotStoreError."""
-    try:
-        found = [place for place in (path, path / PLACE) if is_store(place)]
-        there = path.exists()
-    except OSError as error:
-        raise NotStoreError(f"{shown(str(path))} cannot be opened: {error.strerror}") from error
-    if found:
-        return found[0]
-    if not there:
-        raise NotStoreError(f"{path} does not exist", hint="smp init makes a store")
-    raise NotStoreError(
-        f"{path} is not a store", hint="smp init makes one; a store holds config.yaml"
-    )
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:

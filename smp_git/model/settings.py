@@ -33,13 +33,13 @@ from smp_git.model.checks import (
 from smp_git.model.errors import InvalidError, nearest, shown
 from smp_git.model.lifecycle import Thresholds
 from smp_git.model.memory import Value
+from smp_git.model.names import CONFIG
 from smp_git.model.secrets import REPLACEMENT
 from smp_git.model.secrets import SETTINGS as REDACTION
 
 if TYPE_CHECKING:
     from smp_git.model.secrets.rules import Rules
 
-CONFIG: Final = "config.yaml"
 _ROW: Final = "row"
 _T = TypeVar("_T")
 
