@@ -10,7 +10,7 @@ from typing import Final
 
 from smp_git.cli.catalogue import ROOMS
 from smp_git.cli.terminal import ready
-from smp_git.integrations.claude_code.calls import EVENTS, read_call
+from smp_git.integrations.claude_code.calls import EVENTS, is_idle, read_call
 
 # What the scripts of shells call.
 ASK: Final = "__complete"
@@ -44,7 +44,7 @@ def answer_claude(arguments: Sequence[str]) -> int:
     out, sys.stdout, sys.stderr = sys.stdout, StringIO(), StringIO()
     try:
         call = read_call(arguments, sys.stdin.buffer.read().decode("utf-8", "replace"))
-        if call is not None:
+        if call is not None and not is_idle(call, os.environ):
             from smp_git.integrations.claude_code.hooks import answer  # noqa: PLC0415 - often nothing is to do
 
             out.write(answer(call, os.environ))

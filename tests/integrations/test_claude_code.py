@@ -17,7 +17,7 @@ import pytest
 from smp_git import Session, Store, __version__
 from smp_git.ask.context import tokens
 from smp_git.integrations.claude_code import calls, hooks, install
-from smp_git.integrations.claude_code.calls import read_call
+from smp_git.integrations.claude_code.calls import is_idle, read_call
 from tests.support import ROOT, smp
 
 EVENTS = ("session-start", "prompt", "stop", "pre-compact", "session-end")
@@ -29,7 +29,7 @@ def hook(event: str, store: Store, **said: object) -> str:
     known = store.sessions()
     named = ["--session", "shop"] if len(known) != 1 else []
     call = read_call([event, *named], json.dumps(told))
-    out = hooks.answer(call, {}) if call else ""
+    out = hooks.answer(call, {}) if call and not is_idle(call, {}) else ""
     if not out:
         return ""
     found = json.loads(out)["hookSpecificOutput"]
@@ -406,6 +406,27 @@ def test_a_locked_session_loses_no_turn(store: Store, shop: Session, transcript:
     assert said(shop) == []
     hook("stop", store, transcript_path=str(transcript))
     assert said(shop) == ALL
+
+
+def test_an_event_that_brings_nothing_new_opens_nothing(
+    store: Store, shop: Session, transcript: Path, tmp_path: Path
+) -> None:
+    hook("stop", store, transcript_path=str(transcript))
+    told = {"session_id": "c1", "cwd": str(store.path), "transcript_path": str(transcript)}
+    env = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    code = (
+        "import sys; from smp_git.cli.main import answer_claude\n"
+        "answer_claude([sys.argv[1]]); sys.__stdout__.write(str('smp_git.session' in sys.modules))"
+    )
+    for event, cwd, is_opened in (
+        ("stop", store.path, False), ("pre-compact", store.path, False),
+        ("prompt", tmp_path / "nowhere", False), ("prompt", store.path, True),
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code, event], env=env, capture_output=True, text=True,
+            input=json.dumps({**told, "cwd": str(cwd), "prompt": "zanzibar"}), check=True,
+        )  # fmt: skip
+        assert done.stdout.endswith(str(is_opened)), (event, done.stdout)
 
 
 def test_the_project_decides_which_memory_it_is_wherever_the_model_works(

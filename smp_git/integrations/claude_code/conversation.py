@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from smp_git.git.disk import remove_folder
 
 # Beside the sessions, never in one: it is of this machine alone, and holds no content.
 FOLDER: Final = ".claude"
@@ -60,7 +61,7 @@ class Conversation:
 
     def forget(self) -> None:
         """Begin anew: what was told is no longer before the model."""
-        shutil.rmtree(self._marks(), ignore_errors=True)
+        remove_folder(self._marks())
 
     @property
     def read_to(self) -> int:
@@ -77,10 +78,10 @@ class Conversation:
     def prune(self) -> None:
         """Drop the marks of conversations that ended long ago."""
         now = time.time()
-        for folder in self._all.iterdir():
+        for folder in self._all.iterdir() if self._all.is_dir() else ():
             if folder.is_dir():
                 age = now - folder.stat().st_mtime
                 if age > _TOLD_SECONDS:
-                    shutil.rmtree(folder / "told", ignore_errors=True)
+                    remove_folder(folder / "told")
                 if age > _READ_SECONDS:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    remove_folder(folder)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from smp_git.agents.agent import Agent
 from smp_git.agents.fence import Quote, fenced, harmless
 from smp_git.ask.context import tokens
-from smp_git.integrations.claude_code.calls import HookCall
+from smp_git.integrations.claude_code.calls import HookCall, place_of
 from smp_git.integrations.claude_code.conversation import FOLDER, Conversation
 from smp_git.model.errors import NotStoreError, SessionNotFoundError, SmpError
 from smp_git.session import Session
@@ -44,23 +44,11 @@ def answer(call: HookCall, environment: Mapping[str, str]) -> str:
     """Return what a hook prints; whatever fails is a line in the log, and the prompt goes on."""
     store: Store | None = None
     try:
-        store = _store(call, environment)
+        store = Store(place_of(call, environment))
         return _answered(call, store, environment)
     except Exception as error:  # noqa: BLE001 - a hook that fails would stop the user
         _log(store, call.event, error)
         return _output("session-start", _notice(error)) if call.event == "session-start" else ""
-
-
-def _store(call: HookCall, environment: Mapping[str, str]) -> Store:
-    root = environment.get("SMP_ROOT")
-    if root:
-        return Store.open(root)
-    # The model may work in another folder meanwhile, where another memory is.
-    folder = Path(environment.get("CLAUDE_PROJECT_DIR") or str(call.said.get("cwd") or "."))
-    for place in (folder, *folder.parents):
-        with suppress(NotStoreError):
-            return Store.open(place)
-    raise NotStoreError(f"no store in {folder} or above")
 
 
 def _answered(call: HookCall, store: Store, environment: Mapping[str, str]) -> str:
