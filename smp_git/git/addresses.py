@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import pygit2
-
-from smp_git.git import command, disk
+from smp_git.git import command, disk, libgit2
 from smp_git.git.layout import unfit
 from smp_git.model.errors import (
     AlreadyExistsError,
@@ -157,9 +155,9 @@ _BARE: Final = """\
 def remotes(git: Path) -> dict[str, str]:
     """Return the address of each remote by its name, as it is in the configuration."""
     try:
-        config = pygit2.Config(str(git / "config"))
+        config = libgit2.Config(str(git / "config"))
         rows = [(entry.name, str(entry.value)) for entry in config]
-    except (pygit2.GitError, UnicodeDecodeError) as error:
+    except (libgit2.GitError, UnicodeDecodeError) as error:
         raise FormatError(f"{git / 'config'} cannot be read: {error}") from error
     found: dict[str, str] = {}
     for name, value in rows:

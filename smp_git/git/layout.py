@@ -11,9 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-import pygit2
-
-from smp_git.git import disk
+from smp_git.git import disk, libgit2
 from smp_git.git.locks import locked
 from smp_git.model.errors import InvalidError, LockedError, shown
 
@@ -132,9 +130,9 @@ def configure(git: Path) -> None:
 def is_configured(git: Path) -> bool:
     """Whether Git's settings of a session can be read and say that it has files."""
     try:
-        config = pygit2.Config(str(git / "config"))
+        config = libgit2.Config(str(git / "config"))
         return not config.get_bool("core.bare") and config.get_int(_VERSION) in (0, 1)
-    except (pygit2.GitError, KeyError, ValueError):
+    except (libgit2.GitError, KeyError, ValueError):
         return False
 
 
@@ -162,7 +160,7 @@ def install_server_hooks(bare: Path) -> list[str]:
     for hook in hook_files(SERVER):
         if states[hook.name] != OWN:
             _copy(hook, bare / "hooks")
-    config = pygit2.Config(str(bare / "config"))
+    config = libgit2.Config(str(bare / "config"))
     config["smp.python"] = sys.executable
     return [name for name, state in states.items() if state == OWN]
 
@@ -205,7 +203,7 @@ def set_up(git: Path) -> None:
     lines = file.read_text().splitlines(keepends=True) if file.exists() else []
     if _ATTRIBUTES not in lines:
         file.write_text("".join(line for line in lines if line != _OLD_ATTRIBUTES) + _ATTRIBUTES)
-    config = pygit2.Config(str(git / "config"))
+    config = libgit2.Config(str(git / "config"))
     for name, value in _MERGE.items():
         config[name] = value
 

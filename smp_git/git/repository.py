@@ -1,19 +1,18 @@
-"""One Git repository in about twenty verbs; the owner of pygit2 with its neighbours."""
+"""One Git repository in about twenty verbs."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Final, TypeVar
 
-import pygit2
-from pygit2.enums import Option
-
-from smp_git.git import disk, references, storage
+from smp_git.git import disk, libgit2, references, storage
 from smp_git.git.objects import (
     BLOB,
     COMMIT,
@@ -40,8 +39,6 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CommitId
 
-# Older ones follow redirects with credentials and read out of bounds.
-_OLDEST_LIBGIT2: Final = (1, 9, 5)
 _CACHED: Final = 20_000
 # A ref is locked for milliseconds; an older lock of somebody else's is given up.
 _REF_LOCK_SECONDS: Final = 5.0
@@ -61,16 +58,7 @@ _IN_PROGRESS: Final = {
     "sequencer": "a cherry-pick or revert",
 }
 _ENDED_BY_A_COMMIT: Final = frozenset(("CHERRY_PICK_HEAD", "REVERT_HEAD"))
-_UNREADABLE: Final = (KeyError, ValueError, OSError, pygit2.GitError)
 _REPAIR: Final = "smp check names what is concerned; smp repair repairs it from what remains"
-
-if pygit2.LIBGIT2_VER < _OLDEST_LIBGIT2:
-    raise FormatError(
-        f"libgit2 {pygit2.LIBGIT2_VERSION} is older than 1.9.5, which this program needs",
-        hint="install the pygit2 wheel of this environment: pip install --upgrade pygit2",
-    )
-# Has to happen before the first repository is opened: its reference store copies the flag.
-pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)  # noqa: FBT003 - pygit2's own signature
 
 
 class MovedError(Exception):
@@ -93,7 +81,11 @@ class Repository:
         self.git = path / ".git"
         self._git = str(self.git)
         self.durable = durable
-        self._repo = _open(path)
+        if not self.git.is_dir():
+            raise SessionNotFoundError(f"no session at {path}")
+        if not _is_plain(path):
+            # It says what is wrong, if anything is.
+            self._repo  # noqa: B018 - opened by the look at it
         self._objects = ObjectStore(self.git / "objects")
         self._commits: dict[CommitId, Commit] = {}
         self._trees: dict[ObjectId, dict[str, Child]] = {}
@@ -102,11 +94,17 @@ class Repository:
         # What the store lacks and was read all the same, and from where.
         self.spared: dict[ObjectId, str] = {}
 
+    @cached_property
+    def _repo(self) -> libgit2.Repository:
+        """The repository as libgit2 sees it; most questions need no more than single objects."""
+        return _open(self.path)
+
     def close(self) -> None:
         """Let go of packs and files."""
         self._commits.clear()
         self._trees.clear()
-        self._repo.free()
+        if "_repo" in vars(self):
+            self._repo.free()
 
     # Reading
 
@@ -338,22 +336,22 @@ class Repository:
 
         try:
             for tip in wanted:
-                walker.push(pygit2.Oid(hex=tip))
+                walker.push(libgit2.Oid(hex=tip))
             for tip in hidden:
-                walker.hide(pygit2.Oid(hex=tip))
+                walker.hide(libgit2.Oid(hex=tip))
             return [CommitId(str(found.id)) for found in walker]
-        except _UNREADABLE as error:
+        except _unreadable() as error:
             raise _damaged(self.git, wanted[0] if wanted else "", error) from error
 
     def common(self, left: CommitId, right: CommitId) -> CommitId | None:
         """Return a best common ancestor of two commits, one of them if it is one; None if unrelated."""
         pair = left, right
         if pair not in self._common:
-            ends = pygit2.Oid(hex=left), pygit2.Oid(hex=right)
+            ends = libgit2.Oid(hex=left), libgit2.Oid(hex=right)
             try:
                 # Its stub leaves out that there may be none.
-                found: pygit2.Oid | None = self._repo.merge_base(*ends)
-            except _UNREADABLE as error:
+                found: libgit2.Oid | None = self._repo.merge_base(*ends)
+            except _unreadable() as error:
                 raise _damaged(self.git, left, error) from error
             _remember(self._common, pair, CommitId(str(found)) if found is not None else None)
         return self._common[pair]
@@ -362,17 +360,17 @@ class Repository:
         """Return the commit that Git understands by `text`, `HEAD` being `ref`."""
         named = text.replace("HEAD", ref, 1) if text.startswith("HEAD") else text
         try:
-            found = self._repo.revparse_single(named).peel(pygit2.Commit)
-        except (pygit2.GitError, KeyError, ValueError) as error:
+            found = self._repo.revparse_single(named).peel(libgit2.Commit)
+        except (libgit2.GitError, KeyError, ValueError) as error:
             raise InvalidRevisionError(
                 f"{shown(text)} is not a revision of session {self.path.name}",
                 hint="a commit, tag or branch, HEAD~3, or a time, e.g. '2 days ago'",
             ) from error
         return CommitId(str(found.id))
 
-    def index(self) -> pygit2.Index:
+    def index(self) -> libgit2.Index:
         """Return Git's index of the checked-out files as it is on the disk."""
-        index: pygit2.Index = self._repo.index
+        index: libgit2.Index = self._repo.index
         index.read(force=True)
         return index
 
@@ -603,12 +601,41 @@ def _damaged(git: Path, name: str, error: Exception) -> DamagedError:
     return error if isinstance(error, DamagedError) else unreadable(name, error)
 
 
-def _open(path: Path) -> pygit2.Repository:
-    if not (path / ".git").is_dir():
-        raise SessionNotFoundError(f"no session at {path}")
+# What Git's own settings may say, line by line, for nothing but files and sha1 to be meant.
+_SETTING: Final = re.compile(
+    rb"[ \t]*(?:[#;].*|\[[^\]]*\][ \t]*(?:[#;].*)?|[A-Za-z][A-Za-z0-9-]*[ \t]*(?:=.*[^\\])?)?"
+)
+_PLAIN_VERSION: Final = re.compile(rb"(?m)^\s*repositoryformatversion\s*=\s*0\s*$")
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a repository is of the user's own and in the usual form, as far as a look tells."""
+    git = path / ".git"
     try:
-        return pygit2.Repository(str(path / ".git"))
-    except pygit2.GitError as error:
+        owners = {os.stat(each).st_uid for each in (path, git)}  # noqa: PTH116 - as elsewhere
+        said = (git / "config").read_bytes()
+        is_there = all((git / name).exists() for name in ("HEAD", "objects", "refs"))
+    except OSError:
+        return False
+    return (
+        hasattr(os, "geteuid")
+        and owners == {os.geteuid()}
+        and is_there
+        and b"extensions" not in said.lower()
+        and _PLAIN_VERSION.search(said) is not None
+        and all(map(_SETTING.fullmatch, said.splitlines()))
+    )
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Return what libgit2 raises; only a failure asks."""
+    return KeyError, ValueError, OSError, libgit2.GitError
+
+
+def _open(path: Path) -> libgit2.Repository:
+    try:
+        return libgit2.Repository(str(path / ".git"))
+    except libgit2.GitError as error:
         raise _unopened(path, str(error)) from error
 
 

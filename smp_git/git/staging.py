@@ -16,12 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pygit2
-from pygit2.enums import FileMode
-
 from smp_git.format import records
-from smp_git.git import disk
-from smp_git.git.index_file import IndexFile
+from smp_git.git import disk, libgit2
 from smp_git.git.objects import Child, ObjectId
 from smp_git.git.references import newest_first
 from smp_git.git.repository import Repository
@@ -135,7 +131,7 @@ def _expelled(
     if stale or resolved:
         kept = [entry for entry in index if entry.path not in stale]
         scratch.unlink()
-        index = IndexFile(str(scratch))
+        index = _opened(scratch)
         made = [_entry(path, blob) for path, blob in stale.items() if blob is not None]
         for entry in [*kept, *made]:
             index.add(entry)
@@ -149,9 +145,9 @@ def _expelled(
 def staged(file: Path) -> dict[str, Child]:
     """Return what an index holds: the mode and version of each path."""
     try:
-        index = IndexFile(str(file))
+        index = _opened(file)
         return {entry.path: Child(f"{entry.mode:o}", ObjectId(str(entry.id))) for entry in index}
-    except pygit2.GitError as error:
+    except libgit2.GitError as error:
         raise FormatError(
             f"Git's index {file} cannot be read: {error}",
             hint="git update-index --index-version 2 writes it in a plain form",
@@ -233,8 +229,15 @@ def _put(repository: Repository, entries: Mapping[str, ObjectId | None], file: P
     return True
 
 
-def _entry(path: str, blob: ObjectId) -> pygit2.IndexEntry:
-    return pygit2.IndexEntry(path, pygit2.Oid(hex=blob), FileMode.BLOB)
+def _entry(path: str, blob: ObjectId) -> libgit2.IndexEntry:
+    return libgit2.IndexEntry(path, libgit2.Oid(hex=blob), libgit2.enums.FileMode.BLOB)
+
+
+def _opened(file: Path) -> libgit2.Index:
+    """Return an index as it is in a file; raise GitError if it cannot be read."""
+    from smp_git.git.index_file import IndexFile  # noqa: PLC0415 - it loads libgit2
+
+    return IndexFile(str(file))
 
 
 def is_readable(git: Path) -> bool:
@@ -320,7 +323,7 @@ def _rewrite(
         index.write()
         scratch.chmod(0o600)
         scratch.replace(file)
-    except pygit2.GitError:
+    except libgit2.GitError:
         return False
     finally:
         scratch.unlink(missing_ok=True)
@@ -345,21 +348,21 @@ def _is_whole(data: bytes) -> bool:
     return data[-_SUM_SIZE:] in (made, bytes(_SUM_SIZE))
 
 
-def _copied(file: Path, scratch: Path) -> pygit2.Index | None:
+def _copied(file: Path, scratch: Path) -> libgit2.Index | None:
     """Return a copy of an index, empty if a power cut broke it; None if it is of another form."""
     scratch.unlink(missing_ok=True)
     data = _read(file)
     if data:
         scratch.write_bytes(data)
     try:
-        return IndexFile(str(scratch))
-    except pygit2.GitError:
+        return _opened(scratch)
+    except libgit2.GitError:
         return None
 
 
 def _bring(
     repository: Repository,
-    index: pygit2.Index,
+    index: libgit2.Index,
     bases: list[ObjectId],
     head: ObjectId,
     latest: list[ObjectId],
@@ -423,7 +426,7 @@ def _blob_at(path: Path) -> ObjectId | None:
         os.close(fd)
 
 
-def _unlike(repository: Repository, index: pygit2.Index, head: ObjectId) -> _Changes:
+def _unlike(repository: Repository, index: libgit2.Index, head: ObjectId) -> _Changes:
     """Return the files in which the index differs from `head`, all of them to be set.
 
     Nothing tells what a person staged from what the index has not seen yet; staging

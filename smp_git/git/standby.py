@@ -10,9 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pygit2
-
-from smp_git.git.index_file import IndexFile
+from smp_git.git import libgit2
 from smp_git.git.objects import (
     BLOB,
     FILE_MODE,
@@ -96,7 +94,9 @@ def _checked_out(folder: str, above: str = "") -> Iterator[tuple[str, str, bytes
 
 def _staged(folder: str) -> dict[str, Child]:
     """Return what Git's index holds, nothing if it cannot be read."""
-    with suppress(pygit2.GitError, OSError, ValueError):
+    from smp_git.git.index_file import IndexFile  # noqa: PLC0415 - looked at when all else failed
+
+    with suppress(libgit2.GitError, OSError, ValueError):
         index = IndexFile(f"{folder}/.git/index")
         return {each.path: Child(f"{each.mode:o}", ObjectId(str(each.id))) for each in index}
     return {}
