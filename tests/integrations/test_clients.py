@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smp_git.integrations.mcp import clients
 from smp_git.model.errors import InvalidError
-from tests.support import smp
+from tests.support import ROOT, smp
 
 CALL = ["/usr/bin/smp", "--root", 'C:\\a "store"', "mcp"]
 _STDIO = {"command": CALL[0], "args": CALL[1:]}
@@ -85,3 +91,80 @@ def test_without_the_extra_the_server_says_how_to_get_it(tmp_path: Path) -> None
         assert done.stderr.splitlines()[1] == "hint: pip install 'smp-git[mcp]'"
     else:
         pytest.skip("the extra mcp is installed")
+
+
+# The page
+
+
+PAGE = ROOT / "docs/how-to/use-over-mcp.md"
+_HEADINGS = {
+    "Claude Code": "claude", "Claude Desktop": "desktop", "Cursor": "cursor",
+    "VS Code": "vscode", "Codex": "codex",
+}  # fmt: skip
+
+
+def _blocks(language: str) -> dict[str, str]:
+    """Return the first block in a language under each heading of the page."""
+    parts = re.split(r"(?m)^## (.+)$", PAGE.read_text())[1:]
+    found = {
+        heading: re.search(rf"(?s)```{language}\n(.*?)```", text)
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    return {heading: block[1] for heading, block in found.items() if block}
+
+
+def _servers(path: Path) -> dict[str, Any]:
+    text = path.read_text()
+    said = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    (servers,) = said.values()
+    return dict(servers)
+
+
+def test_the_page_has_a_short_path_for_every_client() -> None:
+    shell = _blocks("sh")
+    assert {_HEADINGS[each] for each in shell if each in _HEADINGS} == set(clients.NAMES)
+    assert all(len(shell[each].splitlines()) <= 5 for each in _HEADINGS)
+
+
+@pytest.mark.parametrize("heading", _HEADINGS)
+def test_from_an_empty_folder_the_lines_of_the_page_make_a_memory_that_lasts(
+    heading: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    import anyio
+    from mcp import Client, StdioServerParameters
+
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    install, *lines = _blocks("sh")[heading].splitlines()
+    assert install == "pip install 'smp-git[mcp]'"
+    for line in lines:
+        smp(*shlex.split(line)[1:], cwd=project)
+    place = clients.place_of(_HEADINGS[heading], project, home, "linux")
+    entry = _servers(place)["smp"]
+
+    async def told(tool: str, **given: str) -> Any:
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        server = StdioServerParameters(
+            command=entry["command"], args=entry["args"], env=env, cwd=tmp_path
+        )
+        async with Client(server) as client:
+            return (await client.call_tool(tool, given)).structured_content
+
+    anyio.run(lambda: told("remember", text="Orders are kept in PostgreSQL", kind="decision"))
+    found = anyio.run(lambda: told("recall", query="orders"))
+    assert [each["text"] for each in found["memories"]] == ["Orders are kept in PostgreSQL"]
+
+
+def test_the_example_in_python_prints_what_it_remembered(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    programs = Path(sys.executable).parent
+    assert (programs / "smp").exists()
+    path = f"{programs}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", _blocks("py")["Python"]], cwd=tmp_path, text=True, check=True,
+        env={**os.environ, "PATH": path}, capture_output=True,
+    )  # fmt: skip
+
+    assert done.stdout == "Orders are kept in PostgreSQL\n"
