@@ -164,6 +164,7 @@ DOORS: dict[str, Callable[[Agent, list[str], list[str]], Iterator[object]]] = {
     "link": lambda a, ids, _: (a.edit(each, links=[("references", "DEC-0001")]) for each in ids),
     "join": lambda a, ids, _: (a.join_decision(each, "agree") for each in ids),
     "merge": lambda a, ids, _: iter([a.merge_findings([i for i in ids if "FIND" in i], "both")]),
+    "supersede": lambda a, ids, _: (a.supersede(each, "Another text") for each in ids),
     "update state": lambda a, _, __: iter([a.update_agent_state(current_context={"a": "b"})]),
     "transaction": lambda a, ids, _: (_in_transaction(a, each) for each in ids),
     "duplicate": lambda a, _, words: (

@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 import pytest
 
 from smp_git import Store
+from tests.agents.test_access import a_shop, expected, held_back
 from tests.support import ROOT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 import anyio
 import httpx2
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import (
     EmptyResult,
@@ -250,6 +251,69 @@ def test_requirements_bind_every_tool(offer: Offer, tmp_path: Path) -> None:
     assert "zanzibar" not in said.replace("zanzibar FIND-1", "")
     assert "No backup" in said
     assert "write_access is empty" in said
+
+
+def _everything_asked(
+    said: dict[str, str], seen: set[str]
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield calls of every tool that name every id and every word."""
+    yield "sessions", {}
+    yield "recall", {"query": "common", "limit": 50}
+    yield "context", {"prompt": " ".join(["common", *said.values(), *said]), "budget": 20_000}
+    for name, word in said.items():
+        yield "recall", {"query": word}
+        yield "recall", {"query": word, "at": "HEAD~1"}
+        for tool in ("get", "history", "related"):
+            yield tool, {"id": name}
+        yield "get", {"id": name, "at": "HEAD~1"}
+        yield "update", {"id": name, "resolved": "it"}
+        yield "remember", {"text": f"of {name}", "links": [f"references:{name}"]}
+        if name not in seen:
+            yield "forget", {"ids": [name]}
+            yield "restore", {"ids": [name]}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ("findings.by_severity:critical",),
+        ("conversation.last_1_turns", "decisions.by_topic:verification", "agent_states.veritas"),
+        (),
+    ],
+    ids=["severity", "mixed", "nothing"],
+)
+def test_no_answer_of_the_server_shows_what_no_rule_opens(
+    offer: Offer, tmp_path: Path, rules: tuple[str, ...]
+) -> None:
+    with offer.store.session("shop") as session:
+        said = a_shop(session)
+    flow = tmp_path / "flow.yaml"
+    granted = {"read_access": list(rules), "write_access": ["all"]}
+    flow.write_text(json.dumps({"memory_requirements": granted}))
+    bound = offer._replace(requirements=flow, agent="veritas")
+    seen, out = expected(rules, said), []
+
+    async def each_door(client: Any) -> None:
+        asked = list(_everything_asked(said, seen))
+        assert {tool for tool, _ in asked} == {t.name for t in (await client.list_tools()).tools}
+        out.extend([str(await client.call_tool(tool, given)) for tool, given in asked])
+
+    async def each_address(client: Any) -> None:
+        listed = [str(each.uri) for each in (await client.list_resources()).resources]
+        named = [f"memory/shop/{name}{at}" for name in said for at in ("", "/at/HEAD~1")]
+        sessions = ["session/shop", "session/shop/at/HEAD~1"]
+        for address in (*listed, *(f"smp://{each}" for each in (*named, *sessions))):
+            try:
+                out.append(str(await client.read_resource(address)))
+            except MCPError as error:
+                out.append(str(error))
+        out.append(str(await client.get_prompt("load_memory")))
+
+    ask(bound, each_door)
+    ask(bound, each_address)
+    text = " ".join(out)
+    assert [word for word in held_back(said, seen) if word in text] == []
+    assert [name for name in seen if f"{said[name]}x" not in text] == []
 
 
 # Resources and the prompt
