@@ -128,9 +128,9 @@ def test_session_of_a_newer_format_is_refused(tmp_path: Path, name: str) -> None
     store = Store.init(tmp_path / "store")
     store.create_session("shop").close()
     store.create_session("other").close()
-    _commit_metadata(store, re.compile(rf"{name}: 2"), f"{name}: 3")
+    _commit_metadata(store, re.compile(rf"{name}: 2"), f"{name}: 9")
 
-    with pytest.raises(FormatError, match=f"{name} 3") as caught:
+    with pytest.raises(FormatError, match=f"{name} 9") as caught:
         store.session("shop")
     assert "newer" in str(caught.value.hint)
     assert [line.partition(":")[0] for line in store.check()] == ["shop"]
