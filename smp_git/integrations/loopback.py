@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -32,8 +33,10 @@ def listening(port: int) -> Iterator[socket.socket]:
     """Yield a socket on a port of this machine alone; 0 takes a free one."""
     try:
         made = socket.create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else "there is no such port"
+    except OverflowError:
+        raise InvalidError(f"there is no port {port}", hint="ports go up to 65535") from None
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
         raise InvalidError(f"cannot listen on port {port}: {why}") from None
     # Connections take it over; asyncio sets it only on sockets that name their protocol. Without
     # it each answer waits 40 ms for the client to acknowledge the first half.
@@ -52,7 +55,13 @@ def server(app: Any) -> Any:  # noqa: ANN401 - ASGI
     import uvicorn  # noqa: PLC0415 - of extras
 
     config = uvicorn.Config(
-        app, log_level="error", access_log=False, lifespan="on", server_header=False
+        app,
+        log_level="error",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        # Nobody stands between; what such headers say would be believed.
+        proxy_headers=False,
     )
     return uvicorn.Server(config)
 

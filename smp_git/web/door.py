@@ -5,12 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from smp_git.integrations.loopback import Refusal, is_secret
 
-COOKIE: Final = "smp"
+COOKIE: Final = b"smp"
 ENTER: Final = "/enter"
 # Where a browser says that a request comes from: our own page, or a person.
 _OWN: Final = (b"same-origin", b"none")
@@ -61,7 +60,7 @@ class Door:
     @property
     def cookie(self) -> str:
         """The header that lets a browser in from now on."""
-        return f"{COOKIE}={self._secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
+        return f"{COOKIE.decode()}={self._secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
 
     def admit(self, headers: Mapping[bytes, bytes], path: str) -> Refusal | None:
         """Return why a request is not let in, None if it is."""
@@ -80,9 +79,14 @@ class Door:
         return None
 
     def is_known(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether a request has the cookie."""
-        try:
-            found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return False
-        return COOKIE in found and is_secret(found[COOKIE].value, self._secret)
+        """Whether a request has the cookie, perhaps among others of its name.
+
+        Another server on this machine may set one for all ports, so as to lock us out.
+        """
+        found = headers.get(b"cookie", b"").split(b";")
+        given = [
+            value.strip()
+            for name, _, value in (each.partition(b"=") for each in found)
+            if name.strip() == COOKIE
+        ]
+        return any(is_secret(value, self._secret) for value in given)

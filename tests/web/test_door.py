@@ -74,6 +74,17 @@ def test_strangers_are_refused(
         assert visitor.server.door.token not in answer.text
 
 
+def test_a_cookie_that_another_server_sets_locks_nobody_out(visitor: Visitor) -> None:
+    for cookie in (
+        f"smp=evil; {visitor.cookie}",
+        f"{visitor.cookie}; smp=evil",
+        f"a=b;{visitor.cookie}",
+    ):
+        visitor.cookie, kept = cookie, visitor.cookie
+        assert visitor.get("/").status == 200
+        visitor.cookie = kept
+
+
 def test_localhost_is_the_same_place(visitor: Visitor) -> None:
     port = visitor.server.address.partition(":")[2]
 
