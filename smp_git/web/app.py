@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -101,12 +100,12 @@ def make(site: WebSite) -> Any:  # noqa: ANN401 - ASGI
         *(Route(path, _answering(site, work)) for path, work in _GETS.items()),
         *(Route(path, _answering(site, work), methods=["POST"]) for path, work in posts),
     ]
-    return Starlette(
+    made = Starlette(
         routes=[Mount(site.door.root, routes=routes)],
-        middleware=[Middleware(_WithHeaders)],
-        exception_handlers={HTTPException: _no_page},
+        exception_handlers={HTTPException: _no_page, Exception: _bug},
         lifespan=lifespan,
     )
+    return _WithHeaders(made)
 
 
 class _WithHeaders:
@@ -165,6 +164,10 @@ def _no_page(request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{words.get(status, 'this cannot be answered')}\n", status)
 
 
+def _bug(_: Request, __: Exception) -> Response:
+    return PlainTextResponse("This should not have happened; the terminal says what did.\n", 500)
+
+
 def _answering(site: WebSite, work: Handler) -> Callable[[Request], Any]:
     """Return an endpoint: the form is read without a thread, the work is done in one."""
 
@@ -218,6 +221,8 @@ def _worked(work: Handler, visit: Visit) -> Response:
 def _problem(visit: Visit, error: SmpError) -> Response:
     """Return the page that says what went wrong, and the way out."""
     status = next((number for kind, number in _STATUSES if isinstance(error, kind)), 500)
+    if visit.query.get("part"):
+        return visit.part("problem.html", error, visit, status=status)
     ways = [(visit.links.home(), "All sessions")]
     if "session" in visit.path:
         ways.append((visit.links.now(), "The session"))

@@ -7,12 +7,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
 
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from smp_git.model.errors import InvalidError, NotFoundError, SessionArchivedError, SmpError
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.read.history import Version
-from smp_git.web import render
 from smp_git.web.editing import FormField, form_of
 from smp_git.web.look import Look, look
 from smp_git.web.seen import version_of
@@ -91,8 +90,7 @@ def _is_typing(visit: Visit) -> bool:
 
 def _results(visit: Visit, view: found.FoundHits, seen: Look | None, text: str) -> Response:
     if _is_typing(visit):
-        part = render.page("results.html", view=view, page=visit, to=visit.links)
-        return HTMLResponse(part)
+        return visit.part("results.html", view, visit)
     return visit.show("search.html", view, name="search", seen=seen, text=text)
 
 

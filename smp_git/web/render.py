@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _HERE: Final = Path(__file__).parent
 _TEMPLATES: Final = _HERE / "templates"
 _STATIC: Final = _HERE / "static"
-_EXCERPT: Final = 260
-_LABEL: Final = 14
 
 
 def check_installed(what: str, *more: str) -> None:
@@ -45,10 +43,6 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(FILTERS)
-    made.filters["excerpt"] = excerpt
-    made.filters["short_id"] = short_id
-    made.filters["plain"] = plain
-    made.filters["body"] = body
     made.globals["height"] = height
     made.globals["m"] = made.get_template("macros.html").module
     return made
@@ -87,27 +81,3 @@ def assets() -> frozenset[str]:
 def digest(text: str) -> str:
     """Return what a content security policy calls a script or a style that is in the page."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def excerpt(content: str, title: str) -> str:
-    """Return the beginning of a text on one line, without the title that stands above it."""
-    text = " ".join(content.split())
-    rest = text.removeprefix(title.rstrip("…")).lstrip(" .:,;-–—") if title else text
-    rest = rest or text
-    return rest if len(rest) <= _EXCERPT else f"{rest[: _EXCERPT - 1].rsplit(' ', 1)[0]}…"
-
-
-def plain(title: str, name: str) -> str:
-    """Return a title without the signs of a heading; the id of what has none."""
-    return title.lstrip("# ") or name
-
-
-def body(content: str, title: str) -> str:
-    """Return a text without the title that stands above it."""
-    text = content.strip()
-    return text.removeprefix(title).lstrip() if title and not title.endswith("…") else text
-
-
-def short_id(name: str) -> str:
-    """Return an id that fits below a dot of a graph."""
-    return name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"

@@ -144,14 +144,17 @@ class Visit:
             writes=seen is not None and not past and not self.site.read_only,
             **more,  # type: ignore[arg-type]
         )
-        return HTMLResponse(
-            render.page(template, page=frame, to=self.links, view=view), status_code=status
-        )
+        return self.part(template, view, frame, status=status)
+
+    def part(self, template: str, view: object, page: object, *, status: int = 200) -> Response:
+        """Return what a template makes; names of files may hold what is no text."""
+        text = render.page(template, page=page, to=self.links, view=view)
+        return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)
 
     def _done(self) -> Version | None:
         """Return the commit that a write made before this page, as the session tells it."""
         commit = self.query.get("done", "")
-        if len(commit) == 40 and commit.isalnum():  # noqa: PLR2004 - a whole commit id
+        if "session" in self.path and len(commit) == 40 and commit.isalnum():  # noqa: PLR2004 - a whole commit id
             with suppress(SmpError):
                 return self.session.version(commit)
         return None

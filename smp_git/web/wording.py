@@ -20,6 +20,8 @@ _UNITS: Final = (
 )
 _SIZES: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _FEW: Final = 10
+_EXCERPT: Final = 260
+_LABEL: Final = 14
 
 
 def distance(length: timedelta) -> str:
@@ -129,19 +131,48 @@ def percent(part: float, whole: float) -> float:
     return min(100.0, max(0.0, 100 * part / whole)) if whole else 0.0
 
 
+def excerpt(content: str, title: str) -> str:
+    """Return the beginning of a text on one line, without the title that stands above it."""
+    text = " ".join(content.split())
+    rest = text.removeprefix(title.rstrip("…")).lstrip(" .:,;-–—") if title else text
+    rest = rest or text
+    return rest if len(rest) <= _EXCERPT else f"{rest[: _EXCERPT - 1].rsplit(' ', 1)[0]}…"
+
+
+def plain(title: str, name: str) -> str:
+    """Return a title without the signs of a heading; the id of what has none."""
+    return title.lstrip("# ") or name
+
+
+def body(content: str, title: str) -> str:
+    """Return a text without the title that stands above it."""
+    text = content.strip()
+    return text.removeprefix(title).lstrip() if title and not title.endswith("…") else text
+
+
+def short_id(name: str) -> str:
+    """Return an id that fits below a dot of a graph."""
+    return name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
+
+
 FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "ago": ago,
     "as_text": as_text,
+    "body": body,
     "clock": clock,
     "day": day,
     "days": lambda number: distance(timedelta(days=number)),
     "days_left": days_left,
     "exact": exact,
+    "excerpt": excerpt,
     "memories": memories,
     "moment": moment,
     "named": named,
+    "number": "{:,}".format,
     "parsed": parsed,
+    "plain": plain,
     "plural": plural,
     "short_day": short_day,
+    "short_id": short_id,
     "size": size,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import zlib
@@ -81,6 +82,36 @@ def test_search_while_typing_finds_words_that_begin_so(visitor: Visitor, shop: S
     assert "No timeout" in typed.told
     assert "<html" not in typed.text
     assert visitor.get("/search", q="oau", part="1").text.count('<li class="hit') == 1
+
+
+def test_a_phrase_that_is_being_typed_is_taken_as_far_as_it_goes(
+    visitor: Visitor, shop: Session
+) -> None:
+    for text in ('"', '"no', '"no time', '"No timeout', '"No timeout"', 'x "', '"" "'):
+        answer = visitor.get("/s/shop/search", q=text, part="1")
+        assert answer.status == 200
+    assert "No timeout" in visitor.get("/s/shop/search", q='"No timeout', part="1").told
+    wrong = visitor.get("/s/shop/search", q="x", kind="dream", part="1")
+    assert (wrong.status, "<html" in wrong.text, "dream" in wrong.told) == (400, False, True)
+
+
+def test_a_result_shows_its_title_once(visitor: Visitor, session: Session) -> None:
+    session.add("learning", "Timeouts are told\nEach timeout stands in the protocol")
+    session.add("learning", "A timeout")
+
+    text = visitor.get("/s/shop/search", q="timeout").text
+
+    assert text.count("are told") == 1
+    assert "A <mark>timeout</mark>" in text
+    assert '<p class="excerpt said">' in text
+
+
+def test_names_that_are_no_text_are_shown(visitor: Visitor, store: Store, shop: Session) -> None:
+    strange = os.fsdecode(b"\xff<b>.yaml")
+    (shop.path / "decisions" / "000" / strange).write_text("x")
+    for page in PAGES:
+        assert visitor.get(f"/s/shop/{page}").status == 200
+    (shop.path / "decisions" / "000" / strange).unlink()
 
 
 def test_memory_shows_fields_with_who_wrote_them_history_links_and_fate(

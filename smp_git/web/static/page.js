@@ -41,7 +41,9 @@
     const wanted = query();
     try {
       const answer = await fetch(`${input.dataset.live}?${wanted}&part=1`, { signal: asked.signal });
-      place.innerHTML = await answer.text();
+      const said = await answer.text();
+      if ((answer.headers.get("content-type") || "").startsWith("text/html")) place.innerHTML = said;
+      else place.textContent = said;
       if (isOver) main.hidden = true;
       else history.replaceState(null, "", `?${wanted}`);
       here = null;
@@ -136,7 +138,9 @@
       line.setAttribute("role", "status");
       line.append(`${said.agent} wrote: ${said.subject}. `);
       const again = line.appendChild(document.createElement("a"));
-      again.href = location.href;
+      const here = new URL(location.href);
+      here.searchParams.delete("done");
+      again.href = here.href;
       again.textContent = "Show it";
       document.querySelector(".frame").before(line);
     } catch { /* The server was stopped; the next click says so. */ }

@@ -12,6 +12,7 @@ from smp_git.ask.request import QueryParts
 from smp_git.store import Store
 from smp_git.web.look import Look
 from smp_git.web.views.timeline import Narrowing
+from smp_git.web.wording import plain
 
 _SHOWN: Final = 20
 # What no text holds marks where a match begins and ends.
@@ -46,9 +47,8 @@ class FoundHit:
     """A hit, taken apart."""
 
     hit: Hit
+    title: tuple[Excerpt, ...]
     excerpt: tuple[Excerpt, ...]
-    # Whether the excerpt is the title, so that it stands in its place.
-    is_title: bool
     reasons: tuple[str, ...]
     parts: tuple[ScorePart, ...]
     arithmetic: tuple[str, ...]
@@ -91,9 +91,14 @@ def search_all(store: Store, text: str, *, is_typing: bool = False) -> FoundHits
 
 
 def _answered(ask: Callable[[str], Answer], text: str, *, is_typing: bool) -> Answer:
-    """Return an answer; where a begun word finds little, to the words that begin so as well."""
+    """Return an answer; while somebody types, to a phrase or a word that is not ended yet.
+
+    Where a begun word finds enough, it is one already.
+    """
+    if is_typing and text.count('"') % 2:
+        return ask(f'{text.rstrip()}"' if not text.rstrip().endswith('"') else text.rstrip()[:-1])
     answer, begun = ask(text), _BEGUN.search(text)
-    if not is_typing or begun is None or answer.total >= _SHOWN or text.count('"') % 2:
+    if not is_typing or begun is None or answer.total >= _SHOWN:
         return answer
     return ask(f"{text} {begun[0]}*")
 
@@ -112,17 +117,29 @@ def _results(text: str, wanted: Narrowing, answer: Answer) -> FoundHits:
 
 def _taken_apart(hit: Hit) -> FoundHit:
     parts = tuple(_parts(hit.why))
-    plain = [line for line in hit.why if not _PART.fullmatch(line)]
-    arithmetic = tuple(line for line in plain if line.startswith(("text.", "priority.")))
-    excerpt = tuple(_excerpt(hit.marked(_MARKS)))
+    others = [line for line in hit.why if not _PART.fullmatch(line)]
+    arithmetic = tuple(line for line in others if line.startswith(("text.", "priority.")))
+    runs = list(_excerpt(hit.marked(_MARKS)))
+    starts = "".join(each.text for each in runs).startswith(hit.title)
+    title, excerpt = _split(runs, len(hit.title)) if starts else ([], runs)
     return FoundHit(
         hit=hit,
-        excerpt=excerpt,
-        is_title="".join(each.text for each in excerpt) == hit.title,
-        reasons=tuple(line for line in plain if line not in arithmetic),
+        title=tuple(title or [Excerpt(plain(hit.title, hit.id), is_match=False)]),
+        excerpt=tuple(excerpt),
+        reasons=tuple(line for line in others if line not in arithmetic),
         parts=parts,
         arithmetic=arithmetic,
     )
+
+
+def _split(runs: Iterable[Excerpt], length: int) -> tuple[list[Excerpt], list[Excerpt]]:
+    """Return the runs of the first so many characters, and the others: a title, and what follows."""
+    first, rest = list[Excerpt](), list[Excerpt]()
+    for text, is_match in runs:
+        first += [Excerpt(text[:length], is_match)] if length > 0 else []
+        rest += [Excerpt(text[max(length, 0) :], is_match)] if len(text) > length else []
+        length -= len(text)
+    return first, rest if any(each.text.strip(" .…") for each in rest) else []
 
 
 def _parts(why: Iterable[str]) -> Iterable[ScorePart]:
