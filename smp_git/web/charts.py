@@ -52,6 +52,8 @@ _TOP: Final = 10
 _BOTTOM: Final = 22
 _LEFT: Final = 30
 _RIGHT: Final = 8
+# How far apart two marks are that can both be read.
+_MARK: Final = 17.0
 
 
 def curve(found: Forecast) -> Curve:
@@ -64,11 +66,10 @@ def curve(found: Forecast) -> Curve:
         return Point(_round(_LEFT + share * (WIDTH - _LEFT - _RIGHT)), height(value))
 
     points = [(each.at, place(each.at, each.priority)) for each in found.points]
-    marks = [
-        Mark(at=place(each.at, each.priority), number=number)
-        for number, each in enumerate(found.events, 1)
-        if first <= each.at <= last
-    ]
+    marks = list[Mark]()
+    for number, each in enumerate(found.events, 1):
+        if first <= each.at <= last:
+            marks.append(Mark(at=_free(place(each.at, each.priority), marks), number=number))
     ends = ((first, place(first, 0)), (last, place(last, 0)))
     return Curve(
         past=_line(point for at, point in points if at <= found.at),
@@ -77,6 +78,14 @@ def curve(found: Forecast) -> Curve:
         marks=tuple(marks),
         ticks=tuple((point, short_day(at)) for at, point in ends),
     )
+
+
+def _free(point: Point, marks: Iterable[Mark]) -> Point:
+    """Return a place above those of other marks that it would hide."""
+    for other in marks:
+        if math.dist(point, other.at) < _MARK:
+            point = Point(point.x, _round(other.at.y - _MARK))
+    return point
 
 
 def height(value: float) -> float:

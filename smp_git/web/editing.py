@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError
-from smp_git.model.memory import CONTESTED, KINDS, Memory, Value, check_given
+from smp_git.model.memory import (
+    CONFIDENCE_RANKS,
+    CONTESTED,
+    KINDS,
+    SEVERITIES,
+    Memory,
+    Value,
+    check_given,
+)
 
 # The names of inputs: a field may have any name.
 _FIELD: Final = "field."
@@ -18,6 +26,13 @@ _LONG: Final = 80
 _NOT_HERE: Final = frozenset(
     ("pinned", CONTESTED, "resolution", "supersedes", "text", "tags", "links", "memory_id", "agent")
 )
+
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "severity": SEVERITIES,
+    "confidence": tuple(CONFIDENCE_RANKS),
+    "impact": ("low", "medium", "high", "critical"),
+}
 
 
 class FormField(NamedTuple):
@@ -33,6 +48,11 @@ class FormField(NamedTuple):
     def is_long(self) -> bool:
         """Whether it takes more than a line."""
         return len(self.text) > _LONG or "\n" in self.text or self.is_yaml
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The usual values, if there are any."""
+        return _CHOICES.get(self.name, ())
 
     @property
     def rows(self) -> int:
