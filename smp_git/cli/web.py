@@ -14,7 +14,19 @@ from smp_git.cli.common import asker, emit, folder, setting
 from smp_git.cli.convert import counting, done_counting
 from smp_git.cli.options import Agent
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.switches import (
+    KeepPaths,
+    KeepProjects,
+    KeepUsers,
+    NoPlaceholders,
+    NoStructure,
+    OfProjects,
+    OfUsers,
+    any_of,
+    switches_of,
+)
 from smp_git.cli.terminal import note
+from smp_git.model.errors import InvalidError
 from smp_git.web import report as reports
 from smp_git.web import serve
 
@@ -64,6 +76,13 @@ def report(
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Take out names of people and projects, and paths")
     ] = False,
+    user: OfUsers = [],  # noqa: B006 - typer copies it
+    project: OfProjects = [],  # noqa: B006
+    keep_user_names: KeepUsers = False,
+    keep_project_names: KeepProjects = False,
+    keep_file_paths: KeepPaths = False,
+    no_placeholders: NoPlaceholders = False,
+    no_structure: NoStructure = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file if it is there already")
     ] = False,
@@ -72,8 +91,11 @@ def report(
 
     With its timeline, each memory's fields, history and links, what time does to it, the
     branches, the trash, receipts and the size. It asks nothing from anywhere, and is read
-    without a script. An anonymized one has no history. Needs the extra web.
+    without a script. An anonymized one has no history; what is taken out and kept is said
+    as for smp anonymize. Needs the extra web.
     """
+    if any_of(ctx.params) and not anonymize:
+        raise InvalidError("these options belong to --anonymize", hint="give that too")
     clock = store_of(ctx).clock
     with session_of(ctx) as session:
         place = folder(ctx) / (to.expanduser() if to else f"{session.id}.html")
@@ -81,7 +103,7 @@ def report(
             session,
             place,
             clock,
-            anonymous=anonymize,
+            anonymous=switches_of(ctx.params) if anonymize else False,
             force=force,
             progress=counting("memories written:"),
         )

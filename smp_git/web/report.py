@@ -9,10 +9,11 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from smp_git.convert.files import whole
 from smp_git.keep.forecast import Forecast
+from smp_git.keep.mask import Switches, switches_of
 from smp_git.model.errors import AlreadyExistsError, InvalidError, SmpError
 from smp_git.model.memory import KINDS, Memory, MemoryId
 from smp_git.session import Session
@@ -58,7 +59,7 @@ def write(
     place: Path,
     clock: Callable[[], datetime],
     *,
-    anonymous: bool = False,
+    anonymous: bool | Switches = False,
     force: bool = False,
     progress: Progress = lambda _: None,
 ) -> Report:
@@ -74,10 +75,11 @@ def write(
         raise InvalidError(f"there is no folder {place.parent}", hint="make it first")
     # Before there is anything to name: a deletion meanwhile has to know.
     session.note_copy(place)
-    if not anonymous:
+    switches = switches_of(anonymous=anonymous)
+    if switches is None:
         return _written(session, place, clock(), progress, anonymous=False)
     with TemporaryDirectory(prefix="smp-report-") as folder:
-        made = session.anonymize(copy=folder)
+        made = session.anonymize(switches, copy=folder)
         with Store.open(folder, clock=clock).session(made.session) as copy:
             return _written(copy, place, clock(), progress, anonymous=True)
 
@@ -95,7 +97,7 @@ def _written(
             progress(number)
             yield view
 
-    with whole(place) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+    with whole(place) as scratch, _writing(scratch) as file:
         scratch.chmod(0o600)
         file.writelines(_pieces(seen, counted, anonymous=anonymous))
     return Report(
@@ -105,6 +107,11 @@ def _written(
         session=session.id,
         anonymous=anonymous,
     )
+
+
+def _writing(place: Path) -> IO[str]:
+    # Names of files, in what is told of damage, may hold what is no text.
+    return place.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 class _ReportPage(NamedTuple):

@@ -143,6 +143,20 @@ def test_damaged_memory_is_named_and_stops_nothing(
     assert 'id="FIND-0001"' in text
 
 
+def test_person_who_wrote_as_an_agent_is_named_to_be_taken_out(
+    store: Store, tmp_path: Path
+) -> None:
+    with store.create_session("shop", user="ada") as session:
+        session.add("decision", "Ask first", agent="grace")
+    place, command = tmp_path / "anonymous.html", ["--root", str(store.path), "report", "-o"]
+
+    wrong = smp(*command, str(place), "--user", "grace", check=False)
+    made = smp(*command, str(place), "--user", "grace", "--anonymize")
+
+    assert (wrong.returncode, made.returncode) == (4, 0), (wrong.stderr, made.stderr)
+    assert [name for name in ("grace", "Grace") if name in place.read_text()] == []
+
+
 def test_command_writes_a_report(store: Store, tmp_path: Path) -> None:
     store.create_session("shop").close()
     done = smp("--root", store.path, "report", "--json", cwd=tmp_path)
