@@ -9,13 +9,13 @@ from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 
 from smp_git.git.references import HEADS
 from smp_git.keep import opening
 from smp_git.keep.log import Log, logging
 from smp_git.model.errors import InvalidError, MemoryNotFoundError, naming
-from smp_git.model.ids import is_elsewhere, is_id, parse_id, parse_target, short_id
+from smp_git.model.ids import is_id, parse_id
 from smp_git.model.memory import (
     CONTESTED,
     CommitId,
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from smp_git.write.writer import Change
 
 When = str | datetime | None
+_T = TypeVar("_T")
 
 
 @logging
@@ -300,7 +301,8 @@ class Session:
     ) -> Memory:
         """Add a memory and return it.
 
-        `links` are pairs like `("resolves", "FIND-0001")`; other keywords are fields.
+        `links` are pairs like `("resolves", "FIND-1")` or texts like `"resolves:FIND-1"`;
+        other keywords are fields.
         If a recent memory says the same thing, `duplicate_of` names it; with
         `skip_duplicates`, nothing is written and the earlier memory is returned.
         """
@@ -339,15 +341,24 @@ class Session:
         text: str | None = None,
         tags: Iterable[str] | None = None,
         links: Iterable[object] | None = None,
+        add_tags: Iterable[str] = (),
+        remove_tags: Iterable[str] = (),
+        add_links: Iterable[object] = (),
         **fields: object,
     ) -> Memory:
-        """Change a memory and return it; a field set to None is removed."""
+        """Change a memory and return it; a field set to None is removed.
+
+        `tags` and `links` replace those that it has; with `add_tags`, `remove_tags` and
+        `add_links` the others stay.
+        """
         from smp_git.keep import quota
         from smp_git.write import edits
+        from smp_git.write.stage import Labels
 
         handle = self._handle
+        change = Labels(tags, links, tuple(add_tags), tuple(remove_tags), tuple(add_links))
         return quota.with_room(
-            handle, lambda: edits.edit(handle, memory_id, agent, text, tags, links, fields)
+            handle, lambda: edits.edit(handle, memory_id, agent, text, change, fields)
         )
 
     def resolve(
@@ -395,24 +406,34 @@ class Session:
         return edits.pin(self._handle, memory_id, agent, pinned=False)
 
     def link(
-        self, memory_id: str, relation: str, target: str, *, agent: str | None = None
+        self,
+        memory_id: str,
+        relation: object,
+        target: str | None = None,
+        *,
+        agent: str | None = None,
     ) -> Memory:
-        """Link a memory to another."""
+        """Link a memory to another: by a word and an id, a pair of them, or `"word:id"`."""
         from smp_git.keep import quota
         from smp_git.write import edits
 
         handle = self._handle
         return quota.with_room(
-            handle, lambda: edits.link(handle, memory_id, relation, target, agent)
+            handle, lambda: edits.link(handle, memory_id, edits.one_link(relation, target), agent)
         )
 
     def unlink(
-        self, memory_id: str, relation: str, target: str, *, agent: str | None = None
+        self,
+        memory_id: str,
+        relation: object,
+        target: str | None = None,
+        *,
+        agent: str | None = None,
     ) -> Memory:
-        """Remove a link."""
+        """Remove a link, named as `link` has it."""
         from smp_git.write import edits
 
-        return edits.unlink(self._handle, memory_id, relation, target, agent)
+        return edits.unlink(self._handle, memory_id, edits.one_link(relation, target), agent)
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Replace the state of an agent."""
@@ -477,10 +498,22 @@ class Session:
 
     # Reading
 
-    def get(self, memory_id: str, *, at: When = None) -> Memory:
-        """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
+    @overload
+    def get(self, memory_id: str, *, at: When = None) -> Memory: ...
+    @overload
+    def get(self, memory_id: str, *, at: When = None, default: _T) -> Memory | _T: ...
+    def get(self, memory_id: str, *, at: When = None, default: object = ...) -> Memory | object:
+        """Return a memory by its id or a unique abbreviation (`DEC-42`).
+
+        If there is none, return `default` if one is given, else raise MemoryNotFoundError.
+        """
         handle = self._handle
-        found = handle.read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        try:
+            found = handle.read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
+        except MemoryNotFoundError:
+            if default is ...:
+                raise
+            return default
         found = with_access(found, handle.accesses.of(found.id))
         if at is None:
             handle.accesses.note([found.id], handle.clock())
@@ -519,7 +552,7 @@ class Session:
 
     def full_id(self, text: str) -> str:
         """Return the full id for an abbreviation, also in SESSION:ID; the text itself if it matches none."""
-        return self._handle.read(None, lambda now: _full(now, text))
+        return self._handle.read(None, lambda now: now.full(text))
 
     # History
 
@@ -544,7 +577,7 @@ class Session:
         wanted = history.log_filter(since, until, agents, kinds, self._handle.clock())
         if memory_id is not None:
             return self._handle.read(
-                None, lambda now: history.history(now, _full(now, memory_id), wanted, limit)
+                None, lambda now: history.history(now, now.full(memory_id), wanted, limit)
             )
         return self._handle.read(None, lambda now: tuple(islice(history.log(now, wanted), limit)))
 
@@ -558,7 +591,7 @@ class Session:
         """Return the commits that changed one memory, newest first."""
         from smp_git.read import history
 
-        return self._handle.read(None, lambda now: history.history(now, _full(now, memory_id)))
+        return self._handle.read(None, lambda now: history.history(now, now.full(memory_id)))
 
     def changes(self, memory_id: str | None = None, *, at: When = None) -> Iterator[VersionChange]:
         """Yield how each commit changed one memory, or all of them, newest first."""
@@ -567,7 +600,7 @@ class Session:
         def found(now: Snapshot) -> Iterator[VersionChange]:
             if memory_id is None:
                 return changes.every_change(now)
-            return iter(changes.changes(now, _full(now, memory_id)))
+            return iter(changes.changes(now, now.full(memory_id)))
 
         return self._handle.read(at, found)
 
@@ -587,7 +620,7 @@ class Session:
         at = self._handle.at
 
         def answer(now: Snapshot) -> tuple[MemoryDiff, ...]:
-            only = None if ids is None else {_full(now, name) for name in one_or_many(ids)}
+            only = None if ids is None else {now.full(name) for name in one_or_many(ids)}
             return history.diff(at(old), at(new), only)
 
         return self._handle.read(None, answer)
@@ -887,11 +920,17 @@ class Session:
 
         return delete.drop_branch(self._handle, name, discard=discard, by=by)
 
-    def tag(self, name: str, revision: str | datetime = "HEAD") -> Tag:
-        """Tag a commit permanently; the newest one by default."""
+    def tag(self, name: str, revision: str | datetime = "HEAD", *, move: bool = False) -> Tag:
+        """Tag a commit, the newest one by default; with `move`, move a tag that is there."""
         from smp_git.write import branches
 
-        return branches.tag(self._handle, name, revision)
+        return branches.tag(self._handle, name, revision, move=move)
+
+    def remove_tag(self, name: str) -> Tag:
+        """Remove a tag, also from the remotes with the next sync; its commit stays."""
+        from smp_git.write import branches
+
+        return branches.remove_tag(self._handle, name)
 
     def tags(self) -> tuple[Tag, ...]:
         """Return the tags by name."""
@@ -1226,14 +1265,3 @@ class Session:
         from smp_git.sync.exchange import exchange_with
 
         return exchange_with(self._handle, remote, agent, ask=ask, progress=progress).push()
-
-
-def _full(snapshot: Snapshot, text: str) -> MemoryId:
-    """Return the full id that a text names, though the memory may be gone."""
-    if is_elsewhere(text):
-        return parse_target(text)
-    try:
-        return snapshot.find(text)
-    except MemoryNotFoundError:
-        short = short_id(text)
-        return short.text if short is not None else parse_id(text).text

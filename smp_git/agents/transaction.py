@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from smp_git.agents.sight import Sight
 from smp_git.keep import quota
@@ -14,6 +14,11 @@ from smp_git.model.errors import MemoryNotFoundError
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.write.transaction import Transaction
 from smp_git.write.writer import Change
+
+
+def _free(fields: Mapping[str, object]) -> dict[str, Any]:
+    """Return fields as keywords, whatever they are called."""
+    return dict(fields)
 
 
 class AgentTransaction:
@@ -84,7 +89,7 @@ class AgentTransaction:
     ) -> Memory:
         """Stage a change of a memory."""
         name = self._seen(memory_id)
-        return self._inner.edit(name, text=text, tags=tags, links=links, **fields)
+        return self._inner.edit(name, text=text, tags=tags, links=links, **_free(fields))
 
     def resolve(self, memory_id: str, *, action: str | None = None) -> Memory:
         """Stage the resolution of a finding or decision."""

@@ -19,7 +19,7 @@ from smp_git.read import imported
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import edits
 from smp_git.write.handle import Handle
-from smp_git.write.stage import Stage
+from smp_git.write.stage import Labels, Stage
 
 if TYPE_CHECKING:
     from smp_git.remove.history.journal import Receipt
@@ -145,7 +145,7 @@ def edit(
     """Change a memory that may be read, so that its other fields may be told."""
     handle, name, who = sight.handle, readable(sight, memory_id), sight.access.agent
     return quota.with_room(
-        sight.whole, lambda: edits.edit(handle, name, who, text, tags, links, fields)
+        sight.whole, lambda: edits.edit(handle, name, who, text, Labels(tags, links), fields)
     )
 
 

@@ -14,7 +14,8 @@ from smp_git.model.memory import KINDS, VALUE, agent_name, aware, check_tags
 from smp_git.model.times import parse_time
 
 PARTS: Final = {
-    "text": "text", "kinds": "kinds", "types": "kinds", "tags": "tags", "any_tags": "any_tags",
+    "text": "text", "kinds": "kinds", "kind": "kinds", "types": "kinds", "tags": "tags",
+    "tag": "tags", "agent": "agents", "any_tags": "any_tags",
     "anyTags": "any_tags", "not_tags": "not_tags", "notTags": "not_tags", "agents": "agents",
     "agentFilter": "agents", "since": "since", "until": "until", "where": "where",
     "filters": "where", "min_priority": "min_priority", "minPriority": "min_priority",
@@ -134,13 +135,16 @@ class Query:
 
 
 class QueryParts(TypedDict, total=False):
-    """Parts of a query besides its text."""
+    """Parts of a query besides its text; a single word may stand for a list of one."""
 
-    kinds: Iterable[str]
-    tags: Iterable[str]
-    any_tags: Iterable[str]
-    not_tags: Iterable[str]
-    agents: Iterable[str]
+    kind: str | Iterable[str]
+    kinds: str | Iterable[str]
+    tag: str | Iterable[str]
+    tags: str | Iterable[str]
+    any_tags: str | Iterable[str]
+    not_tags: str | Iterable[str]
+    agent: str | Iterable[str]
+    agents: str | Iterable[str]
     since: datetime | str | None
     until: datetime | str | None
     where: Iterable[Sequence[object]]
@@ -162,11 +166,14 @@ class QueryParts(TypedDict, total=False):
 class Filters(TypedDict, total=False):
     """Parts of a query that choose memories, whatever their order."""
 
-    kinds: Iterable[str]
-    tags: Iterable[str]
-    any_tags: Iterable[str]
-    not_tags: Iterable[str]
-    agents: Iterable[str]
+    kind: str | Iterable[str]
+    kinds: str | Iterable[str]
+    tag: str | Iterable[str]
+    tags: str | Iterable[str]
+    any_tags: str | Iterable[str]
+    not_tags: str | Iterable[str]
+    agent: str | Iterable[str]
+    agents: str | Iterable[str]
     since: datetime | str | None
     until: datetime | str | None
     where: Iterable[Sequence[object]]
@@ -214,7 +221,7 @@ def query(
         raise InvalidQueryError(
             f"since {since} is after until {until}", hint="since must be the earlier one"
         )
-    words, named = _text(text), frozenset(_kind(kind) for kind in _items("kinds", kinds))
+    words, named = _text(text), frozenset(_kind(kind) for kind in _words("kinds", kinds))
     if words is not None and VALUE in named:
         raise InvalidQueryError(
             "values are not searched by text",
@@ -226,7 +233,7 @@ def query(
         tags=_tags("tags", tags),
         any_tags=_tags("any_tags", any_tags),
         not_tags=_tags("not_tags", not_tags),
-        agents=frozenset(_agent(name) for name in _items("agents", agents)),
+        agents=frozenset(_agent(name) for name in _words("agents", agents)),
         since=first,
         until=last,
         where=tuple(_where(item, now) for item in _items("where", where)),
@@ -279,6 +286,11 @@ def _items(what: str, given: object) -> list[object]:
     return list(given)
 
 
+def _words(what: str, given: object) -> list[object]:
+    """Return what is given as a list, one word too."""
+    return [given] if isinstance(given, str) else _items(what, given)
+
+
 def _word(what: str, given: object) -> str:
     if not isinstance(given, str):
         raise InvalidQueryError(f"{what} must be words, not {shown(given)}")
@@ -302,7 +314,7 @@ def _kind(name: object) -> str:
 
 def _tags(what: str, given: object) -> tuple[str, ...]:
     try:
-        return check_tags(_word(what, tag) for tag in _items(what, given))
+        return check_tags(_word(what, tag) for tag in _words(what, given))
     except InvalidError as error:
         raise InvalidQueryError(f"{what}: {error.message}", hint=error.hint) from None
 

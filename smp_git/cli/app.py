@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from smp_git.cli.catalogue import READING, ROOMS
 from smp_git.cli.common import COMMON, SAID, common_options, take_note
+from smp_git.cli.inputs import in_utc
 from smp_git.cli.place import in_use, tell_damage
 from smp_git.cli.terminal import OutputError, drop, forget_notes, report
 from smp_git.model.errors import SmpError, StorageError
@@ -75,10 +76,13 @@ def build(name: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typer.
 
 def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that takes the common options too, and tells what went wrong."""
+    own = inspect.signature(work, eval_str=True)
+    times = [each.name for each in own.parameters.values() if _is_time(each.annotation)]
 
     @wraps(work)
     def run(**given: Any) -> None:
         take_note({name: given.pop(name) for name in COMMON})
+        given |= {name: in_utc(given[name], is_end=name == "until") for name in times}
         # Inside typer too, which has other ideas of an interrupt and a closed pipe.
         with boundary():
             in_use.clear()
@@ -87,10 +91,15 @@ def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
             for session in in_use:
                 tell_damage(session)
 
-    own = inspect.signature(work, eval_str=True)
     later = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in COMMON.values()]
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), *later])  # type: ignore[attr-defined]
     return run
+
+
+def _is_time(annotation: Any) -> bool:
+    """Whether an option or argument says that it takes a time."""
+    (about, *_) = getattr(annotation, "__metadata__", [None])
+    return "TIME" in (getattr(about, "metavar", None) or "")
 
 
 @contextmanager

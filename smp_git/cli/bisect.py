@@ -11,6 +11,7 @@ import typer
 from smp_git.cli.app import build, command
 from smp_git.cli.common import common_in, emit
 from smp_git.cli.filters import parts_of, specification
+from smp_git.cli.inputs import in_utc
 from smp_git.cli.place import session_of
 from smp_git.cli.screen import when
 from smp_git.cli.terminal import paint
@@ -105,6 +106,7 @@ def _total(text: str) -> Callable[[View], int]:
     params = inner.params
     _refuse_options([name for name in _ELSEWHERE if params[name]])
     _refuse_options([name for name in common_in(params) if name != "branch"])
+    params |= {name: in_utc(params[name], is_end=name == "until") for name in ("since", "until")}
     parts, spec = parts_of(params), specification(params["spec"])
     return lambda view: view.query(params["text"], spec=spec, **parts).total
 

@@ -121,11 +121,17 @@ def tag(
     at: Annotated[
         str, typer.Option("--at", metavar="REV|TIME", help="The revision it names")
     ] = "HEAD",
+    move: Annotated[bool, typer.Option("--move", help="Move a tag that is there already")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the tag")] = False,
 ) -> None:
-    """List the tags, or tag a commit
+    """List the tags, tag a commit, or move or remove a tag
 
-    A tag works wherever a revision does: smp show DEC-42 --at before-launch.
+    A tag works wherever a revision does: smp show DEC-42 --at before-launch. A tag that
+    is moved or removed is so on the remotes with the next sync, unless somebody else
+    moved it there.
     """
+    if (move or remove) and (name is None or (move and remove)):
+        raise InvalidError("--move and --remove need a tag, and exclude each other")
     with session_of(ctx) as session:
         if name is None:
             found = session.tags()
@@ -137,7 +143,7 @@ def tag(
             return emit(
                 ctx, value, lambda: table(("TAG", "COMMIT"), rows, heads=False), empty="no tags"
             )
-        made = session.tag(name, at)
+        made = session.remove_tag(name) if remove else session.tag(name, at, move=move)
     return emit(ctx, made.as_json(), made.name)
 
 

@@ -76,7 +76,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "undo": ListedCommand("undo", "Undo the latest write"),
         "rollback": ListedCommand("undo", "Return the session, or one memory, to an earlier state"),
         "bisect": ListedCommand("bisect", "Find the write that broke an expectation"),
-        "tag": ListedCommand("branches", "List the tags, or tag a commit"),
+        "tag": ListedCommand("branches", "List the tags, tag a commit, or move or remove a tag"),
     },
     "By hand": {
         "path": ListedCommand("listing", "Print the path of a memory's file, to edit by hand"),

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,6 +14,8 @@ import typer
 
 from smp_git.cli.screen import page
 from smp_git.cli.terminal import note, say
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import agent_name
 
 # What the common options of this call say.
 SAID: Final[dict[str, Any]] = {}
@@ -68,8 +71,12 @@ def setting(ctx: typer.Context, name: str, variable: str | None = None) -> str |
 
 
 def asker(ctx: typer.Context, given: str | None) -> str | None:
-    """Return who writes or asks: as given, else from the environment."""
-    return given or setting(ctx, "agent", "SMP_AGENT")
+    """Return who writes or asks: as given, else from the environment; tell how that is written."""
+    who = given if given is not None else setting(ctx, "agent", "SMP_AGENT") or None
+    with suppress(InvalidError):
+        if who is not None and agent_name(who) != who:
+            note(f"agent {who!r} is written {agent_name(who)}")
+    return who
 
 
 def folder(ctx: typer.Context) -> Path:

@@ -12,6 +12,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import emit
 from smp_git.cli.filters import Agents, Kinds, Since, Until
 from smp_git.cli.graph import graph
+from smp_git.cli.inputs import in_utc
 from smp_git.cli.options import Id
 from smp_git.cli.place import session_of
 from smp_git.cli.screen import fitted, table, when
@@ -150,7 +151,7 @@ def _told_apart(session: Session, given: Sequence[str]) -> tuple[list[str], list
     ids: list[str] = []
     for each in given:
         (ids if _is_memory(session, each) else revisions).append(each)
-    ends = [end or "HEAD" for each in revisions for end in each.split("..")]
+    ends = [in_utc(end or "HEAD") for each in revisions for end in each.split("..")]
     if len(ends) > _TWO:
         raise InvalidError(
             f"{len(ends)} revisions are given, and two are compared", hint="smp diff OLD NEW ID..."

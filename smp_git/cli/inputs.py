@@ -3,35 +3,87 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import UnsupportedOperation
 from pathlib import Path
+from typing import Any, BinaryIO, Final
 
-from smp_git.model.errors import (
-    InvalidError,
-)
+from smp_git.model.errors import InvalidError
+from smp_git.model.memory import MAX_CONTENT_BYTES, MAX_FILE_BYTES
+from smp_git.model.times import format_time, parse_time
+
+# Times that name no zone: a day, a moment, and the midnight of a day.
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_NO_ZONE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
+_MIDNIGHT: Final = re.compile(r"today|yesterday|last (?:mon|tues|wednes|thurs|fri|satur|sun)day")
+# Each character of a text may be six in JSON, and there are fields beside it.
+_LINE_BYTES: Final = 8 * MAX_CONTENT_BYTES
+_NO_TEXT: Final = "give it as an argument, with --file, or in a pipe"
 
 
 def text_from(given: str | None, file: Path | None) -> str:
-    """Return the text: an argument, a file, or standard input for `-`."""
+    """Return the text: an argument, a file, or standard input for `-` or if it is a pipe."""
     if file is not None and given not in (None, "-"):
         raise InvalidError("both text and --file are given", hint="leave one out")
     if file is not None:
-        try:
-            return _decoded(file.read_bytes(), str(file))
-        except OSError as error:
-            raise InvalidError(f"cannot read {file}: {error.strerror}") from None
-    if given == "-":
-        return _decoded(sys.stdin.buffer.read(), "standard input")
+        return _of_file(file, MAX_CONTENT_BYTES)
+    if given == "-" or (given is None and is_piped()):
+        return _of_input(MAX_CONTENT_BYTES)
     if given is None:
-        raise InvalidError(
-            "no text", hint="give it as an argument, with --file, or - for standard input"
-        )
+        raise InvalidError("no text", hint=_NO_TEXT)
     return given
 
 
+def is_piped() -> bool:
+    """Whether standard input is a pipe or a file, and no terminal or device."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, UnsupportedOperation):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
 def text_of_file(file: Path) -> str:
-    """Return the text of a file, or standard input for `-`."""
-    return text_from("-", None) if str(file) == "-" else text_from(None, file)
+    """Return the text of a YAML or JSON file, or standard input for `-`."""
+    return _of_input(MAX_FILE_BYTES) if str(file) == "-" else _of_file(file, MAX_FILE_BYTES)
+
+
+def _of_input(most: int) -> str:
+    return _decoded(_bounded(sys.stdin.buffer, most, "standard input"), "standard input")
+
+
+def _of_file(file: Path, most: int) -> str:
+    try:
+        with file.open("rb") as opened:
+            return _decoded(_bounded(opened, most, str(file)), str(file))
+    except OSError as error:
+        raise InvalidError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _bounded(stream: BinaryIO, most: int, what: str) -> bytes:
+    """Return what a stream holds; raise InvalidError if it holds more than is taken."""
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise InvalidError(
+            f"{what} has more than {most:,} bytes, which is the limit",
+            hint="split it, or store a reference to a file",
+        )
+    return data
+
+
+def lines_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream; raise InvalidError for one that has no end."""
+    number = 0
+    while line := stream.readline(_LINE_BYTES + 1):
+        number += 1
+        if len(line) > _LINE_BYTES:
+            raise InvalidError(f"line {number} has more than {_LINE_BYTES:,} bytes")
+        yield line
 
 
 def _decoded(data: bytes, what: str) -> str:
@@ -39,6 +91,29 @@ def _decoded(data: bytes, what: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InvalidError(f"{what} is not UTF-8 at byte {error.start}") from None
+
+
+def in_utc(given: Any, *, is_end: bool = False) -> Any:
+    """Return a time that names no zone, which is by the clock on the wall, as one in UTC.
+
+    Whatever else it is stays, e.g. a revision. A day as an end is the whole of it.
+    """
+    if isinstance(given, (list, tuple)):
+        return [in_utc(each, is_end=is_end) for each in given]
+    if not isinstance(given, str):
+        return given
+    words = " ".join(given.split())
+    is_day = _DAY.fullmatch(words) is not None
+    if not is_day and not _MIDNIGHT.fullmatch(words.lower()) and not _NO_ZONE.fullmatch(words):
+        return given
+    wall = datetime.now().replace(tzinfo=UTC)  # noqa: DTZ005 - what the clock on the wall shows
+    try:
+        moment = parse_time(words, wall).replace(tzinfo=None)
+        moment += timedelta(days=1, microseconds=-1) if is_day and is_end else timedelta()
+        return format_time(moment.astimezone())
+    except (ValueError, OverflowError):
+        # What is wrong with it is told by whoever takes it.
+        return given
 
 
 def fields_from(given: list[str]) -> dict[str, object]:
@@ -58,14 +133,3 @@ def value_from(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def links_from(given: list[str]) -> list[tuple[str, str]]:
-    """Return the links of `relation:id` options."""
-    out = []
-    for item in given:
-        relation, colon, target = item.partition(":")
-        if not colon:
-            raise InvalidError(f"{item!r} is not a link", hint="a link is resolves:FIND-0001")
-        out.append((relation, target))
-    return out

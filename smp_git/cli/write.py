@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from smp_git.cli import editor
 from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
-from smp_git.cli.inputs import fields_from, links_from, text_from, text_of_file
+from smp_git.cli.inputs import fields_from, is_piped, lines_of, text_from, text_of_file
 from smp_git.cli.options import Agent, Id
 from smp_git.cli.place import session_of
 from smp_git.cli.terminal import note
@@ -21,7 +22,7 @@ from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
 from smp_git.model.ids import is_elsewhere
-from smp_git.model.memory import Memory
+from smp_git.model.memory import Memory, kind_named
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 
@@ -104,19 +105,29 @@ def add(
         return
     if kind is None:
         raise InvalidError("no kind", hint="smp add KIND TEXT, or --batch FILE")
-    content = text_from(text, file)
-    with session_of(ctx) as session:
+    name = kind_named(kind).name
+    with _text(text, file, f"A {name} of yours.") as content, session_of(ctx) as session:
         memory = session.add(
-            kind,
+            name,
             content,
             agent=asker(ctx, agent),
             tags=tag,
-            links=[(relation, session.full_id(other)) for relation, other in links_from(link)],
+            links=link,
             at=when,
             skip_duplicates=skip_duplicates,
             **_checked(fields_from(field)),
         )
         _wrote(ctx, session, memory)
+
+
+@contextmanager
+def _text(text: str | None, file: Path | None, about: str) -> Iterator[str]:
+    """Yield the text of a memory: as given, or as a person writes it in the editor."""
+    if editor.is_wanted(text, file):
+        with editor.written(about) as content:
+            yield content
+    else:
+        yield text_from(text, file)
 
 
 def _add_batch(ctx: typer.Context, batch: Path, agent: str | None, others: list[object]) -> None:
@@ -134,11 +145,11 @@ def _add_batch(ctx: typer.Context, batch: Path, agent: str | None, others: list[
 @contextmanager
 def _lines_of(batch: Path) -> Iterator[Iterable[bytes]]:
     if str(batch) == "-":
-        yield sys.stdin.buffer
+        yield lines_of(sys.stdin.buffer)
         return
     try:
         with batch.open("rb") as file:
-            yield file
+            yield lines_of(file)
     except OSError as error:
         raise InvalidError(f"cannot read {batch}: {error.strerror}") from None
 
@@ -167,7 +178,7 @@ def _checked(fields: dict[str, object]) -> dict[str, Any]:
     return fields
 
 
-@command(example="smp edit DEC-42 --field status=rejected")
+@command(example="smp edit DEC-42 --field status=rejected --add-tag storage")
 def edit(
     ctx: typer.Context,
     memory: Id,
@@ -175,10 +186,13 @@ def edit(
         str | None, typer.Argument(metavar="[TEXT|-]", help="The new text, if it changes")
     ] = None,
     agent: Agent = None,
-    tag: Annotated[
-        list[str],
-        typer.Option("-t", "--tag", metavar="TAG", help="The new tags; they replace the old ones"),
+    add_tag: Annotated[
+        list[str], typer.Option("--add-tag", metavar="TAG", help="A tag that it gets")
     ] = [],  # noqa: B006
+    remove_tag: Annotated[
+        list[str], typer.Option("--remove-tag", metavar="TAG", help="A tag that it loses")
+    ] = [],  # noqa: B006
+    link: Links = [],  # noqa: B006
     field: Annotated[
         list[str],
         typer.Option("-f", "--field", metavar="NAME=VALUE", help="Set a field; null removes it"),
@@ -187,18 +201,41 @@ def edit(
 ) -> None:
     """Change a memory and print its id
 
-    Turns cannot be edited: what was said was said.
+    On a terminal, without anything to change, opens its file in the editor. Turns cannot
+    be edited: what was said was said. smp link --remove removes a link.
     """
-    content = text_from(text, file) if text is not None or file is not None else None
+    is_said = any((add_tag, remove_tag, link, field))
+    if not is_said and editor.is_wanted(text, file):
+        _edit_in_editor(ctx, memory, agent)
+        return
+    is_text = text is not None or file is not None or (not is_said and is_piped())
+    content = text_from(text, file) if is_text else None
+    if content is None and not is_said:
+        raise InvalidError(
+            "nothing to change", hint="a text, --field, --add-tag, --remove-tag or --link"
+        )
     with session_of(ctx) as session:
-        changed = session.edit(
+        made = session.edit(
             memory,
             agent=asker(ctx, agent),
             text=content,
-            tags=tag or None,
+            add_tags=add_tag,
+            remove_tags=remove_tag,
+            add_links=link,
             **_checked(fields_from(field)),
         )
-        _wrote(ctx, session, changed)
+        _wrote(ctx, session, made)
+
+
+def _edit_in_editor(ctx: typer.Context, memory: str, agent: str | None) -> None:
+    with session_of(ctx) as session:
+        old = session.get(memory)
+    with editor.changed(old) as changes, session_of(ctx) as session:
+        if changes is None:
+            emit(ctx, old.as_json(), "", empty="nothing changed")
+            return
+        made = session.edit(old.id, agent=asker(ctx, agent), **changes)
+        _wrote(ctx, session, made)
 
 
 @command(example='smp resolve FIND-1 --action "MFA added"')
@@ -211,7 +248,8 @@ def resolve(
 ) -> None:
     """Mark a finding or a decision as resolved"""
     with session_of(ctx) as session:
-        _wrote(ctx, session, session.resolve(memory, agent=asker(ctx, agent), action=action, by=by))
+        made = session.resolve(memory, agent=asker(ctx, agent), action=action, by=by)
+        _wrote(ctx, session, made)
 
 
 @command(example='smp supersede DEC-1 "Use PostgreSQL 18"')
@@ -225,8 +263,8 @@ def supersede(
     file: File = None,
 ) -> None:
     """Add a memory that replaces another, and print its id"""
-    content = text_from(text, file)
-    with session_of(ctx) as session:
+    about = f"It replaces {memory}."
+    with _text(text, file, about) as content, session_of(ctx) as session:
         made = session.supersede(
             memory, content, agent=asker(ctx, agent), tags=tag, **_checked(fields_from(field))
         )
@@ -262,13 +300,14 @@ def link(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the link instead")] = False,
 ) -> None:
     """Link a memory to another"""
-    ((relation, other),) = links_from([target])
+    _, colon, other = target.partition(":")
     with session_of(ctx) as session:
-        name = session.full_id(other)
-        if not remove and not is_elsewhere(name) and name not in session:
-            raise MemoryNotFoundError(f"no memory {other}", hint="smp list shows what is there")
+        if colon and not remove:
+            name = session.full_id(other)
+            if not is_elsewhere(name) and name not in session:
+                raise MemoryNotFoundError(f"no memory {other}", hint="smp list shows what is there")
         change = session.unlink if remove else session.link
-        _wrote(ctx, session, change(memory, relation, name, agent=asker(ctx, agent)))
+        _wrote(ctx, session, change(memory, target, agent=asker(ctx, agent)))
 
 
 @command(example='smp state veritas --field current_context="{\\"task\\": \\"verify\\"}"')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from smp_git.convert import drafts
 from smp_git.convert.entries import ForeignMemory, Trouble, storable
@@ -47,7 +47,7 @@ class Revision(NamedTuple):
                 text=self.draft.content,
                 tags=self.draft.tags,
                 links=self.draft.links,
-                **self.fields,
+                **dict[str, Any](self.fields),
             )
 
 

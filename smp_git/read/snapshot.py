@@ -32,8 +32,10 @@ from smp_git.model.ids import (
     FIRST,
     PAGE_SIZE,
     Id,
+    is_elsewhere,
     is_page,
     parse_id,
+    parse_target,
     short_id,
     sort_key,
     values_like,
@@ -527,6 +529,16 @@ class Snapshot:
         if place is None or place.tag == "":
             return self._abbreviated(text)
         raise MemoryNotFoundError(f"no memory {text}", hint="smp list shows what is there")
+
+    def full(self, text: str) -> MemoryId:
+        """Return the full id that a text names, also `SESSION:ID`, though the memory may be gone."""
+        if is_elsewhere(text):
+            return parse_target(text)
+        try:
+            return self.find(text)
+        except MemoryNotFoundError:
+            short = short_id(text)
+            return short.text if short is not None else parse_id(text).text
 
     def _abbreviated(self, text: str) -> MemoryId:
         short, like = short_id(text), values_like(text)

@@ -14,7 +14,7 @@ from smp_git.format.messages import MEND
 from smp_git.format.records import Tombstones
 from smp_git.git import disk, layout, references, staging
 from smp_git.git.addresses import parse
-from smp_git.git.references import ACCESS, HEADS, is_ancestor, merge_bases
+from smp_git.git.references import ACCESS, HEADS, TAGS, is_ancestor, merge_bases
 from smp_git.git.repository import MAIN, Repository
 from smp_git.git.transport import Limits
 from smp_git.git.transport import RemoteAccess as Way
@@ -129,7 +129,7 @@ def integrate(
     if merge:
         _check_names(remote, clean, references.read(repository.git))
     left = () if merge else tuple(ref for ref in clean if _is_left(remote, ref, clean[ref], before))
-    noted = _noted(writer, remote, clean, left)
+    noted = _noted(writer, remote, clean, left, before)
     # Waits for little now, and for all checked-out files if it comes behind them.
     repository.point({name: tip for name, (tip, of) in noted.items() if of in before})
     for ref, tip in sorted(clean.items(), key=lambda item: (item[0] != MAIN, item[0])):
@@ -173,14 +173,17 @@ def _is_left(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool
 
 
 def _noted(
-    writer: Writer, remote: str, clean: Mapping[str, str], left: Collection[str]
+    writer: Writer,
+    remote: str,
+    clean: Mapping[str, str],
+    left: Collection[str],
+    before: Mapping[str, str],
 ) -> dict[str, tuple[CommitId, str]]:
     """Return where references go that only remember, and tags and counts that are taken.
 
     With each is the reference here that it is about. A branch that is `left` is shown to
     plain Git only: one that is known to have been there, but is not here, counts as dropped.
     """
-    repository = writer.reader.repository
     moves: dict[str, tuple[CommitId, str]] = {}
     for ref, tip in clean.items():
         theirs = CommitId(tip)
@@ -188,13 +191,26 @@ def _noted(
             if _is_newer(writer, ref, theirs):
                 moves[ref] = theirs, ref
             continue
-        if ref not in left:
+        if ref not in left and not _is_contested(remote, ref, tip, before):
             moves[tracking(remote, ref)] = theirs, ref
         if ref.startswith(HEADS):
             moves[shown_ref(remote, ref)] = theirs, ref
-        elif repository.head(ref) is None:
+        elif _is_taken(remote, ref, tip, before):
             moves[ref] = theirs, ref
     return moves
+
+
+def _is_contested(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:
+    """Whether a tag was moved here and there; then what was known of it stays."""
+    ours, known = before.get(ref), before.get(tracking(remote, ref))
+    return ref.startswith(TAGS) and ours not in (None, tip, known) and known != tip
+
+
+def _is_taken(remote: str, ref: str, tip: str, before: Mapping[str, str]) -> bool:
+    """Whether a tag of a remote is taken: a new one, or one that only the remote moved."""
+    ours, known = before.get(ref), before.get(tracking(remote, ref))
+    # What was known and is not here was removed here.
+    return known != tip if ours is None else known == ours != tip
 
 
 def repaired(reader: Reader, tip: CommitId, pages: Collection[str]) -> CommitId:
@@ -228,6 +244,24 @@ def _is_newer(writer: Writer, ref: str, theirs: CommitId) -> bool:
     return ours is None or repository.commit(ours).time <= repository.commit(theirs).time
 
 
+def _tags_gone(
+    repository: Repository, remote: str, clean: Mapping[str, str], before: Mapping[str, str]
+) -> list[str]:
+    notes = []
+    prefix = tracking(remote, TAGS)
+    for name, known in before.items():
+        ref = TAGS + name.removeprefix(prefix)
+        if not name.startswith(prefix) or ref in clean:
+            continue
+        if before.get(ref) == known:
+            repository.point({rescue(remote, ref): CommitId(known)})
+            references.drop(repository.git, ref)
+            tag = ref.removeprefix(TAGS)
+            notes.append(f"tag {tag} was removed on {remote}; it is kept as {rescue(remote, ref)}")
+        references.drop(repository.git, name)
+    return notes
+
+
 def _gone(
     repository: Repository,
     remote: str,
@@ -236,8 +270,8 @@ def _gone(
     *,
     merge: bool,
 ) -> list[str]:
-    """Follow the branches that were dropped on the remote, where nothing was added here."""
-    notes = []
+    """Follow the branches and tags that are gone from the remote, where nothing changed here."""
+    notes = _tags_gone(repository, remote, clean, before) if merge else []
     prefix = tracking(remote, HEADS)
     for name, known in before.items():
         ref = HEADS + name.removeprefix(prefix)

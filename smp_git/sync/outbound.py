@@ -60,17 +60,18 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
         if not travels(ref) or there.get(ref) == tip:
             continue
         old, known = there.get(ref), refs.get(tracking(remote, ref))
-        if old is None and known is not None and there and ref.startswith(HEADS) and ref != MAIN:
+        if ref.startswith(TAGS):
+            moved = _tag_update(ref, tip, old, known, is_known=bool(there))
+            updates += moved
+            if not moved and old is not None:
+                notes.append(
+                    f"tag {ref.removeprefix(TAGS)} names another commit on {remote}; both are kept"
+                )
+        elif old is None and known is not None and there and ref.startswith(HEADS) and ref != MAIN:
             # It was dropped there, which is not followed here yet.
             unmerged = True
-        elif old is None:
-            updates.append(Update(ref, tip, None))
-        elif ref.startswith(ACCESS):
-            updates.append(Update(ref, tip, old, force=True))
-        elif ref.startswith(TAGS) and known != tip:
-            notes.append(
-                f"tag {ref.removeprefix(TAGS)} names another commit on {remote}; both are kept"
-            )
+        elif old is None or ref.startswith(ACCESS):
+            updates.append(Update(ref, tip, old, force=old is not None))
         elif ref.startswith(HEADS) and _descends(reader, old, tip):
             updates.append(Update(ref, tip, old))
         elif known is not None and (known == tip or _descends(reader, known, tip)):
@@ -80,6 +81,17 @@ def parcel(reader: Reader, remote: str, there: Mapping[str, str]) -> Parcel:
             unmerged = True
     updates += _dropped(refs, remote, there)
     return Parcel(tuple(updates), _count(reader, updates, refs, remote), unmerged, tuple(notes))
+
+
+def _tag_update(
+    ref: str, tip: str, old: str | None, known: str | None, *, is_known: bool
+) -> list[Update]:
+    """Return what brings a remote's tag to where it is here; nothing if the remote moved it."""
+    if old is None:
+        # It was removed there, which is not followed here yet, or never was there.
+        return [] if known == tip and is_known else [Update(ref, tip, None)]
+    # It was moved here, or its commit is known here without what was deleted since.
+    return [Update(ref, tip, old, force=True)] if known in (old, tip) else []
 
 
 def _descends(reader: Reader, old: str, new: str) -> bool:
@@ -98,11 +110,11 @@ def _commit(reader: Reader, name: str) -> bool:
 
 
 def _dropped(refs: Mapping[str, str], remote: str, there: Mapping[str, str]) -> list[Update]:
-    """Return the removal there of every branch that was dropped here."""
+    """Return the removal there of every branch and tag that was removed here."""
     return [
         Update(ref, None, old, force=True)
         for ref, old in sorted(there.items())
-        if ref.startswith(HEADS) and ref not in refs and tracking(remote, ref) in refs
+        if ref.startswith((HEADS, TAGS)) and ref not in refs and tracking(remote, ref) in refs
     ]
 
 

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from smp_git.format.document import check_links
-from smp_git.model.errors import InvalidError, shown
-from smp_git.model.memory import MemoryId
+from smp_git.model.errors import InvalidError, QuotaExceededError, shown
 from smp_git.write import edits
 from smp_git.write.handle import Handle
-from smp_git.write.stage import Draft
+from smp_git.write.stage import Draft, full_links
 from smp_git.write.transaction import Transaction
 from smp_git.write.writer import Change
 
@@ -30,6 +28,8 @@ _KEYS: Final = (
     "fields",
 )
 _PROGRESS_EVERY: Final = 200
+# What the file of any memory has at least.
+_LEAST_BYTES: Final = 100
 
 
 class _Item(NamedTuple):
@@ -47,15 +47,33 @@ def add_many(
     progress: Callable[[int], None],
 ) -> Change:
     """Add every item or none; raise InvalidError that names the item."""
-    found = [_checked(handle, number + 1, item, agent) for number, item in enumerate(items)]
+    found = _checked_items(handle, items, agent)
     with Transaction(handle, agent, None) as tx:
         given = tx.reserve(Counter(item.made.kind.name for item in found))
         names = {item.name: next(given[item.made.kind.name]) for item in found}
         for number, item in enumerate(found):
-            tx.put(replace(item.made, links=check_links(_known(item.links, names))))
+            links = full_links(item.links, lambda name: names.get(name) or tx.full_id(name))
+            tx.put(replace(item.made, links=links))
             if (number + 1) % _PROGRESS_EVERY == 0:
                 progress(number + 1)
         return tx.commit()
+
+
+def _checked_items(
+    handle: Handle, items: Iterable[Mapping[str, object]], agent: str | None
+) -> list[_Item]:
+    """Return the items; raise QuotaExceededError once they are more than the session may hold."""
+    most, size = handle.settings.quota_bytes, 0
+    found = []
+    for number, item in enumerate(items):
+        found.append(_checked(handle, number + 1, item, agent))
+        size += _LEAST_BYTES + len(found[-1].made.content)
+        if size > most:
+            raise QuotaExceededError(
+                f"a batch of more than {most:,} bytes has no room in the session",
+                hint="smp config set quota_bytes=N gives it more, or add less at once",
+            )
+    return found
 
 
 def _checked(handle: Handle, number: int, item: object, agent: str | None) -> _Item:
@@ -98,23 +116,3 @@ def _draft(handle: Handle, item: Mapping[str, object], agent: str | None) -> Dra
         at,
         fields,
     )
-
-
-def _known(links: Iterable[object], names: Mapping[str, MemoryId]) -> list[object]:
-    """Return links with what the batch calls a memory replaced by its id."""
-    out: list[object] = []
-    for link in links:
-        relation, target = _pair(link)
-        out.append((relation, names.get(str(target), target)))
-    return out
-
-
-def _pair(link: object) -> tuple[object, object]:
-    if isinstance(link, Mapping) and {"relation", "target"} <= link.keys():
-        return link["relation"], link["target"]
-    if isinstance(link, str) and ":" in link:
-        relation, _, target = link.partition(":")
-        return relation, target
-    if isinstance(link, (list, tuple)) and len(link) == 2:  # noqa: PLR2004 - a pair
-        return link[0], link[1]
-    raise InvalidError(f"{shown(link)} is not a link", hint='a link is ["resolves", "FIND-0001"]')

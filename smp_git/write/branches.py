@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final, cast
 
 from smp_git.format import document
+from smp_git.git import references
 from smp_git.git.references import HEADS, TAGS, collisions
 from smp_git.git.repository import MovedError
 from smp_git.model.errors import (
@@ -50,7 +51,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag(Result):
-    """A name for one commit, which stays."""
+    """A name for one commit."""
 
     name: str
     commit: CommitId
@@ -114,14 +115,36 @@ def find(handle: Handle, name: str) -> str:
     return f"{HEADS}{name}"
 
 
-def tag(handle: Handle, name: str, revision: str | datetime) -> Tag:
-    """Name a commit for good."""
+def tag(handle: Handle, name: str, revision: str | datetime, *, move: bool = False) -> Tag:
+    """Name a commit; with `move`, what is named so already."""
     ref = TAGS + checked_name(handle.rules.name(name, "the name of a tag"), "tag")
     commit = handle.at(revision).id
     handle.writer.ready()
     with handle.writer.holding(f"making tag {name}"):
-        _point(handle, ref, commit)
+        if move:
+            handle.reader.repository.point({_found_tag(handle, name): commit})
+        else:
+            _point(handle, ref, commit)
     return Tag(name=name, commit=commit)
+
+
+def remove_tag(handle: Handle, name: str) -> Tag:
+    """Remove a tag; the commit that it names stays."""
+    handle.writer.ready()
+    with handle.writer.holding(f"removing tag {name}"):
+        ref = _found_tag(handle, name)
+        commit = handle.reader.repository.resolve(ref)
+        references.drop(handle.reader.repository.git, ref)
+    return Tag(name=name, commit=commit)
+
+
+def _found_tag(handle: Handle, name: str) -> str:
+    """Return the reference of a tag; raise NotFoundError."""
+    handle.reader.main()
+    ref = f"{TAGS}{name}"
+    if ref not in handle.reader.repository.references():
+        raise NotFoundError(f"no tag {shown(name)}", hint="smp tag lists them")
+    return ref
 
 
 def tags(handle: Handle) -> tuple[Tag, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 from smp_git.format import imports, messages, metadata
@@ -21,7 +22,7 @@ from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
 from smp_git.write.hand_edits import HandEdit
 from smp_git.write.handle import Handle
-from smp_git.write.stage import Draft, Stage, draft
+from smp_git.write.stage import Draft, Labels, Stage, draft, full_links
 from smp_git.write.writer import Change
 
 
@@ -152,12 +153,13 @@ def new(
     links: Iterable[object] = (),
     at: datetime | str | None = None,
     fields: Mapping[str, object] | None = None,
+    full: Callable[[str], MemoryId] | None = None,
 ) -> Draft:
-    """Return a checked draft without secrets."""
+    """Return a checked draft without secrets; `full` tells the full id of what a link leads to."""
     # Each look at the rules reads where the branch is.
     rules = handle.rules
     said = rules.cleaned(text, fields or {})
-    named = names(rules, tags, links)
+    named = names(rules, tags, full_links(links, full or partial(_full, handle)))
     made = draft(
         kind,
         cast("str", said.text),
@@ -168,6 +170,22 @@ def new(
         fields=said.fields,
     )
     return replace(made, redacted=said.redacted)
+
+
+def _full(handle: Handle, text: str) -> MemoryId:
+    return handle.read(None, lambda now: now.full(text))
+
+
+def one_link(relation: object, target: str | None) -> object:
+    """Return a link that is given as a word and an id, or as one of both."""
+    return relation if target is None else (relation, target)
+
+
+def cleaned_labels(rules: Rules, labels: Labels) -> Labels:
+    """Return new tags and links as they are; raise InvalidError if they hold a secret."""
+    for tags, links in ((labels.tags, labels.links), (labels.add_tags, labels.add_links)):
+        names(rules, tags, links)
+    return labels
 
 
 def names(rules: Rules, tags: Iterable[str] | None, links: Iterable[object] | None) -> CleanNames:
@@ -193,18 +211,15 @@ def edit(
     memory_id: str,
     agent: str | None,
     text: str | None,
-    tags: Iterable[str] | None,
-    links: Iterable[object] | None,
+    labels: Labels,
     fields: Mapping[str, object],
 ) -> Memory:
     """Change a memory and return it; a field set to None is removed."""
     rules = handle.rules
-    said, named = rules.cleaned(text, fields), names(rules, tags, links)
+    said, clean = rules.cleaned(text, fields), cleaned_labels(rules, labels)
 
     def work(stage: Stage) -> Memory:
-        return stage.edit(
-            memory_id, text=said.text, tags=named.tags, links=named.links, fields=said.fields
-        )
+        return stage.edit(memory_id, text=said.text, labels=clean, fields=said.fields)
 
     return _one(handle, agent, work, said.redacted)
 
@@ -242,15 +257,15 @@ def pin(handle: Handle, memory_id: str, agent: str | None, *, pinned: bool) -> M
     return _one(handle, agent, lambda stage: stage.pin(memory_id, pinned=pinned))
 
 
-def link(handle: Handle, memory_id: str, relation: str, target: str, agent: str | None) -> Memory:
+def link(handle: Handle, memory_id: str, link: object, agent: str | None) -> Memory:
     """Link a memory to another."""
-    names(handle.rules, None, [(relation, target)])
-    return _one(handle, agent, lambda stage: stage.link(memory_id, relation, target))
+    names(handle.rules, None, [link])
+    return _one(handle, agent, lambda stage: stage.link(memory_id, link))
 
 
-def unlink(handle: Handle, memory_id: str, relation: str, target: str, agent: str | None) -> Memory:
+def unlink(handle: Handle, memory_id: str, link: object, agent: str | None) -> Memory:
     """Remove a link."""
-    return _one(handle, agent, lambda stage: stage.unlink(memory_id, relation, target))
+    return _one(handle, agent, lambda stage: stage.unlink(memory_id, link))
 
 
 def set_state(handle: Handle, agent: str, fields: Mapping[str, object]) -> Memory:

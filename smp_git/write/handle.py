@@ -295,9 +295,9 @@ class Handle:
 
     def actor(self, given: str | None, rules: Rules | None = None) -> str:
         """Return who acts: the session's user unless somebody is named."""
-        if given and rules is None and self._is_no_secret(given):
+        if given is not None and rules is None and self._is_no_secret(given):
             return agent_name(given)
-        if given:
+        if given is not None:
             return agent_name((rules or self.rules).name(given, "the name of an agent"))
         user = self.metadata.user
         return agent_name(user) if user else "user"

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from smp_git.format import document, metadata
 from smp_git.format.lines import Entry
 from smp_git.format.messages import Touch
 from smp_git.format.records import WITH_VALUES
 from smp_git.git.objects import BLOB, ObjectId, object_id
-from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
-from smp_git.model.ids import Id, is_elsewhere, parse_id, parse_path
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidError,
+    MemoryNotFoundError,
+    RefusedError,
+    shown,
+)
+from smp_git.model.ids import Id, is_elsewhere, parse_id, parse_path, short_id
 from smp_git.model.memory import (
     CONTESTED,
     KINDS,
@@ -106,6 +112,36 @@ def draft(
     )
 
 
+def full_links(links: object, full: Callable[[str], MemoryId]) -> tuple[Link, ...]:
+    """Return links as callers give them with the full ids of what they lead to.
+
+    A link is a pair, a mapping of one word to an id, one with `relation` and `target`, or
+    a text `word:id`; an id may be short.
+    """
+    if isinstance(links, (str, Mapping)) or not isinstance(links, Iterable):
+        raise InvalidError(f"links must be a list of (relation, id), not {shown(links)}")
+    found = map(_pair, links)
+    return document.check_links(
+        [(word, full(target) if isinstance(target, str) else target) for word, target in found]
+    )
+
+
+def _pair(link: object) -> tuple[object, object]:
+    if isinstance(link, Mapping) and {"relation", "target"} <= link.keys():
+        return link["relation"], link["target"]
+    if isinstance(link, Mapping) and len(link) == 1:
+        link = next(iter(link.items()))
+    if isinstance(link, str) and ":" in link:
+        relation, _, target = link.partition(":")
+        return relation, target
+    if isinstance(link, (list, tuple)) and len(link) == 2:  # noqa: PLR2004 - a pair
+        return link[0], link[1]
+    raise InvalidError(
+        f"{shown(link)} is not a link",
+        hint='a link is ("resolves", "FIND-0001") or "resolves:FIND-0001"',
+    )
+
+
 def _later(now: datetime, old: Memory) -> datetime:
     """Return when a new version is from: after the one that it replaces, whatever the clock says."""
     before = old.updated_at or old.created_at
@@ -124,6 +160,42 @@ def _merged(old: Mapping[str, object], changes: Mapping[str, object]) -> dict[st
         else:
             out[name] = value
     return out
+
+
+class Labels(NamedTuple):
+    """New tags and links of a memory: in place of those that it has, or beside them."""
+
+    tags: Iterable[str] | None = None
+    links: Iterable[object] | None = None
+    add_tags: Sequence[str] = ()
+    remove_tags: Sequence[str] = ()
+    add_links: Sequence[object] = ()
+
+    def tags_of(self, old: Memory) -> tuple[str, ...]:
+        """Return the tags that a memory gets; raise InvalidError for one to remove that it lacks."""
+        tags = old.tags if self.tags is None else check_tags(self.tags)
+        gone = check_tags(self.remove_tags)
+        for tag in gone:
+            if tag not in tags:
+                raise InvalidError(
+                    f"{old.id} has no tag {tag}", hint=f"its tags: {', '.join(tags) or 'none'}"
+                )
+        return check_tags([*(tag for tag in tags if tag not in gone), *check_tags(self.add_tags)])
+
+    def links_of(self, old: Memory, full: Callable[[str], MemoryId]) -> tuple[Link, ...]:
+        """Return the links that a memory gets."""
+        links = old.links if self.links is None else full_links(self.links, full)
+        added = full_links(self.add_links, full)
+        return tuple(dict.fromkeys((*links, *added)))
+
+
+_AS_IT_IS: Final = Labels()
+
+
+def _is_named(memory_id: MemoryId, short: Id) -> bool:
+    """Whether an abbreviated id names a memory."""
+    place = parse_id(memory_id)
+    return (place.kind, place.number) == (short.kind, short.number) and short.tag in ("", place.tag)
 
 
 class Stage:
@@ -160,6 +232,14 @@ class Stage:
         name = MemoryId(str(text))
         return name if name in self.memories else self.base.find(text)
 
+    def full(self, text: str) -> MemoryId:
+        """Return the full id that a text names, staged or in the snapshot, or though it is gone."""
+        if text in self.memories:
+            return MemoryId(text)
+        short = short_id(text)
+        staged = [name for name in self.memories if short and _is_named(name, short)]
+        return staged[0] if len(staged) == 1 else self.base.full(text)
+
     def add(self, new: Draft, *, skip_duplicates: bool = False) -> Memory:
         """Stage a new memory; return it, or the one it repeats if that is to be skipped."""
         twin = self._twin(new)
@@ -179,8 +259,7 @@ class Stage:
         memory_id: str,
         *,
         text: str | None = None,
-        tags: Iterable[str] | None = None,
-        links: Iterable[object] | None = None,
+        labels: Labels = _AS_IT_IS,
         fields: Mapping[str, object] = MappingProxyType({}),
         verb: str = "edit",
     ) -> Memory:
@@ -207,11 +286,11 @@ class Stage:
             old,
             content=content,
             title=document.title(place, content, merged),
-            tags=old.tags if tags is None else check_tags(tags),
-            links=old.links if links is None else document.check_links(links),
+            tags=labels.tags_of(old),
+            links=labels.links_of(old, self.full),
             fields=MappingProxyType(merged),
         )
-        if links is not None:
+        if new.links != old.links:
             _refuse_own_link(new)
         if says_same(new, old):
             return old
@@ -251,22 +330,26 @@ class Stage:
         verb = "pin" if pinned else "unpin"
         return self.edit(memory_id, fields={"pinned": True if pinned else None}, verb=verb)
 
-    def link(self, memory_id: str, relation: str, target: str) -> Memory:
+    def link(self, memory_id: str, link: object) -> Memory:
         """Stage a link from one memory to another."""
         old = self.get(memory_id)
-        links = (*old.links, (relation, target))
-        linked = self.edit(old.id, links=links, verb="link")
-        if relation == "supersedes":
-            self._mark_superseded(MemoryId(target))
+        (new,) = full_links([link], self.full)
+        linked = self.edit(old.id, labels=Labels(add_links=(new,)), verb="link")
+        if new.relation == "supersedes":
+            self._mark_superseded(new.target)
         return linked
 
-    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
+    def unlink(self, memory_id: str, link: object) -> Memory:
         """Stage that a link goes."""
         old = self.get(memory_id)
-        kept = [link for link in old.links if link != (relation, target)]
+        (gone,) = full_links([link], self.full)
+        kept = [each for each in old.links if each != gone]
         if len(kept) == len(old.links):
-            raise MemoryNotFoundError(f"{old.id} has no link {relation}:{target}")
-        return self.edit(old.id, links=kept, verb="unlink")
+            there = ", ".join(":".join(each) for each in old.links) or "none"
+            raise MemoryNotFoundError(
+                f"{old.id} has no link {gone.relation}:{gone.target}", hint=f"its links: {there}"
+            )
+        return self.edit(old.id, labels=Labels(links=kept), verb="unlink")
 
     def settle(self, memory_id: str, said: Mapping[str, Value], contested: list[Value]) -> Memory:
         """Stage what is left after a merge: fields set (None: removed), and what is left to settle."""

@@ -15,7 +15,7 @@ from smp_git.model.memory import Kind, Memory, MemoryId, agent_name, check_text,
 from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.write import branches, edits
 from smp_git.write.handle import Handle
-from smp_git.write.stage import Draft, Stage
+from smp_git.write.stage import Draft, Labels, Stage
 from smp_git.write.values import Secrets, Writing
 from smp_git.write.writer import Change
 
@@ -71,6 +71,10 @@ class Transaction:
         """The agent of the commit."""
         return self._stage.agent
 
+    def full_id(self, text: str) -> MemoryId:
+        """Return the full id that a text names, as this transaction would leave it."""
+        return self._staged().full(text)
+
     def get(self, memory_id: str) -> Memory:
         """Return a memory as this transaction would leave it."""
         return self._staged().get(memory_id)
@@ -88,7 +92,10 @@ class Transaction:
         **fields: object,
     ) -> Memory:
         """Stage a new memory and return it; its id is final."""
-        made = edits.new(self._handle, kind, text, agent or self.agent, tags, links, at, fields)
+        full = self._staged().full
+        made = edits.new(
+            self._handle, kind, text, agent or self.agent, tags, links, at, fields, full
+        )
         return self.put(made, skip_duplicates=skip_duplicates)
 
     def put(self, made: Draft, *, skip_duplicates: bool = False) -> Memory:
@@ -113,12 +120,19 @@ class Transaction:
         text: str | None = None,
         tags: Iterable[str] | None = None,
         links: Iterable[object] | None = None,
+        add_tags: Iterable[str] = (),
+        remove_tags: Iterable[str] = (),
+        add_links: Iterable[object] = (),
         **fields: object,
     ) -> Memory:
-        """Stage a change of a memory."""
-        said, named = self._cleaned(text, fields), edits.names(self._handle.rules, tags, links)
+        """Stage a change of a memory, as `Session.edit` makes it."""
+        said = self._cleaned(text, fields)
+        change = Labels(tags, links, tuple(add_tags), tuple(remove_tags), tuple(add_links))
         done = self._staged().edit(
-            memory_id, text=said.text, tags=named.tags, links=named.links, fields=said.fields
+            memory_id,
+            text=said.text,
+            labels=edits.cleaned_labels(self._handle.rules, change),
+            fields=said.fields,
         )
         return replace(done, redacted=said.redacted)
 
@@ -140,7 +154,8 @@ class Transaction:
     ) -> Memory:
         """Stage a memory that replaces another."""
         kind = self.get(memory_id).kind
-        made = edits.new(self._handle, kind, text, self.agent, tags, links, None, fields)
+        full = self._staged().full
+        made = edits.new(self._handle, kind, text, self.agent, tags, links, None, fields, full)
         self._redacted.append(made.redacted)
         return self._staged().supersede(memory_id, made)
 
@@ -163,14 +178,15 @@ class Transaction:
         """Stage the resolution of what is contested in a memory, or in one field of it."""
         return branches.settling(self._handle, memory_id, field, take, value)(self._staged())
 
-    def link(self, memory_id: str, relation: str, target: str) -> Memory:
-        """Stage a link."""
-        edits.names(self._handle.rules, None, [(relation, target)])
-        return self._staged().link(memory_id, relation, target)
+    def link(self, memory_id: str, relation: object, target: str | None = None) -> Memory:
+        """Stage a link: by a word and an id, a pair of them, or `"word:id"`."""
+        link = edits.one_link(relation, target)
+        edits.names(self._handle.rules, None, [link])
+        return self._staged().link(memory_id, link)
 
-    def unlink(self, memory_id: str, relation: str, target: str) -> Memory:
+    def unlink(self, memory_id: str, relation: object, target: str | None = None) -> Memory:
         """Stage that a link goes."""
-        return self._staged().unlink(memory_id, relation, target)
+        return self._staged().unlink(memory_id, edits.one_link(relation, target))
 
     def set_state(self, agent: str, fields: Mapping[str, object]) -> Memory:
         """Stage the state of an agent."""

@@ -148,6 +148,11 @@ def test_a_tag_is_a_revision(project: Path) -> None:
     assert said("tag", "before") == "before"
     said("edit", "DEC-1", "-f", "impact=low")
     said("tag", "after", "--at", "HEAD")
+    said("tag", "after", "--at", "HEAD~1", "--move")
+    said("tag", "gone")
+    said("tag", "gone", "--remove")
+    assert run("tag", "gone", "--remove").exit_code == 3
+    assert run("tag", "--remove").exit_code == 4
 
     assert told("show", "DEC-1", "--at", "before")["fields"]["impact"] == "high"
     assert [each["name"] for each in told("tag")["tags"]] == ["after", "before"]

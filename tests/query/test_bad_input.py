@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[dict[Any, Any], str]] = {
     "part that is no text": ({5: 1}, "no part 5"),
     "part said twice": ({"kinds": ["turn"], "types": ["decision"]}, "a second time"),
     "kind": ({"kinds": ["thought"]}, "no kind 'thought'"),
-    "kinds as text": ({"kinds": "decision"}, "kinds must be a list"),
+    "kinds as a number": ({"kinds": 5}, "kinds must be a list"),
     "kinds as mapping": ({"kinds": {"decision": 1}}, "kinds must be a list"),
     "kinds of lists": ({"kinds": [["decision"]]}, "no kind"),
     "tag": ({"tags": ["Not A Tag"]}, "tags: 'Not A Tag' is not a valid tag"),

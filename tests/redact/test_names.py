@@ -122,7 +122,8 @@ def test_a_field_whose_name_is_a_secret_can_be_removed(store: Store) -> None:
         session.add("decision", "x", **FIELD)
         session.override({"redaction": None})
 
-        session.edit("DEC-0001", **{TOKEN: None})
+        gone: dict[str, Any] = {TOKEN: None}
+        session.edit("DEC-0001", **gone)
 
         assert TOKEN not in session.get("DEC-0001").fields
 

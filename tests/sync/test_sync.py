@@ -401,6 +401,53 @@ def test_a_tag_that_differs_stays_and_is_named(one: Session, two: Session) -> No
     assert any("tag mark" in note for note in two.sync().notes)
 
 
+def test_a_tag_that_is_moved_or_removed_is_so_everywhere(
+    one: Session, two: Session, hub: Path
+) -> None:
+    one.tag("mark")
+    one.sync()
+    two.sync()
+    two.add("finding", "B", agent="b")
+    two.tag("mark", move=True)
+    two.sync()
+    one.sync()
+    assert [tag.commit for tag in one.tags()] == [two.head]
+
+    one.remove_tag("mark")
+    one.sync()
+    assert git(hub, "tag") == ""
+    assert any("tag mark was removed" in note for note in two.sync().notes)
+    assert two.tags() == one.tags() == ()
+    for session in (one, two):
+        session.sync()
+    assert git(hub, "tag") == ""
+
+
+def test_a_tag_that_was_moved_there_outlives_its_removal_here(one: Session, two: Session) -> None:
+    one.tag("mark")
+    one.sync()
+    two.sync()
+    two.add("finding", "B", agent="b")
+    two.tag("mark", move=True)
+    two.sync()
+    one.remove_tag("mark")
+    one.sync()
+    assert [tag.commit for tag in one.tags()] == [two.head]
+
+
+def test_a_tag_that_was_moved_here_outlives_its_removal_there(one: Session, two: Session) -> None:
+    one.tag("mark")
+    one.sync()
+    two.sync()
+    two.remove_tag("mark")
+    two.sync()
+    one.add("finding", "B", agent="b")
+    one.tag("mark", move=True)
+    one.sync()
+    two.sync()
+    assert [tag.commit for tag in two.tags()] == [tag.commit for tag in one.tags()] != []
+
+
 def test_several_remotes_one_of_which_lags(tmp_path: Path, one: Session, two: Session) -> None:
     one.add_remote("lag", tmp_path / "lag.git", create=True)
     one.sync("lag")
