@@ -145,9 +145,9 @@ def is_elsewhere(target: object) -> bool:
     return isinstance(target, str) and ":" in target
 
 
-def values_like(text: str) -> tuple[str, str] | None:
+def values_like(text: object) -> tuple[str, str] | None:
     """Return the page of the value that the beginning of an id names, and how its id begins."""
-    match = _SHORT_VALUE.fullmatch(text)
+    match = _SHORT_VALUE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
     start = match[1].lower()
