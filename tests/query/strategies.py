@@ -21,7 +21,7 @@ AGENTS = ("ada", "veritas", "code-review")
 TAGS = ("a", "a.b", "a.b.c", "ab", "b", "b.c")
 WORDS = ("session", "timeout", "login", "cache", "query", "slow", "Session", "timeouts", "ünïcode", "I prefer")  # fmt: skip
 LONG = "long " * 20
-_ADDED = tuple(kind for kind in KINDS if kind != "state")
+_ADDED = tuple(kind for kind in KINDS if kind not in ("state", "value"))
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
 _labels = st.sampled_from(("auth", "style", "Auth", LONG))
