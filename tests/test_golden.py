@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from smp_git import Store
 from tests import golden
@@ -104,3 +108,44 @@ def test_golden_store_can_be_written_on_under_a_new_tag(tmp_path: Path) -> None:
         memory = session.add("decision", "Use nothing", agent="ada")
 
     assert re.fullmatch(r"DEC-\d{4}-[a-z][a-z0-9]{3}", memory.id)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(golden.restored, id="format 1"),
+        pytest.param(partial(golden.restored, frozen=golden.FORMAT_2), id="format 2"),
+        pytest.param(partial(golden.restored, frozen=golden.FORMAT_3), id="format 3"),
+        pytest.param(golden.cut_off, id="write-ahead log"),
+    ],
+)
+def test_golden_store_is_changed_synced_with_a_clone_and_verified(
+    tmp_path: Path, made: Callable[[Path], Path]
+) -> None:
+    place = made(tmp_path)
+    (tmp_path / "store/config.yaml").write_text(f"format: 1\nkey_dir: {tmp_path / 'keys'}\n")
+    store = Store.open(tmp_path / "store")
+    other = Store.init(tmp_path / "other")
+    with store.session("golden") as here:
+        kept = [each.id for each in here.memories() if each.kind not in ("turn", "state")]
+        edited, removed, also = kept[:3]
+        here.edit(edited, note="here")
+        here.delete(removed)
+        here.add_remote("origin", tmp_path / "hub.git", create=True)
+        here.sync()
+        with other.clone(str(tmp_path / "hub.git")) as there:
+            there.edit(also, note="in the clone")
+            there.sync()
+            here.sync()
+            here.restore(removed)
+            here.sync()
+            there.sync()
+
+            assert said(golden.memories_of(here)) == said(golden.memories_of(there))
+            assert here.get(also).fields["note"] == "in the clone"
+            assert there.get(edited).fields["note"] == "here"
+            assert there.get(removed).life
+            assert here.check() == there.check() == ()
+            clone = there.path
+    for each in (place, clone):
+        assert git(each, "fsck", "--strict", "--no-dangling") == ""
