@@ -24,7 +24,7 @@ from smp_git.model.errors import (
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.times import format_time
 from smp_git.read import archives, imported
-from smp_git.read.archives import ARCHIVE, SUMMARY, Archived
+from smp_git.read.archives import SUMMARY, Archived
 from smp_git.read.replica import REMOTE_STATES
 from smp_git.remove import archive as rooms
 from smp_git.remove import audit, sessions
@@ -224,8 +224,3 @@ def _summarised(handle: Handle, told: Mapping[str, Value]) -> tuple[CommitId, di
 
 def _bytes(place: Path) -> int:
     return sum(each.stat().st_size for each in place.rglob("*") if each.is_file())
-
-
-def compressed_size(store: Path, name: str) -> int:
-    """Return how large the archive of a session is."""
-    return (store / archives.FOLDER / name / ARCHIVE).stat().st_size

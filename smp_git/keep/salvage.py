@@ -77,15 +77,6 @@ class Aside:
             os.close(fd)
 
 
-def kept_aside(git: Path) -> int:
-    """Return how many memories and files are kept aside."""
-    count = 0
-    for file in (git / "smp" / DAMAGED).glob(f"*/{_RECORD}"):
-        with suppress(OSError):
-            count += len(file.read_bytes().splitlines())
-    return count
-
-
 def found_beside(repository: Repository, seen: Survey) -> dict[bytes, tuple[Object, str]]:
     """Return the lost objects that the checked-out files, Git's index or their own page give back."""
     out: dict[bytes, tuple[Object, str]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
+from pathlib import Path
 
 from smp_git.model.times import format_time
 
@@ -25,8 +26,10 @@ def plain(value: object) -> object:
         return told()
     if isinstance(value, datetime):
         return format_time(value)
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, (tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
-    return value
+    return str(value) if isinstance(value, Path) else value

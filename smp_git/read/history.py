@@ -37,6 +37,7 @@ from smp_git.model.memory import (
     kind_named,
     one_or_many,
 )
+from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
@@ -220,7 +221,7 @@ class FieldChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryDiff:
+class MemoryDiff(Result):
     """The difference of one memory between two revisions."""
 
     id: MemoryId
@@ -228,16 +229,6 @@ class MemoryDiff:
     change: str
     title: str
     fields: tuple[FieldChange, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "change": self.change,
-            "title": self.title,
-            "fields": [change._asdict() for change in self.fields],
-        }
 
 
 class BlamedField(NamedTuple):

@@ -16,6 +16,7 @@ from smp_git.keep.forecast import Forecast
 from smp_git.keep.mask import Switches, switches_of
 from smp_git.model.errors import AlreadyExistsError, InvalidError, SmpError
 from smp_git.model.memory import KINDS, Memory, MemoryId
+from smp_git.model.results import Result
 from smp_git.session import Session
 from smp_git.store import Store
 from smp_git.web import render
@@ -34,7 +35,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Result):
     """A report that was written: its file, how large it is, what it holds."""
 
     path: Path
@@ -42,16 +43,6 @@ class Report:
     memories: int
     session: str
     anonymous: bool
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "path": str(self.path),
-            "bytes": self.bytes,
-            "memories": self.memories,
-            "session": self.session,
-            "anonymous": self.anonymous,
-        }
 
 
 def write(

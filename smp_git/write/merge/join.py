@@ -15,6 +15,7 @@ from smp_git.git.repository import MovedError, Repository
 from smp_git.model.errors import ConflictError, RefusedError
 from smp_git.model.ids import parse_path, sort_key
 from smp_git.model.memory import CommitId, agent_name
+from smp_git.model.results import Result
 from smp_git.read.history import MemoryDiff, bytes_diff, diff
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
@@ -57,7 +58,7 @@ class MergeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergePlan:
+class MergePlan(Result):
     """What a merge would do to each memory; without `is_merge` the branch is only moved forward."""
 
     is_merge: bool
@@ -66,12 +67,7 @@ class MergePlan:
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
-        return {
-            "dry_run": True,
-            "is_merge": self.is_merge,
-            "memories": [each.as_json() for each in self.memories],
-            "contested": [conflict.as_json() for conflict in self.contested],
-        }
+        return {"dry_run": True, **Result.as_json(self)}
 
 
 def plan(
