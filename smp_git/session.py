@@ -829,15 +829,22 @@ class Session:
 
     # Agents and other programs
 
-    def values(self, agent: str | None = None, *, secrets: Secrets = "refuse") -> Values:
+    def values(
+        self,
+        agent: str | None = None,
+        *,
+        secrets: Secrets = "refuse",
+        opaque: Iterable[str] = (),
+    ) -> Values:
         """Return what programs keep under keys of their own, to read and to write in a name.
 
         `secrets` says what becomes of a value that holds one: it is refused, stored
-        without the secret (`redact`), or stored as it is (`keep`).
+        without the secret (`redact`), or stored as it is (`keep`). What is under a name in
+        `opaque` is not searched, e.g. ids and signatures, which are made by chance.
         """
         from smp_git.agents.values import Values
 
-        return Values(self._handle, agent, secrets)
+        return Values(self._handle, agent, secrets, opaque)
 
     def agent(self, name: str, requirements: Given | None = None) -> Agent:
         """Return the session as one agent sees it, to read and to record in its name.

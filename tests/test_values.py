@@ -206,6 +206,47 @@ def test_put_and_removal_in_one_write_leave_no_trace(session: Session) -> None:
     assert session.head == head
 
 
+def test_appended_values_are_in_the_order_of_appends(session: Session) -> None:
+    values = session.values()
+    values.put(("log", "0100"), "no number of ours")
+    for number in range(12):
+        values.write(lambda now, n=number: now.append("log", n))  # type: ignore[misc]
+
+    def both(now: Writing) -> None:
+        now.append("log", "x")
+        now.append("log", "y")
+
+    values.write(both)
+    values.remove(values.list("log")[-2].key)
+    values.write(lambda now: now.append("log", "last"))
+
+    assert [each.value for each in values.items("log")][:-1] == [*range(12), "x", "last"]
+
+
+def test_what_stands_beside_a_value_stays_until_it_is_removed(session: Session) -> None:
+    values = session.values()
+    values.write(lambda now: now.put("k", 1, beside={"ttl_minutes": 2.5, "why": "because"}))
+    values.put("k", 2)
+    values.write(lambda now: now.put("k", 3, beside={"ttl_minutes": None}))
+
+    found = values.get("k")
+    assert found is not None
+    assert (found.value, dict(found.beside)) == (3, {"why": "because"})
+
+
+def test_use_is_noted_outside_the_history(session: Session, clock: Clock) -> None:
+    values = session.values()
+    kept, head = values.put("k", 1), session.head
+    assert values.used_at(kept.id) is None
+
+    values.note_use([kept.id])
+
+    assert session.head == head
+    with Session(session.path, clock) as again:
+        assert again.values().used_at(kept.id) is not None
+        assert again.values().now() > kept.created_at
+
+
 def test_transaction_takes_values_beside_memories(session: Session) -> None:
     with session.transaction("program") as tx:
         tx.add("decision", "Keep it")
@@ -333,6 +374,24 @@ def test_policy_for_secrets_is_the_callers(session: Session) -> None:
     assert session.values().put("off", value).value == value
     with pytest.raises(InvalidError, match="no policy"):
         session.values(secrets="seal")  # type: ignore[arg-type]
+
+
+def test_names_that_are_opaque_are_not_searched(session: Session) -> None:
+    token = "q8Zr2VtLx0WcN5yKeJ7uHsB4mDfG1aPo9iTzXvQ6"
+    given = {
+        "id": token,
+        "deep": [{"signature": {"of": token}, "text": f"{MAIL} said"}],
+        "text": token,
+    }
+
+    found = session.values(secrets="redact", opaque={"id", "signature"}).put("k", given)
+
+    assert found.value == {
+        "id": token, "deep": [{"signature": {"of": token}, "text": "[REDACTED:email] said"}],
+        "text": "[REDACTED:long-token]",
+    }  # fmt: skip
+    with pytest.raises(InvalidError, match=r"at deep\[0\]\.text"):
+        session.values(opaque={"id", "signature"}).put("k", given)
 
 
 @pytest.mark.parametrize("value", [

@@ -13,7 +13,15 @@ from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, Value
 from smp_git.write import values as staged
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
-from smp_git.write.values import POLICIES, AnyKey, PreparedValue, Secrets, Writing, key_of
+from smp_git.write.values import (
+    POLICIES,
+    AnyKey,
+    Policy,
+    PreparedValue,
+    Secrets,
+    Writing,
+    key_of,
+)
 
 if TYPE_CHECKING:
     from smp_git.remove.history.journal import Receipt
@@ -29,14 +37,16 @@ class Values:
     say. What holds a secret is refused, or by `secrets` stored without it, or as it is.
     """
 
-    def __init__(self, handle: Handle, agent: str | None, secrets: Secrets) -> None:
+    def __init__(
+        self, handle: Handle, agent: str | None, secrets: Secrets, opaque: Iterable[str] = ()
+    ) -> None:
         if secrets not in POLICIES:
             raise InvalidError(
                 f"no policy {shown(secrets)} for secrets", hint=f"one of {', '.join(POLICIES)}"
             )
         self._handle = handle
         self._agent = agent_name(handle.actor(agent))
-        self._secrets: Secrets = secrets
+        self._policy = Policy(secrets, frozenset(opaque))
 
     # Reading
 
@@ -63,6 +73,23 @@ class Values:
         """Return the versions of a key, newest first."""
         wanted = key_of(key)
         return self.read(lambda seen: tuple(seen.versions(wanted)))
+
+    # Use, which is counted outside the history, on all replicas together
+
+    def now(self) -> datetime:
+        """Return the time, by the clock of the store."""
+        return self._handle.clock()
+
+    def note_use(self, ids: Iterable[str]) -> None:
+        """Note that values are used now."""
+        if used := list(ids):
+            self._handle.accesses.note(used, self.now())
+            self._handle.accesses.flush()
+
+    def used_at(self, id: str) -> datetime | None:
+        """Return when a value was noted to be used last, None if never."""
+        found = self._handle.accesses.of(id)
+        return found.last_at if found is not None else None
 
     # Writing
 
@@ -102,8 +129,11 @@ class Values:
         """
         handle, rules = self._handle, self._handle.rules
 
+        def replica() -> str:
+            return handle.writer.identity().tag
+
         def on(stage: Stage) -> _T:
-            return work(Writing(stage, rules, self._secrets))
+            return work(Writing(stage, rules, self._policy, replica))
 
         done, _ = quota.with_room(
             handle, lambda: handle.writer.run(self._agent, handle.guarded(on))
@@ -112,7 +142,7 @@ class Values:
 
     def prepared(self, value: object) -> PreparedValue:
         """Return a value checked and searched for secrets; raise InvalidError if it may not be stored."""
-        return staged.prepared(value, self._handle.rules, self._secrets)
+        return staged.prepared(value, self._handle.rules, self._policy)
 
     def erase(
         self, *keys: AnyKey, reason: str | None = None, purge: bool = False

@@ -386,7 +386,7 @@ class _Intake:
     def _put_value(self, tx: Transaction, entry: ForeignMemory, report: Imported) -> None:
         key, source = check_key(entry.fields["key"]), self._source_of(entry)
         try:
-            tx.values("redact").put(key, drafts.value_of(entry), source=source)
+            tx.values("redact").put(key, drafts.value_of(entry), beside={"source": source})
         except InvalidError as error:
             report.problems.append(Trouble(where=entry.where, reason=error.message))
 

@@ -6,18 +6,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.lines import Entry
 from smp_git.git.objects import ObjectId
 from smp_git.model.ids import Id, parse_id, value_id
-from smp_git.model.memory import VALUE, CommitId, Memory, MemoryId, Value, check_key
+from smp_git.model.memory import (
+    CONTESTED,
+    KINDS,
+    VALUE,
+    CommitId,
+    Memory,
+    MemoryId,
+    Value,
+    check_key,
+)
 from smp_git.model.results import Result
 from smp_git.read import history
 from smp_git.read.snapshot import Snapshot
 
 Key = tuple[str, ...]
+_OWN_FIELDS: Final = frozenset((*KINDS[VALUE].fields, CONTESTED))
 
 
 class ValuePlace(NamedTuple):
@@ -46,7 +56,7 @@ class StoredValue(Result):
     """What is kept under a key; `revision` changes with every change of it.
 
     `redacted` says which secrets were taken out when it was stored, by pattern and count:
-    then it is not exactly what was given.
+    then it is not exactly what was given. `beside` is what else is known of it.
     """
 
     key: Key
@@ -57,6 +67,7 @@ class StoredValue(Result):
     updated_at: datetime
     agent: str
     redacted: Mapping[str, Value] = field(default_factory=dict)
+    beside: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +157,9 @@ def stored(memory: Memory, blob: str) -> StoredValue:
         updated_at=history.stamp(memory),
         agent=memory.agent,
         redacted=MappingProxyType(lacking if isinstance(lacking, dict) else {}),
+        beside=MappingProxyType(
+            {name: each for name, each in fields.items() if name not in _OWN_FIELDS}
+        ),
     )
 
 

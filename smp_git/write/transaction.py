@@ -16,7 +16,7 @@ from smp_git.model.secrets.rules import Cleaned, Report, merged
 from smp_git.write import branches, edits
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Labels, Stage
-from smp_git.write.values import Secrets, Writing
+from smp_git.write.values import Policy, Secrets, Writing
 from smp_git.write.writer import Change
 
 
@@ -200,7 +200,8 @@ class Transaction:
 
     def values(self, secrets: Secrets = "refuse") -> Writing:
         """Return what stages values of programs under their keys."""
-        return Writing(self._staged(), self._handle.rules, secrets)
+        replica = self._writer.identity().tag
+        return Writing(self._staged(), self._handle.rules, Policy(secrets), lambda: replica)
 
     def commit(self) -> Change:
         """Write what is staged; raise ConflictError if it was changed meanwhile."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Final, Literal, cast
 
-from smp_git.format import jsontext
 from smp_git.git.objects import BLOB, object_id
 from smp_git.model.errors import ConflictError, InvalidError, shown
 from smp_git.model.ids import value_id
@@ -30,29 +31,84 @@ class PreparedValue:
     text: str
     fields: Mapping[str, Value]
 
+    @property
+    def value(self) -> Value:
+        """What is to be stored."""
+        return self.text or self.fields.get("value")
 
-def prepared(value: object, rules: Rules, secrets: Secrets) -> PreparedValue:
+    @property
+    def redacted(self) -> Mapping[str, int]:
+        """The secrets that were taken out, by pattern."""
+        found = self.fields.get("redacted")
+        return cast("dict[str, int]", found) if isinstance(found, dict) else {}
+
+    @classmethod
+    def together(cls, values: Sequence[PreparedValue]) -> PreparedValue:
+        """Return several values as one list."""
+        counts: Counter[str] = Counter()
+        for each in values:
+            counts.update(each.redacted)
+        return _prepared([each.value for each in values], dict(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of secrets in values, and the members of mappings that are not searched."""
+
+    secrets: Secrets = "refuse"
+    opaque: frozenset[str] = frozenset()
+
+
+def prepared(value: object, rules: Rules, policy: Policy) -> PreparedValue:
     """Return a value that is ready to be written; raise InvalidError if it may not be."""
     if isinstance(value, PreparedValue):
         return value
     checked = check_json(value, "a value")
-    if secrets == "keep":
+    if policy.secrets == "keep":
         return _prepared(checked, {})
-    said = rules.cleaned(None, {"value": checked})
+    said = rules.cleaned(None, {"value": _without(checked, policy.opaque)})
     clean = check_json(said.fields["value"], "a value")
-    if said.redacted and secrets == "refuse":
+    if said.redacted and policy.secrets == "refuse":
+        bare = _without(checked, policy.opaque)
         kinds = ", ".join(name for name, _ in said.redacted)
         raise InvalidError(
-            f"a value holds a secret ({kinds}) at {_difference(checked, clean)}; nothing was written",
+            f"a value holds a secret ({kinds}) at {_difference(bare, clean)}; nothing was written",
             hint='secrets="redact" stores it without, secrets="keep" as it is, in the history too',
         )
-    return _prepared(clean, dict(said.redacted))
+    return _prepared(_with(clean, checked, policy.opaque), dict(said.redacted))
 
 
-def writable(key: AnyKey, rules: Rules, secrets: Secrets) -> Key:
+def _without(value: Value, opaque: frozenset[str]) -> Value:
+    """Return a value without what is under some names, which is null there."""
+    if not opaque:
+        return value
+    if isinstance(value, list):
+        return [_without(each, opaque) for each in value]
+    if isinstance(value, dict):
+        return {
+            name: None if name in opaque else _without(each, opaque) for name, each in value.items()
+        }
+    return value
+
+
+def _with(clean: Value, given: Value, opaque: frozenset[str]) -> Value:
+    """Return a clean value with what was given under some names; its members are in the same order."""
+    if not opaque:
+        return clean
+    if isinstance(clean, list) and isinstance(given, list):
+        return [_with(*each, opaque) for each in zip(clean, given, strict=True)]
+    if isinstance(clean, dict) and isinstance(given, dict):
+        return {
+            name: each if old in opaque else _with(kept, each, opaque)
+            for (name, kept), (old, each) in zip(clean.items(), given.items(), strict=True)
+        }
+    return clean
+
+
+def writable(key: AnyKey, rules: Rules, policy: Policy) -> Key:
     """Return a key as it is; raise InvalidError if it may not be written."""
     wanted = key_of(key)
-    return wanted if secrets == "keep" else check_key(rules.names(wanted, "a key"))
+    return wanted if policy.secrets == "keep" else check_key(rules.names(wanted, "a key"))
 
 
 def key_of(key: AnyKey) -> Key:
@@ -67,11 +123,14 @@ def _parts(key: object) -> object:
 class Writing:
     """What a write sees and stages, under the lock: values as they are, and as the write leaves them."""
 
-    def __init__(self, stage: Stage, rules: Rules, secrets: Secrets) -> None:
+    def __init__(
+        self, stage: Stage, rules: Rules, policy: Policy, replica: Callable[[], str]
+    ) -> None:
         self._stage = stage
         self._seen = SeenValues(stage.base)
         self._rules = rules
-        self._secrets: Secrets = secrets
+        self._policy = policy
+        self._replica = replica
         # What is put, and None for what is removed, by key.
         self._staged: dict[Key, StoredValue | None] = {}
 
@@ -91,14 +150,19 @@ class Writing:
         return sorted((there | mine.keys()) - gone)
 
     def put(
-        self, key: AnyKey, value: object, *, expected: object = ..., source: str | None = None
+        self,
+        key: AnyKey,
+        value: object,
+        *,
+        expected: object = ...,
+        beside: Mapping[str, object] = MappingProxyType({}),
     ) -> StoredValue:
         """Keep a value under a key; with `expected`, only if that revision is there.
 
-        `source` says what it was called where it was imported from.
+        `beside` is what else is to be known of it, as fields of the memory; None removes one.
         """
-        wanted = writable(key, self._rules, self._secrets)
-        ready = prepared(value, self._rules, self._secrets)
+        wanted = writable(key, self._rules, self._policy)
+        ready = prepared(value, self._rules, self._policy)
         place = place_of(self._stage.base, wanted)
         before = self.get(wanted)
         revision = before.revision if before is not None else None
@@ -107,8 +171,7 @@ class Writing:
                 f"the value of {_shown(wanted)} changed meanwhile; nothing was written",
                 hint="read the new one and try again",
             )
-        said = {"source": source} if source is not None else {}
-        fields = {"key": wanted, "again": place.again or None, **said, **ready.fields}
+        fields = {**beside, "key": wanted, "again": place.again or None, **ready.fields}
         memory = self._stage.set_value(place.id, ready.text, fields)
         data = self._stage.files.get(memory.path)
         revision = (
@@ -116,6 +179,15 @@ class Writing:
         )
         done = self._staged[wanted] = stored(memory, revision)
         return done
+
+    def append(self, prefix: AnyKey, value: object) -> StoredValue:
+        """Keep a value behind the others that were appended here; no other replica takes its key."""
+        wanted = key_of(prefix)
+        last = [
+            key[-1].partition("-")[0] for key in self.keys(wanted) if len(key) == len(wanted) + 1
+        ]
+        number = max((int(each) for each in last if each.isdecimal()), default=0) + 1
+        return self.put((*wanted, f"{number:012d}-{self._replica()}"), value)
 
     def remove(self, key: AnyKey) -> bool:
         """Remove what is kept under a key; return whether anything was."""
@@ -137,8 +209,6 @@ def _prepared(value: Value, redacted: Mapping[str, Value]) -> PreparedValue:
     if isinstance(value, str) and value and len(value) <= _LONGEST_TEXT:
         with suppress(InvalidError):
             return PreparedValue(check_text(value, "a value"), fields)
-    # Its size is known to be right before the lock is taken.
-    jsontext.write(value)
     return PreparedValue("", {**fields, "value": value})
 
 
