@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from smp_git.keep import stores
 from smp_git.keep.log import Log, logging
-from smp_git.model.errors import SessionArchivedError
+from smp_git.model.errors import AlreadyExistsError, SessionArchivedError
 from smp_git.model.names import PLACE
 from smp_git.model.settings import Settings
 from smp_git.read import places
@@ -163,13 +163,20 @@ class Store:
             stores.create_session(self._home, GLOBAL, self.clock())
         return self._opened(self.path / GLOBAL)
 
-    def session(self, id: str, *, patience_seconds: float | None = None) -> Session:
+    def session(
+        self, id: str, *, create: bool = False, patience_seconds: float | None = None
+    ) -> Session:
         """Open a session by its id or by a unique prefix of it.
 
+        With `create`, the id is the whole one, and a session that is not there is made.
         Writes wait for its lock as long as the settings say, or for `patience_seconds`.
         """
         if id == GLOBAL:
             return self.global_session()
+        if create and id not in self.sessions():
+            # Somebody else may be making it, or it is in the archive.
+            with suppress(AlreadyExistsError):
+                self.create_session(id).close()
         return self._opened(stores.ready(self.path, self._active(id)), patience_seconds)
 
     def _active(self, id: str) -> str:

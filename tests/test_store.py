@@ -236,3 +236,16 @@ def test_removed_session_is_gone_in_one_sentence(store: Store, session: Session)
     assert store.sessions() == ()
     with pytest.raises(SessionNotFoundError):
         store.session("shop")
+
+
+def test_session_is_made_if_it_is_not_there_and_asked_for(store: Store) -> None:
+    store.create_session("shop-2").close()
+
+    with store.session("shop", create=True) as session:
+        session.add("decision", "One")
+    with store.session("shop", create=True) as session:
+        assert session.id == "shop"
+        assert len(session.memories()) == 1
+    assert store.sessions() == ("shop", "shop-2")
+    with pytest.raises(InvalidError):
+        store.session("../x", create=True)

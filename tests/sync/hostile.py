@@ -347,7 +347,7 @@ def _metadata(title: str, old: str, new: str) -> None:
     CASES[title] = made
 
 
-_metadata("newer-format", "format: 2", "format: 3")
+_metadata("newer-format", "format: 2", "format: 4")
 _metadata("newer-rule", "rule: 2", "rule: 3")
 _metadata("rule-of-true", "rule: 2", "rule: true")
 _metadata("no-uid", "uid: ", "uids: ")
