@@ -47,9 +47,13 @@ OWNERS = {
     "cryptography": "smp_git.remove.seal",
     "regex": "smp_git.model.regexes",
     "mcp": "smp_git.integrations.mcp",
-    "anyio": "smp_git.integrations.mcp",
-    "pydantic": "smp_git.integrations.mcp",
+    # Each adapter owns its framework; all of these have anyio.
+    "anyio": "smp_git.integrations",
+    "pydantic": "smp_git.integrations",
     "uvicorn": "smp_git.integrations.loopback",
+    "langgraph": "smp_git.integrations.langgraph",
+    "langchain_core": "smp_git.integrations.langgraph",
+    "ormsgpack": "smp_git.integrations.langgraph",
     "jinja2": "smp_git.web.render",
     "starlette": "smp_git.web",
 }

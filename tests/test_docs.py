@@ -14,6 +14,7 @@ from smp_git.model import errors, memory
 from smp_git.model.fields import fields_of
 from smp_git.model.memory import COMMON_FIELDS, KINDS
 from tests import api_reference, cli_reference, man_pages, pages, settings_reference
+from tests.integrations.program import api
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -34,8 +35,34 @@ def _with_examples() -> list[Path]:
     ]
 
 
+# What the examples of a page need that is an extra.
+_NEEDS = {
+    "use-with-langgraph": "langgraph.graph",
+}
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A model that answers on this machine, for the examples that ask one."""
+    with api() as server:
+        for name, value in {
+            "ANTHROPIC_BASE_URL": server.address,
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
+        }.items():
+            monkeypatch.setenv(name, value)
+        yield
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("page", _with_examples(), ids=lambda page: page.stem)
-def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+def test_examples_do_what_the_page_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if page.stem in _NEEDS:
+        pytest.importorskip(_NEEDS[page.stem], reason="an extra is not installed")
+        request.getfixturevalue("model")
     folder = tmp_path / "desk"
     folder.mkdir()
     desk = pages.Desk(folder)

@@ -38,6 +38,7 @@ class Use(StrEnum):
 ACCESSES: Final = "access.log"
 CATALOGUE: Final = "search-catalogue"
 DAMAGED: Final = "damaged"
+EMBEDDINGS: Final = "embeddings"
 ERASURE: Final = "erasure.json"
 EXPORTS: Final = "exports.json"
 LEFT: Final = "left.json"
@@ -77,6 +78,7 @@ FILES: Final[Mapping[str, Use]] = MappingProxyType(
         LEFT: Use.TRIMMED,  # checked-out files that a person had changed
         PENDING: Use.TRIMMED,  # checked-out files that a write is about to change
         VECTORS: Use.TRIMMED,  # what memories mean, in numbers
+        EMBEDDINGS: Use.CACHE,  # what texts of programs mean, in numbers, by digests of the texts
         _SIZE: Use.CACHE,  # the bytes of a tree, and when it was tried to make it smaller
         _REPORTED: Use.CACHE,  # commits that Git took off main and a person was told of
         _VETTED: Use.CACHE,  # up to where others' commits were looked through
