@@ -54,6 +54,7 @@ OWNERS = {
     "langgraph": "smp_git.integrations.langgraph",
     "langchain_core": "smp_git.integrations.langgraph",
     "ormsgpack": "smp_git.integrations.langgraph",
+    "pydantic_ai": "smp_git.integrations.pydantic_ai",
     "jinja2": "smp_git.web.render",
     "starlette": "smp_git.web",
 }

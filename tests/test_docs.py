@@ -38,6 +38,7 @@ def _with_examples() -> list[Path]:
 # What the examples of a page need that is an extra.
 _NEEDS = {
     "use-with-langgraph": "langgraph.graph",
+    "use-with-pydantic-ai": "pydantic_ai",
 }
 
 
