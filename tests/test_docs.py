@@ -39,6 +39,7 @@ def _with_examples() -> list[Path]:
 _NEEDS = {
     "use-with-langgraph": "langgraph.graph",
     "use-with-pydantic-ai": "pydantic_ai",
+    "use-with-openai-agents": "agents",
 }
 
 
