@@ -55,6 +55,7 @@ OWNERS = {
     "langchain_core": "smp_git.integrations.langgraph",
     "ormsgpack": "smp_git.integrations.langgraph",
     "pydantic_ai": "smp_git.integrations.pydantic_ai",
+    "anthropic": "smp_git.integrations.anthropic",
     "agents": "smp_git.integrations.openai_agents",
     "jinja2": "smp_git.web.render",
     "starlette": "smp_git.web",

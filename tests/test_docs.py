@@ -40,6 +40,7 @@ _NEEDS = {
     "use-with-langgraph": "langgraph.graph",
     "use-with-pydantic-ai": "pydantic_ai",
     "use-with-openai-agents": "agents",
+    "use-the-memory-tool": "anthropic",
 }
 
 
