@@ -57,6 +57,7 @@ OWNERS = {
     "pydantic_ai": "smp_git.integrations.pydantic_ai",
     "anthropic": "smp_git.integrations.anthropic",
     "agents": "smp_git.integrations.openai_agents",
+    "claude_agent_sdk": "smp_git.integrations.claude_agent",
     "jinja2": "smp_git.web.render",
     "starlette": "smp_git.web",
 }

@@ -41,6 +41,7 @@ _NEEDS = {
     "use-with-pydantic-ai": "pydantic_ai",
     "use-with-openai-agents": "agents",
     "use-the-memory-tool": "anthropic",
+    "use-with-claude-agent-sdk": "claude_agent_sdk",
 }
 
 

@@ -1,4 +1,4 @@
 """Memories of other programs taken in, and written out in their formats.
 
-Entered by: export, files, formats, intake, migrate, report, transcripts.
+Entered by: entries, export, files, formats, intake, migrate, report, transcripts.
 """

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from smp_git.agents.fence import marks
 from smp_git.agents.writing import ClientTurn
 from smp_git.convert import transcripts
+from smp_git.convert.entries import as_text
 
 _LONGEST_LINE: Final = 8_000_000
 _LONGEST_TEXT: Final = 900_000
@@ -37,7 +38,7 @@ def read(path: Path, conversation: str, start: int = 0) -> TranscriptPart:
     out: list[ClientTurn] = []
     end = 0
     for entry, at in _entries(path, start):
-        out += _said(entry, conversation)
+        out += turns_in(entry, conversation)
         end = at
     return TranscriptPart(tuple(out), end)
 
@@ -50,7 +51,7 @@ def in_sight(path: Path, conversation: str) -> InSight:
         if entry.get("subtype") == _COMPACTED:
             told, said = [], []
         told += marks(_added(entry))
-        said += (each._replace(text="") for each in _said(entry, conversation))
+        said += (each._replace(text="") for each in turns_in(entry, conversation))
     return InSight(tuple(told), tuple(said))
 
 
@@ -84,7 +85,8 @@ def _added(entry: Mapping[str, Any]) -> str:
     return "\n".join(map(str, content)) if isinstance(content, list) else str(content)
 
 
-def _said(entry: Mapping[str, Any], conversation: str) -> Iterator[ClientTurn]:
+def turns_in(entry: Mapping[str, Any], conversation: str) -> Iterator[ClientTurn]:
+    """Yield the turn that a line of a transcript is, if it is one."""
     said = transcripts.said(entry)
     if isinstance(said, str):
         return
@@ -92,7 +94,7 @@ def _said(entry: Mapping[str, Any], conversation: str) -> Iterator[ClientTurn]:
         key=transcripts.source(conversation, entry["uuid"]),
         conversation=conversation,
         role=said.role,
-        text=said.text[:_LONGEST_TEXT],
+        text=as_text(said.text)[:_LONGEST_TEXT],
         at=_time(entry.get("timestamp")),
     )
 
