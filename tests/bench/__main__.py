@@ -18,6 +18,7 @@ from tests.bench import (
     create,
     erase,
     forget,
+    frameworks,
     imports,
     intake,
     lock,
@@ -56,6 +57,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "questions": questions.run,
     "retrieval": retrieval.run,
     "web": web.run,
+    "frameworks": frameworks.run,
 }
 
 
