@@ -29,7 +29,7 @@ _HEAD = """\
 This page is generated from the package by `python -m tests.api_reference`.
 
 Import from `smp_git`; the errors are in `smp_git.errors` and listed under [exit statuses](exit-statuses.md).
-Other modules are private.
+[Adapters](adapters.md) of frameworks are in `smp_git.integrations`; other modules are private.
 Results are immutable.
 Times are aware `datetime`s in UTC.
 A revision (`at`, `old`, `new`, `revision`) is a string like `HEAD~3`, a commit or `2 days ago`, or a `datetime`.
