@@ -66,12 +66,13 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("part", choices=[*PARTS, "all"])
     parser.add_argument("--short", action="store_true", help="a few seconds instead of minutes")
-    parser.add_argument("--held", action="store_true", help="the held-back half of the questions")
+    parser.add_argument("--held", action="store_const", const="held", dest="asked_set", help="the held-back half of the questions")  # fmt: skip
+    parser.add_argument("--tour", action="store_const", const="tour", dest="asked_set", help="the questions by another hand")  # fmt: skip
     parser.add_argument("--folder", type=Path, help="where to work; by default a temporary folder")
     asked = parser.parse_args(arguments)
-    if asked.held and asked.part != "questions":
-        parser.error("--held goes with questions")
-    more = {"held": True} if asked.held else {}
+    if asked.asked_set and asked.part != "questions":
+        parser.error("--held and --tour go with questions")
+    more = {"asked_set": asked.asked_set} if asked.asked_set else {}
     # Removed only at the end: a file system passes over inodes that were just freed,
     # which would slow down whatever is measured next.
     folder = Path(tempfile.mkdtemp(prefix="smp-bench-", dir=asked.folder)).resolve()

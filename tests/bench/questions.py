@@ -1,7 +1,7 @@
 """Questions and prompts of agents: how many are answered as a reader would expect.
 
-The sessions, questions and prompts are in tests/data/questions. Whoever works on the search or
-the context leaves the held-back half alone until the end: `--held` asks it.
+The sessions, questions and prompts are in tests/data/questions. `--held` asks the half that was
+held back until the engine was finished, `--tour` what was written by another hand, later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tests.support import ROOT
 
 DATA = ROOT / "tests/data/questions"
 BUDGET = 800
-DEMO, TOLD = "demo", "ferrylink"
+DEMO, TOLD, TOUR = "demo", "ferrylink", "tour"
+_FILES = {TOLD: "session", TOUR: "tour"}
 PLACES = ("first", "three", "all")
 _KINDS = ("turn", "decision", "finding", "preference", "learning", "artifact")
 _STEP = timedelta(minutes=7)
@@ -42,18 +43,24 @@ class Place(NamedTuple):
         return self.ids[key]
 
 
-def run(folder: Path, *, short: bool = False, held: bool = False) -> Iterator[str]:
+# The files of each set: its questions and its prompts.
+SETS = {
+    "open": ("open", "contexts-open"),
+    "held": ("held", "contexts-held"),
+    "tour": ("tour-questions", "contexts-tour"),
+}
+
+
+def run(folder: Path, *, short: bool = False, asked_set: str = "open") -> Iterator[str]:
     """Ask the questions and the prompts; yield what failed, and the shares."""
-    half = "held" if held else "open"
+    questions, prompts = SETS[asked_set]
     with ExitStack() as stack:
         places = build(folder, stack)
-        asked = [(each, missed(places[each["session"]], each)) for each in read(half)]
-        briefed = [
-            (each, lacking(places[each["session"]], each)) for each in read(f"contexts-{half}")
-        ]
-    yield f"\nquestions, {half} half\n"
+        asked = [(each, missed(places[each["session"]], each)) for each in read(questions)]
+        briefed = [(each, lacking(places[each["session"]], each)) for each in read(prompts)]
+    yield f"\nquestions, {asked_set}\n"
     yield from (f"- {each['ask']}: {wrong}" for each, wrong in asked if wrong)
-    yield f"\ncontexts of {BUDGET} tokens, {half} half\n"
+    yield f"\ncontexts of {BUDGET} tokens, {asked_set}\n"
     yield from (f"- {each['prompt']}: {wrong}" for each, wrong in briefed if wrong)
     yield ""
     yield table.rows(
@@ -136,17 +143,18 @@ def _plain(text: str) -> str:
 
 
 def build(folder: Path, stack: ExitStack) -> dict[str, Place]:
-    """Return the demo's session and the told one, open until the stack is left."""
+    """Return the demo's session and the told ones, open until the stack is left."""
     with patch.dict(os.environ, {"XDG_DATA_HOME": str(folder / "keys")}):
         shown = demo.run(folder / "demo")
     store = Store.open(shown.store)
     session = stack.enter_context(store.session(shown.session))
     ids = {str(memory.id): str(memory.id) for memory in session.memories()}
-    return {DEMO: Place(session, ids, store.clock()), TOLD: _told(folder / "told", stack)}
+    told = {name: _told(folder / name, name, stack) for name in _FILES}
+    return {DEMO: Place(session, ids, store.clock()), **told}
 
 
-def _told(folder: Path, stack: ExitStack) -> Place:
-    data = read("session")
+def _told(folder: Path, name: str, stack: ExitStack) -> Place:
+    data = read(_FILES[name])
     clock = _Clock()
     Store.init(folder)
     (folder / "config.yaml").write_text("format: 1\nquota_bytes: 1000000000\ndurability: relaxed\n")
@@ -155,7 +163,7 @@ def _told(folder: Path, stack: ExitStack) -> Place:
     clock.now = _morning(first)
     session = stack.enter_context(
         store.create_session(
-            TOLD,
+            name,
             user=data["user"],
             agents=data["agents"],
             context=data["context"],
