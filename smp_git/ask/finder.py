@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.ask.answer import Allowed, Findings, Found
-from smp_git.ask.text import Document, Meanings, Reason, SearchCache, meaning_text, search
+from smp_git.ask.text import Document, Followed, Meanings, Reason, SearchCache, meaning_text, search
 from smp_git.format.lines import Entry
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import (
@@ -92,9 +93,9 @@ class Finder:
         """Return the memories most like a text."""
         with self._asking:
             self.follow(snapshot)
-            likeness = self._likeness(text)
-            hits = self._cache.similar(text, limit=limit, exclude=exclude, likeness=likeness)
-        return [(Found(*hit), reason) for hit, reason in hits]
+            hits = self._cache.similar(text, self._likeness(text))
+        others = (each for each in hits if each[0].id != exclude)
+        return [(Found(*hit), reason) for hit, reason in islice(others, limit)]
 
     def follow(
         self, snapshot: Snapshot, progress: Callable[[int, int], None] | None = None
@@ -122,8 +123,8 @@ class Finder:
         while names != (now := _searched_pages(snapshot)):
             names = now
             still = partial(_are_names, snapshot, names)
-            load = partial(_documents, snapshot)
-            self._cache.follow(names, load, progress, self._is_current, still)
+            pages = Followed(names, partial(_documents, snapshot), self._is_current, still)
+            self._cache.follow(pages._replace(progress=progress) if progress else pages)
 
     def _likeness(self, text: str) -> list[float | None] | None:
         """Return how near each memory comes in meaning, None where nobody knows."""
@@ -131,7 +132,8 @@ class Finder:
 
     def _places(self, allowed: Allowed | None) -> list[int] | None:
         """Return who may answer, as the search knows them; None if everybody may."""
-        if allowed is None:
+        # A filter that all pass is none.
+        if allowed is None or allowed.key[1].bit_count() == len(self._cache.index.ids):
             return None
         known = self._known_places.get(allowed.key)
         if known is None:

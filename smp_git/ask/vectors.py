@@ -133,8 +133,7 @@ def _keep(
     with handle.writer.holding("keeping vectors", patience_seconds) as now:
         live = {entry.blob for entry in shown_entries(now)}
         kept = {blob: vector for blob, vector in vectors.items() if blob in live}
-        meanings.file.add(kept)
-    meanings.learn(kept)
+        meanings.add(kept)
 
 
 class VectorKeeper:

@@ -31,7 +31,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from smp_git.ask.text import Document, Encoder, SearchCache, find_encoder, meaning_text, search
+from smp_git.ask.text import (
+    Document,
+    Encoder,
+    Followed,
+    SearchCache,
+    find_encoder,
+    meaning_text,
+    search,
+)
 from tests.bench import table
 
 Rank = Callable[[str], list[int]]
@@ -145,7 +153,7 @@ def ours(turns: Sequence[Document]) -> Rank:
     numbers = {turn.id: number for number, turn in enumerate(turns)}
 
     def rank(question: str) -> list[int]:
-        return [numbers[hit.id] for hit in cache.search(question, limit=LIMIT)]
+        return [numbers[hit.id] for _, hit in search([cache], question).hits(LIMIT, [None])]
 
     return rank
 
@@ -180,7 +188,7 @@ def _vector(text: str) -> bytes:
 def follow_all(cache: SearchCache, turns: Sequence[Document]) -> None:
     starts = range(0, len(turns), PAGE)
     pages = {f"conversation/{start // PAGE:03}": str(start) for start in starts}
-    cache.follow(pages, lambda key: turns[int(pages[key]) : int(pages[key]) + PAGE])
+    cache.follow(Followed(pages, lambda key: turns[int(pages[key]) :][:PAGE]))
 
 
 def quality(rank: list[int], relevant: set[int]) -> tuple[float, ...]:

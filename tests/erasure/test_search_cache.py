@@ -146,7 +146,7 @@ def test_an_index_made_during_a_deletion_is_not_written(
     (asked.path / ".git/smp/search.db").unlink()
     encode, removals = batches.encode, [REMOVALS[removal]]
 
-    def slowly(pages: Any) -> list[bytes]:
+    def slowly(pages: Any) -> dict[str, bytes]:
         made = encode(pages)
         if removals:
             removals.pop()(asked)

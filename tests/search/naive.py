@@ -22,14 +22,16 @@ class Naive:
         self.fields = [words(field) for field in fields]
         self.words = [word for field in self.fields for word in field]
         self.stems = [stem(word) for word in self.words]
-        # The first thirty, a gap between fields not being a word.
-        self.early = self.stems[:30]
-        self.content = [stem(word) for word in self.words if word not in STOP_WORDS]
-        self.near: list[tuple[Naive, int]] = []
+        self.near: list[tuple[Naive, float]] = []
 
-    def own(self, wanted: str | Pattern) -> int:
+    def own(self, wanted: str | Pattern) -> float:
+        """Return what a word or a pattern is worth here, for being said."""
+        count = self.count(wanted)
+        return count / (count + 0.5 + max(30, len(self.stems)) / 100)
+
+    def count(self, wanted: str | Pattern) -> int:
         if isinstance(wanted, str):
-            return self.stems.count(wanted)
+            return min(255, self.stems.count(wanted))
         size = len(wanted.words)
         parts = [
             re.compile(re.escape(w).replace(r"\*", ".*").replace(r"\?", ".")) for w in wanted.words
@@ -40,15 +42,17 @@ class Naive:
             for at in range(len(field) - size + 1)
         )
 
-    def count(self, wanted: str | Pattern) -> int:
-        """Return how often something is said, in tenths, with what neighbours lend."""
-        lent = 0
-        if isinstance(wanted, str):
-            lent = sum(share * other.early.count(wanted) for other, share in self.near)
-        return 10 * self.own(wanted) + lent
+    def value(self, wanted: str | Pattern) -> float:
+        """Return what a word is worth here, said or lent."""
+        own = self.own(wanted)
+        if not isinstance(wanted, str):
+            return own
+        lent = sum(share * other.own(wanted) for other, share in self.near)
+        return own + (1 - own) * min(1, lent)
 
-    def length(self) -> int:
-        return 10 * len(self.stems) + sum(share * len(other.early) for other, share in self.near)
+    def share(self) -> float:
+        """Return the share that is lent to a neighbour: of a long text, less."""
+        return 0.3 * min(1, 30 / max(1, len(self.stems)))
 
 
 def corpus(documents: Sequence[Document]) -> list[Naive]:
@@ -57,14 +61,14 @@ def corpus(documents: Sequence[Document]) -> list[Naive]:
     turns.sort(
         key=lambda e: (e.document.sitting, e.document.seconds, len(e.document.id), e.document.id)
     )
-    for step, share, by_question in ((1, 4, 6), (2, 2, 3)):
+    for step in (1, 2):
         for at, later in enumerate(turns[step:]):
             run = turns[at : at + step + 1]
             if all(_is_one_sitting(a.document, b.document) for a, b in pairwise(run)):
-                later.near.append(
-                    (turns[at], by_question if "?" in turns[at].document.text else share)
-                )
-                turns[at].near.append((later, share))
+                sooner = turns[at]
+                twice = 2 if "?" in sooner.document.text else 1
+                later.near.append((sooner, twice * sooner.share() / step))
+                sooner.near.append((later, later.share() / step))
     return known
 
 
@@ -73,50 +77,38 @@ def _is_one_sitting(first: Document, second: Document) -> bool:
     return first.sitting == second.sitting and not is_paused
 
 
-def scores(documents: Sequence[Document], question: str) -> dict[str, float]:  # noqa: C901, PLR0915 - all of it in one place
+def scores(documents: Sequence[Document], question: str) -> dict[str, float]:
     """Return the score of each document that has one."""
     known, asked = corpus(documents), parse(question)
     names = {n for d in documents for n in (d.speaker, d.role) if n and _is_named(n, asked)}
     names |= {"user"} if asked.is_first_person else set()
     said = {word for name in names for word in words(name)}
     days = _named(documents, asked.text)
-    said |= date_words(asked.text) if days else set()
+    said |= date_words(asked.text)
     weights: dict[str | Pattern, float] = {}
     for word in asked.words:
         weights.setdefault(stem(word), 0.3 if word in said else 1.0)
     strong = {term for term, weight in weights.items() if weight == 1}
     is_known = bool(weights) and not strong and not asked.patterns
     weights |= dict.fromkeys(asked.patterns, 1.0)
-    held = {term: sum(each.own(term) > 0 for each in known) for term in weights}
+    held = {term: sum(each.count(term) > 0 for each in known) for term in weights}
     rare = {t: math.log(1 + (len(known) - n + 0.5) / (n + 0.5)) for t, n in held.items()}
-    mean = sum(each.length() for each in known) / max(1, len(known)) or 1
-    found: dict[str, float] = {}
-    for each in known:
-        norm = 15 * (0.4 + 0.6 * max(600, each.length()) / mean)
-        counts = {term: each.count(term) for term in weights}
-        found[each.document.id] = sum(
-            weights[t] * rare[t] * count / (count + norm) for t, count in counts.items()
-        )
+    found = {
+        each.document.id: sum(weights[t] * rare[t] * each.value(t) for t in weights)
+        for each in known
+    }
     whole = dict(found)
     for each in known:
         if not any(each.own(term) for term in weights):
             near = [whole[o.document.id] for o, _ in each.near if any(o.own(t) for t in weights)]
-            found[each.document.id] = min(found[each.document.id], 0.9 * max(near, default=0.0))
-    asked_pairs = {
-        (a, b) for a, b in pairwise(map(stem, asked.words)) if a != b and {a, b} <= strong
-    }
-    order = sorted(known, key=lambda e: (-found[e.document.id], e.document.id))
-    for each in order[:64]:
-        if found[each.document.id]:
-            held_pairs = asked_pairs & set(pairwise(each.content))
-            found[each.document.id] += 0.5 * sum(min(rare[a], rare[b]) for a, b in held_pairs)
-    best = max(found.values(), default=0.0) or 1.0
-    spoken = {d.id for d in documents if names & {d.speaker, d.role}}
+            found[each.document.id] = min(found[each.document.id], max(near, default=0.0))
+    more = (2 if is_known else 0.5) * (max(found.values(), default=0.0) or 1.0)
     for d in documents:
         if datetime.fromtimestamp(d.seconds, UTC).toordinal() in days:
-            found[d.id] = found[d.id] + 1.5 * best if is_known else found[d.id] * 1.5 + 0.2 * best
-    for name in spoken:
-        found[name] = found[name] + 3 * best if is_known else found[name] * 3
+            found[d.id] += more
+    for d in documents:
+        if names & {d.speaker, d.role} and (found[d.id] or is_known):
+            found[d.id] += more
     best = max(found.values(), default=0.0)
     return {name: score / best for name, score in found.items() if score}
 

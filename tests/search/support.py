@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
-from smp_git.ask.text import Document, Reason, SearchCache, search
+from smp_git.ask.text import Document, Followed, Reason, SearchCache, TextHit, search
 
 Pages = Mapping[str, tuple[Document, ...]]
 
@@ -29,7 +30,7 @@ def follow(cache: SearchCache, pages: Pages) -> list[str]:
         loaded.append(key)
         return pages[key]
 
-    cache.follow({key: repr(page) for key, page in pages.items()}, load)
+    cache.follow(Followed({key: repr(page) for key, page in pages.items()}, load))
     return loaded
 
 
@@ -41,10 +42,23 @@ def a_cache(*texts: str, path: Path | None = None) -> SearchCache:
     return cache
 
 
+def hits(
+    cache: SearchCache,
+    question: str,
+    *,
+    limit: int = 100,
+    allowed: Collection[str] | None = None,
+    now: datetime | None = None,
+) -> list[TextHit]:
+    """Return the answers of one cache."""
+    members = None if allowed is None else cache.members(allowed)
+    return [hit for _, hit in search([cache], question, now=now).hits(limit, [members])]
+
+
 def found(cache: SearchCache, question: str, **options: object) -> list[int]:
     """Return the numbers of the documents that answer, the best first."""
-    hits = cache.search(question, **{"limit": 100, **options})  # type: ignore[arg-type]  # forwarded
-    return [int(hit.id.rpartition("-")[2]) for hit in hits]
+    answers = hits(cache, question, **options)  # type: ignore[arg-type]  # forwarded
+    return [int(hit.id.rpartition("-")[2]) for hit in answers]
 
 
 def first_reason(cache: SearchCache, question: str) -> Reason:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from smp_git import Store
-from smp_git.ask.text import Document, SearchCache
+from smp_git.ask.text import Document, Followed, SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
 PAGES = {
@@ -120,7 +120,7 @@ def read_only(path: Path) -> None:
 
 def robbed(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM part WHERE number % 3 = 0")
+        connection.execute("DELETE FROM part WHERE rowid % 3 = 0")
 
 
 def half_written(path: Path) -> None:
@@ -309,7 +309,7 @@ def unreadable(key: str) -> Iterable[Document]:
 def test_a_failing_load_changes_nothing() -> None:
     cache = a_cache("redis")
     with pytest.raises(ValueError, match="unreadable"):
-        cache.follow({"conversation/001": "x"}, unreadable)
+        cache.follow(Followed({"conversation/001": "x"}, unreadable))
 
     assert found(cache, "redis") == [0]
 

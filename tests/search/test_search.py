@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from smp_git.ask.text import SearchCache, search
-from tests.search.support import a_cache, a_document, first_reason, follow, found
+from tests.search.support import a_cache, a_document, first_reason, follow, found, hits
 
 
 def alone(*texts: str, **fields: str) -> SearchCache:
@@ -105,13 +105,7 @@ def test_a_turn_that_borrows_is_never_above_the_one_it_borrows_from() -> None:
         source = texts.index(next(text for text in texts if "zebra" in text))
 
         assert found(cache, "zebra")[0] == source
-        assert all(hit.source == f"turn-{source:04}" for hit in cache.search("zebra", limit=9)[1:])
-
-
-def test_words_side_by_side_as_asked_rank_higher() -> None:
-    cache = alone("timeout of the session is set", "session was lost by timeout", "session timeout")
-
-    assert found(cache, "session timeout")[0] == 2
+        assert all(hit.source == f"turn-{source:04}" for hit in hits(cache, "zebra")[1:])
 
 
 def test_a_reason_says_which_words_and_which_neighbour() -> None:
@@ -189,7 +183,7 @@ def test_a_name_that_is_a_stop_word_needs_a_capital() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_no_answers_are_given_when_none_are_wanted(limit: int) -> None:
-    assert alone("redis").search("redis", limit=limit) == []
+    assert hits(alone("redis"), "redis", limit=limit) == []
 
 
 def test_the_speaker_that_the_question_names_comes_first() -> None:
@@ -250,6 +244,18 @@ def test_a_date_in_the_question_raises_and_fetches(question: str) -> None:
     assert set(found(cache, question, now=now)) == {0, 1, 2}
 
 
+def test_a_question_of_a_day_alone_is_about_that_day() -> None:
+    cache = SearchCache(None)
+    page = (
+        a_document(0, "yesterday, all my troubles", kind="a", at="2022-01-01T00:00:00Z"),
+        a_document(1, "cake", kind="a", at="2023-05-04T00:00:00Z"),
+    )
+    follow(cache, {"p": page})
+
+    now = datetime(2023, 5, 5, 12, tzinfo=UTC)
+    assert found(cache, "what happened yesterday?", now=now) == [1, 0]
+
+
 def test_may_as_a_verb_is_no_date() -> None:
     assert found(alone("cake", "party"), "may I see the party") == [1]
 
@@ -284,9 +290,9 @@ def test_equal_scores_go_by_id() -> None:
     ],
 )
 def test_every_string_gets_an_answer(question: str) -> None:
-    hits = a_cache("redis is up", "word5 and word7").search(question, limit=5)
+    answers = hits(a_cache("redis is up", "word5 and word7"), question)
 
-    assert all(0 < hit.score <= 1 for hit in hits)
+    assert all(0 < hit.score <= 1 for hit in answers)
 
 
 def test_hostile_documents_are_indexed() -> None:
@@ -298,16 +304,10 @@ def test_hostile_documents_are_indexed() -> None:
 
 def test_similar_ranks_the_same_text_first_with_score_1() -> None:
     cache = alone("users want dark mode", "dark chocolate", "invoices are late")
-    hits = [hit for hit, _ in cache.similar("users want dark mode", limit=5)]
+    found = [hit for hit, _ in cache.similar("users want dark mode")]
 
-    assert [hit.id for hit in hits] == ["turn-0000", "turn-0001"]
-    assert hits[0].score == pytest.approx(1)
-
-
-def test_similar_leaves_out_the_excluded() -> None:
-    hits = alone("dark mode", "dark mode").similar("dark mode", limit=5, exclude="turn-0000")
-
-    assert [hit.id for hit, _ in hits] == ["turn-0001"]
+    assert [hit.id for hit in found] == ["turn-0000", "turn-0001"]
+    assert found[0].score == pytest.approx(1)
 
 
 def test_an_unknown_time_is_refused_with_the_value() -> None:

@@ -1,7 +1,7 @@
 """Full-text search and similarity over the memories of a session."""
 
 from smp_git.ask.text.batches import Document
-from smp_git.ask.text.cache import SearchCache, search
+from smp_git.ask.text.cache import Followed, SearchCache, search
 from smp_git.ask.text.meanings import (
     Encoder,
     EncoderUnfitError,
@@ -19,6 +19,7 @@ __all__ = [
     "Document",
     "Encoder",
     "EncoderUnfitError",
+    "Followed",
     "Meanings",
     "Reason",
     "SearchCache",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from smp_git.ask.text.batches import Batch, Document, encode
@@ -23,9 +22,11 @@ if _HAS_SQLITE:  # Python can be built without it
 
 Load = Callable[[str], Iterable[Document]]
 Progress = Callable[[int, int], None]
-MayKeep = Callable[[], bool]
+Test = Callable[[], bool]
+T = TypeVar("T")
+
 # Raised with every change to how batches are written, or to what their words are.
-_FORMAT: Final = 5
+_FORMAT: Final = 7
 # Postings are numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.
@@ -33,20 +34,20 @@ _TIMEOUT_SECONDS: Final = 0.08
 # Batches that are not in use stay for a while: a query on the past, or another process at
 # another commit, asks for some of them again.
 _KEPT_UNUSED: Final = 16
-_BUSY: Final = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED
-_BATCH_BITS, _PART_BITS = 30, 32
-# SQLite of old takes no more.
-_KEYS_AT_ONCE: Final = 900
+_LOCKED: Final = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED
 # Where writing is not allowed, or there is no room.
-_REFUSED: Final = frozenset({3, 8, 10, 13})  # SQLITE_PERM, _READONLY, _IOERR, _FULL
-_SCHEMA: Final = (
-    "CREATE TABLE batch (age INTEGER PRIMARY KEY, number INTEGER UNIQUE)",
-    "CREATE TABLE part (number INTEGER PRIMARY KEY, checksum INTEGER, body BLOB)",
-    f"PRAGMA user_version = {_VERSION}",
-)
+_REFUSED: Final = frozenset({3, 8, 10, 13, 14})  # SQLITE_PERM, _READONLY, _IOERR, _FULL, _CANTOPEN
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS batch (age INTEGER PRIMARY KEY, number INTEGER UNIQUE);
+CREATE TABLE IF NOT EXISTS part
+    (batch INTEGER, name TEXT, checksum INTEGER, body BLOB, PRIMARY KEY (batch, name));
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
 
 
-class _CacheDamagedError(Exception):
+class _DamagedError(Exception):
     """A part of a batch is not in the file as it was written."""
 
     def __init__(self, file: _CacheFile) -> None:
@@ -63,177 +64,156 @@ class _CacheFile:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self._path = path if _HAS_SQLITE else None
         self._is_locked = False
-        self._held: dict[int, Sequence[bytes]] = {}
+        self._held: dict[int, Mapping[str, bytes]] = {}
         self.problems: list[str] = []
-        if path is not None and not _HAS_SQLITE:
-            self._report("cannot be kept: this Python has no sqlite3, so each process indexes anew")
-            self._path = None
+        if path != self._path:
+            self._report(
+                f"{path} cannot be kept: this Python has no sqlite3, so each process indexes anew"
+            )
 
     def batches(self) -> list[int]:
         """Return the numbers of all batches, the oldest first."""
         self._is_locked = False
-        rows = self._reading("SELECT number FROM batch ORDER BY age")
+        rows = self._rows("SELECT number FROM batch ORDER BY age", [()])
         return [*(number for (number,) in rows), *self._held]
 
-    def read(self, batch: int, parts: Sequence[int]) -> list[bytes]:
-        """Return parts of a batch, raising CacheDamagedError if one is not as it was."""
+    def read(self, batch: int, names: Sequence[str]) -> list[bytes]:
+        """Return parts of a batch, raising _DamagedError if one is not as it was."""
         if batch in self._held:
-            return [self._held[batch][part] for part in parts]
-        keys = [batch << _PART_BITS | part for part in parts]
-        found = self._sound("SELECT number, checksum, body FROM part WHERE number", keys)
-        if not found.keys() >= set(keys):
-            raise _CacheDamagedError(self)
-        return [found[key] for key in keys]
+            return [self._held[batch][name] for name in names]
+        keys = [(batch, name) for name in names]
+        rows = self._rows("SELECT checksum, body FROM part WHERE batch = ? AND name = ?", keys)
+        bodies = [
+            body
+            for key, (checksum, body) in zip(keys, rows, strict=False)
+            if isinstance(body, bytes) and checksum == _checksum(key, body)
+        ]
+        if len(bodies) != len(names):
+            raise _DamagedError(self)
+        return bodies
 
-    def add(self, parts: Sequence[bytes], used: Collection[int], may_keep: MayKeep) -> int:
+    def add(self, parts: Mapping[str, bytes], used: Collection[int], may_keep: Test) -> int:
         """Keep a batch, drop old ones that are not `used`, and return its number."""
-        number = int.from_bytes(os.urandom(4)) >> 32 - _BATCH_BITS
+        number = int.from_bytes(os.urandom(7))
         live = {*used, number}
         self._held = {each: held for each, held in self._held.items() if each in live}
         self._held[number] = parts
-        if self._writing(lambda connection: self._save(connection, live), may_keep):
-            self._held.clear()
+        if self._path is not None and not self._is_locked:
+            try:
+                self._save(self._path, live, may_keep)
+            except (OSError, sqlite3.DatabaseError) as error:
+                self._judge(error, "nothing was saved")
         return number
 
-    def _save(self, connection: sqlite3.Connection, used: Collection[int]) -> None:
-        known = connection.execute("SELECT number FROM batch ORDER BY age").fetchall()
-        unused = [number for (number,) in known if number not in used]
-        for number in unused[: max(0, len(unused) - _KEPT_UNUSED)]:
-            ends = number << _PART_BITS, (number + 1) << _PART_BITS
-            connection.execute("DELETE FROM batch WHERE number = ?", (number,))
-            connection.execute("DELETE FROM part WHERE number >= ? AND number < ?", ends)
-        for number, parts in self._held.items():
-            rows = enumerate(parts, number << _PART_BITS)
-            connection.execute("INSERT INTO batch (number) VALUES (?)", (number,))
-            connection.executemany(
-                "INSERT INTO part VALUES (?, ?, ?)",
-                ((key, _checksum(key, body), body) for key, body in rows),
-            )
+    def _save(self, path: Path, live: Collection[int], may_keep: Test) -> None:
+        if not path.exists():
+            path.touch(0o600)
+        with self._connection(path, "rw") as connection:
+            # Asked once the file is open: a deletion from now on unlinks this very file.
+            if not may_keep():
+                return
+            # Nothing here needs to survive a power cut, and what a torn write leaves is
+            # found by its checksum. A journal on disk would keep erased text.
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.executescript(_SCHEMA)
+            connection.execute("BEGIN IMMEDIATE")
+            known = connection.execute("SELECT number FROM batch ORDER BY age").fetchall()
+            unused = [number for (number,) in known if number not in live]
+            for number in unused[: max(0, len(unused) - _KEPT_UNUSED)]:
+                connection.execute("DELETE FROM batch WHERE number = ?", (number,))
+                connection.execute("DELETE FROM part WHERE batch = ?", (number,))
+            for number, parts in self._held.items():
+                connection.execute("INSERT INTO batch (number) VALUES (?)", (number,))
+                connection.executemany(
+                    "INSERT INTO part VALUES (?, ?, ?, ?)",
+                    (
+                        (number, name, _checksum((number, name), body), body)
+                        for name, body in parts.items()
+                    ),
+                )
+            connection.execute("COMMIT")
+        self._held.clear()
+
+    def _rows(self, query: str, several: Iterable[tuple[object, ...]]) -> list[tuple[Any, ...]]:
+        # What somebody else has locked is read as it is: checksums tell what is whole.
+        for mode in ("ro", "ro&immutable=1")[self._is_locked :]:
+            try:
+                if self._path is None or not self._path.stat().st_size:
+                    return []
+                with self._connection(self._path, mode) as connection:
+                    return [row for keys in several for row in connection.execute(query, keys)]
+            except FileNotFoundError:
+                return []
+            except (OSError, sqlite3.DatabaseError) as error:
+                self._judge(error, "it is read, not updated")
+                if not self._is_locked:
+                    break
+        return []
+
+    @contextmanager
+    def _connection(self, path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+        address = f"{path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(
+            address, timeout=_TIMEOUT_SECONDS, isolation_level=None, uri=True
+        )
+        with closing(connection):
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version not in (0, _VERSION):
+                raise sqlite3.DatabaseError(f"its version is {version}, not {_VERSION}")
+            yield connection
+
+    def _judge(self, error: Exception, consequence: str) -> None:
+        """Say what is wrong with the file, and remove it or do without it if need be."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        self._is_locked = code in _LOCKED
+        if self._is_locked:
+            self._report(f"{self._path} is locked: {consequence}")
+        elif isinstance(error, OSError) or code in _REFUSED:
+            self._report(f"{self._path} cannot be used: {error}")
+            self._path = None
+        else:
+            self.remove(error)
 
     def remove(self, reason: object = "a part of it is missing") -> None:
         """Remove a file that is of no use; where that is not allowed, do without."""
-        self._report(f"is unusable and is rebuilt: {reason}")
+        self._report(f"{self._path} is unusable and is rebuilt: {reason}")
         if self._path is None:
             return
         try:
             for ending in ("", "-journal", "-wal", "-shm"):
                 self._path.with_name(f"{self._path.name}{ending}").unlink(missing_ok=True)
         except OSError as refusal:
-            self._report(f"cannot be removed: {refusal}")
-            self._path = None
-
-    def _sound(self, query: str, keys: Sequence[int]) -> dict[int, bytes]:
-        every = [
-            keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE)
-        ]
-        rows = chain.from_iterable(
-            self._reading(f"{query} IN ({', '.join('?' * len(some))})", some) for some in every
-        )
-        return {
-            key: body
-            for key, checksum, body in rows
-            if isinstance(body, bytes) and checksum == _checksum(key, body)
-        }
-
-    def _reading(self, query: str, keys: Sequence[int] = ()) -> list[tuple[Any, ...]]:
-        if self._path is None or not self._path.exists():
-            return []
-        try:
-            with self._connection(self._path, is_locked=self._is_locked) as connection:
-                return connection.execute(query, keys).fetchall()
-        except sqlite3.DatabaseError as error:
-            if self._is_locked or not self._is_of_lock(error, "it is read, not updated"):
-                self._judge(error)
-                return []
-        # Checksums tell what is whole.
-        self._is_locked = True
-        return self._reading(query, keys)
-
-    def _writing(self, act: Callable[[sqlite3.Connection], object], may_keep: MayKeep) -> bool:
-        """Write at once or not at all; return whether it worked."""
-        if self._path is None or self._is_locked:
-            return False
-        try:
-            with self._connection(self._path) as connection:
-                # Asked once the file is open: a deletion from now on unlinks this very file.
-                if not may_keep():
-                    return False
-                connection.execute("BEGIN IMMEDIATE")
-                act(connection)
-                connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            if not self._is_of_lock(error, "nothing was saved"):
-                self._judge(error)
-            return False
-        return True
-
-    @contextmanager
-    def _connection(self, path: Path, *, is_locked: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open the file, made anew if it is of another version."""
-        address = f"{path.absolute().as_uri()}{'?mode=ro&immutable=1' if is_locked else ''}"
-        connection = sqlite3.connect(
-            address, timeout=_TIMEOUT_SECONDS, isolation_level=None, uri=True
-        )
-        with closing(connection):
-            # Nothing here needs to survive a power cut, and what a torn write leaves is
-            # found by its checksum. A journal on disk would keep erased text.
-            connection.execute("PRAGMA journal_mode = MEMORY")
-            connection.execute("PRAGMA synchronous = OFF")
-            connection.execute("PRAGMA secure_delete = ON")
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != _VERSION:
-                self._make(connection, version)
-                # Another process may have removed the file again; what a link names is not ours.
-                with suppress(OSError):
-                    if not path.is_symlink():
-                        path.chmod(0o600)
-            yield connection
-
-    def _make(self, connection: sqlite3.Connection, version: int) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
-            connection.execute("COMMIT")
-            return
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-            raise sqlite3.DatabaseError(f"its version is {version}, not {_VERSION}")
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute("COMMIT")
-
-    def _is_of_lock(self, error: sqlite3.DatabaseError, consequence: str) -> bool:
-        if _code(error) not in _BUSY:
-            return False
-        self._report(f"is locked: {consequence}")
-        return True
-
-    def _judge(self, error: sqlite3.DatabaseError) -> None:
-        if _code(error) in _REFUSED:
-            self._report(f"cannot be used: {error}")
-            self._path = None
-        else:
-            self.remove(error)
+            self._judge(refusal, "")
 
     def _report(self, problem: str) -> None:
-        sentence = f"the search cache {self._path} {problem}"
+        sentence = f"the search cache {problem}"
         if sentence not in self.problems:
             self.problems.append(sentence)
 
 
-def _checksum(key: int, body: bytes) -> int:
-    return crc32(body, crc32(b"%d" % key))
+def _checksum(key: tuple[int, str], body: bytes) -> int:
+    return crc32(body, crc32(repr(key).encode("utf-8", "backslashreplace")))
 
 
-def _code(error: sqlite3.DatabaseError) -> int | None:
-    """Return SQLite's primary error code, or None if the error is our own."""
-    code: int | None = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
+class Followed(NamedTuple):
+    """Pages to be searched: their content ids by key, and what is asked of their owner.
 
+    An id stands for the same documents for ever, and a document is on one page. `load` is
+    called with the key of each page that is not known by its id, `progress` with how many of
+    these are read, and how many there are. Nothing is written once `may_keep` says no, for
+    the documents may have been deleted meanwhile; what was loaded is kept if the ids are
+    `still` those of the pages.
+    """
 
-T = TypeVar("T")
-# Slots of a batch are numbers of 19 bits, and a page has up to a hundred documents.
-_PAGES_TOGETHER: Final = 4_096
+    ids: Mapping[str, str]
+    load: Load
+    may_keep: Test = lambda: True
+    still: Test = lambda: True
+    progress: Progress = lambda read, every: None
 
 
 class SearchCache:
@@ -245,80 +225,57 @@ class SearchCache:
 
     def __init__(self, path: Path | None) -> None:
         self._file = _CacheFile(path)
-        self._pages: dict[str, str] = {}
-        self._load: Load = dict[str, tuple[Document, ...]]().__getitem__
+        self._pages = Followed({}, lambda key: ())
         self._batches: dict[int, Batch] = {}
         self._built: Index | None = None
-        self._progress: Progress | None = None
-        self._may_keep: MayKeep = lambda: True
-        self._still: Callable[[], bool] = lambda: True
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Problems with the file so far, one sentence each."""
         return tuple(self._file.problems)
 
-    def follow(
-        self,
-        pages: Mapping[str, str],
-        load: Load,
-        progress: Progress | None = None,
-        may_keep: MayKeep = lambda: True,
-        still: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Make `pages` (key to content id) what is searched.
-
-        `load` is called with the key of each page that is not known by its content id;
-        `progress` with how many of these are read, and how many there are. Nothing is
-        written once `may_keep` says no: the documents may have been deleted meanwhile.
-        An id stands for the same documents for ever, and a document is on one page. What
-        was loaded is kept if the ids are `still` those of the pages.
-        """
-        before = self._pages, self._load, self._built
-        if pages != self._pages:
-            self._pages, self._load, self._built = dict(pages), load, None
-        self._still = still
+    def follow(self, pages: Followed) -> None:
+        """Make some pages what is searched."""
+        before = self._pages, self._built
+        if pages.ids != self._pages.ids:
+            self._built = None
+        self._pages = pages
         try:
-            self._progress, self._may_keep = progress, may_keep
             _repeated([self], lambda: self.index)
         except BaseException:
-            self._pages, self._load, self._built = before
+            self._pages, self._built = before
             raise
-        finally:
-            self._progress = None
+        # What is read again later is no progress of this.
+        self._pages = Followed(*pages[:-1])
 
     @property
     def index(self) -> Index:
         """The index of the followed pages."""
         if self._built is None:
-            self._built = self._build()
+            self._built = self._build(self._pages)
         return self._built
 
-    def _build(self) -> Index:
-        names = {f"{key} {content}": key for key, content in sorted(self._pages.items())}
-        numbers = self._file.batches()
-        self._batches = {number: self._batch(number) for number in numbers}
+    def _build(self, pages: Followed) -> Index:
+        names = {f"{key} {content}": key for key, content in sorted(pages.ids.items())}
+        self._batches = {
+            number: self._batches.get(number) or Batch(number, self._file.read)
+            for number in self._file.batches()
+        }
         homes = self._homes(names)
         lacking = [name for name in names if name not in homes]
-        for start in range(0, len(lacking), _PAGES_TOGETHER):
-            pages = {}
-            for read, name in enumerate(lacking[start:][:_PAGES_TOGETHER], start + 1):
-                pages[name] = list(self._load(names[name]))
-                if self._progress is not None:
-                    self._progress(read, len(lacking))
-            if not self._still():
-                break
+        fresh = {}
+        for read, name in enumerate(lacking, 1):
+            fresh[name] = list(pages.load(names[name]))
+            pages.progress(read, len(lacking))
+        if fresh and pages.still():
             used = {batch for batch, _ in homes.values()}
-            number = self._file.add(encode(pages), used, self._may_keep)
-            self._batches[number] = self._batch(number)
+            number = self._file.add(encode(fresh), used, pages.may_keep)
+            self._batches[number] = Batch(number, self._file.read)
             homes = self._homes(names)
         slots: dict[int, list[range]] = {}
         for number, found in homes.values():
             slots.setdefault(number, []).append(found)
         return Index([self._batches[number] for number in slots], list(slots.values()))
-
-    def _batch(self, number: int) -> Batch:
-        return self._batches.get(number) or Batch(number, self._file.read)
 
     def _homes(self, names: Collection[str]) -> dict[str, tuple[int, range]]:
         """Return the batch and the slots of each page that is indexed."""
@@ -336,39 +293,14 @@ class SearchCache:
                 self._file.remove()
             self._batches, self._built = {}, None
 
-    def search(
-        self,
-        question: str,
-        *,
-        limit: int,
-        allowed: Collection[str] | None = None,
-        now: datetime | None = None,
-    ) -> list[TextHit]:
-        """Return the best `limit` answers among the `allowed` ids, the best first.
-
-        `now` gives words such as "yesterday" their meaning.
-        """
-        members = None if allowed is None else self.members(allowed)
-        return [hit for _, hit in search([self], question, now=now).hits(limit, [members])]
-
     def members(self, ids: Iterable[str]) -> list[int]:
         """Return what a search knows some ids by, until the next `follow`."""
         places = self.index.place_of
         return [places[name] for name in ids if name in places]
 
-    def similar(
-        self,
-        text: str,
-        *,
-        limit: int,
-        exclude: str | None = None,
-        likeness: Likeness | None = None,
-    ) -> list[tuple[TextHit, Reason]]:
-        """Return the `limit` documents most like `text`, without the one it comes from."""
-        return _repeated(
-            [self],
-            lambda: similar(self.index, text, limit=limit, exclude=exclude, likeness=likeness),
-        )
+    def similar(self, text: str, likeness: Likeness | None = None) -> list[tuple[TextHit, Reason]]:
+        """Return the documents like a text, the most like it first, and why."""
+        return _repeated([self], lambda: similar(self.index, text, likeness))
 
 
 def search(
@@ -397,7 +329,7 @@ def _repeated(caches: Sequence[SearchCache], act: Callable[[], T]) -> T:
     for anew in (False, True):
         try:
             return act()
-        except _CacheDamagedError as error:
+        except _DamagedError as error:
             for cache in caches:
                 cache.renew(error.file, anew=anew)
     return act()

@@ -1,163 +1,140 @@
-"""All documents in one order, and how often each says a word."""
+"""All documents in one order: who says a word, how much that counts, and who stands next to whom."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import Final, NamedTuple, TypeVar
+from itertools import chain, repeat
+from typing import Any, Final
 
-from smp_git.ask.text.batches import (
-    COUNT_MASK,
-    COUNT_SHIFT,
-    EARLY_MASK,
-    LENT_WORDS,
-    SLOT_SHIFT,
-    TURN,
-    Batch,
-)
+from smp_git.ask.text.batches import SHORT, Batch, worth
 from smp_git.ask.text.questions import Pattern, fits
 from smp_git.ask.text.words import stem
 
-# Weights of words, in tenths: a document's own, and those of the turns before and after
-# it, a turn and two turns away. What follows a question answers it, and is lent more.
-OWN: Final = 10
-_LENT: Final = {1: 4, 2: 2}
-_LENT_BY_QUESTION: Final = {1: 6, 2: 3}
+_TURN: Final = "turn"
+# The share that a turn lends to those next to it, or if it asks something to the one after;
+# to those two away half of that. A long answer does not drown a short turn.
+_LENT: Final = 0.3
+_LENT_BY_QUESTION: Final = 0.6
 _PAUSE_SECONDS: Final = 6 * 3600
-# Words that are kept, some 10 bytes for each document that holds one; and words that a
-# wildcard stands for, the shortest first.
-_KEPT_WORDS: Final = 96
+# Words that a wildcard stands for, the shortest first.
 _MOST_EXPANDED: Final = 256
-_DAY_SECONDS: Final = 86_400
+_YEAR_SECONDS: Final = 31_556_952
 
-T = TypeVar("T")
-_EPOCH: Final = date(1970, 1, 1).toordinal()
-
-
-class Word(NamedTuple):
-    """Counts of a word by document: its own, and in tenths with what neighbours lend it."""
-
-    own: Mapping[int, int]
-    counts: Mapping[int, int]
+# What a word is worth by the place of a document, from 0 to 1.
+Values = Mapping[int, float]
 
 
 class Index:
     """The documents of some pages of batches, ordered by kind, sitting, time and id."""
 
-    def __init__(self, batches: Sequence[Batch], slots: Sequence[Iterable[range]]) -> None:
-        self._batches = batches
-        every = [(n, list(chain.from_iterable(some))) for n, some in enumerate(slots)]
-        keys = [batches[n].keys[slot] for n, some in every for slot in some]
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        self._slots = _in_order(order, (some for _, some in every))
-        self._homes = _in_order(order, ([n] * len(some) for n, some in every))
-        self.ids = self._column(lambda batch: batch.ids)
-        self._seconds = self._column(lambda batch: batch.seconds)
-        self._voices = self._column(lambda batch: batch.voices)
-        self._asks = self._column(lambda batch: batch.asks)
-        self._places: list[dict[int, int]] = [{} for _ in batches]
-        for place, (batch, slot) in enumerate(zip(self._homes, self._slots, strict=True)):
+    def __init__(self, batches: Sequence[Batch], pages: Sequence[Sequence[range]]) -> None:
+        self._batches, self._pages = batches, pages
+        rows: list[tuple[Any, ...]] = []
+        for n, (batch, some) in enumerate(zip(batches, pages, strict=True)):
+            for page in some:
+                of_page = (column[page.start : page.stop] for column in batch.columns)
+                rows += zip(*of_page, repeat(n), page, strict=False)
+        columns = map(list, zip(*sorted(rows), strict=True)) if rows else [[] for _ in range(11)]
+        kinds, sittings, seconds, _, ids, speakers, roles, asks, lengths, homes, slots = columns
+        self.ids: list[str] = ids
+        self.seconds: list[int] = seconds
+        self.voices: list[list[str]] = [speakers, roles]
+        self._asks: list[bool] = asks
+        self._lengths: list[int] = lengths
+        # Where the documents of each batch stand, -1 for those of pages that are not used.
+        self._places = [[-1] * len(batch.columns[0]) for batch in batches]
+        for place, (batch, slot) in enumerate(zip(homes, slots, strict=True)):
             self._places[batch][slot] = place
-        self._sittings = self._numbered(self._column(lambda batch: batch.sittings))
-        self.lengths = self._weighted(self._column(lambda batch: batch.lengths))
-        self.length = sum(self.lengths)
-        self._words: dict[str | Pattern, Word] = {}
-        self._numbers: tuple[float, list[float]] = -1.0, []
+        # Whether a document and the one after it are turns of one sitting.
+        self._is_joined = [False] * len(rows)
+        for place in range(bisect_left(kinds, _TURN), bisect_right(kinds, _TURN) - 1):
+            is_paused = seconds[place + 1] - seconds[place] > _PAUSE_SECONDS
+            same = sittings[place] == sittings[place + 1]
+            self._is_joined[place] = same and not (is_paused and sittings[place] == "")
+        self._listeners: dict[int, list[tuple[int, float]]] = {}
 
-    def _column(self, column: Callable[[Batch], Sequence[T]]) -> list[T]:
-        known = [column(batch) for batch in self._batches]
-        return [known[n][slot] for n, slot in zip(self._homes, self._slots, strict=True)]
+    @cached_property
+    def names(self) -> set[str]:
+        """The speakers and roles."""
+        return {*chain.from_iterable(self.voices)} - {""}
 
-    def _numbered(self, sittings: Iterable[tuple[str, str]]) -> list[int]:
-        """Return a number per document, the same for the turns of one sitting.
+    @cached_property
+    def years(self) -> range:
+        """The years in which something was said, and one more on either side."""
+        # They are not of one length.
+        first, last = (pick(self.seconds, default=0) // _YEAR_SECONDS for pick in (min, max))
+        return range(1969 + first, 1972 + last)
 
-        Two more at the end stand for the neighbours that the first and last do not have.
-        """
-        numbers, number, before, until = [], 0, ("", ""), 0
-        for sitting, seconds in zip(sittings, self._seconds, strict=True):
-            is_paused = not sitting[1] and seconds > until
-            number += sitting[0] != TURN or sitting != before or is_paused
-            before, until = sitting, seconds + _PAUSE_SECONDS
-            numbers.append(number)
-        return [*numbers, -1, -2]
+    @cached_property
+    def place_of(self) -> Mapping[str, int]:
+        """The place of each document, by id."""
+        return {name: place for place, name in enumerate(self.ids)}
 
-    def _weighted(self, own: Sequence[int]) -> list[int]:
-        """Return the length of each document in tenths of words, with what it is lent."""
-        lengths = [OWN * length for length in own]
-        for step, share in _LENT.items():
-            for place, sitting in enumerate(self._sittings[step:-2]):
-                if sitting == self._sittings[place]:
-                    later = place + step
-                    lent = _LENT_BY_QUESTION[step] if self._asks[place] else share
-                    lengths[later] += lent * min(LENT_WORDS, own[place])
-                    lengths[place] += share * min(LENT_WORDS, own[later])
-        return lengths
-
-    def neighbours(self, place: int) -> list[int]:
-        """Return the places of the turns that lend a document words, the nearest first."""
-        around = (place - 1, place + 1, place - 2, place + 2)
-        return [at for at in around if self._sittings[at] == self._sittings[place]]
+    def neighbours(self, place: int) -> list[tuple[int, float]]:
+        """Return the places of the turns that borrow from a document, and which share."""
+        known = self._listeners.get(place)
+        if known is None:
+            joined = self._is_joined
+            share = _LENT * min(1.0, SHORT / max(1, self._lengths[place]))
+            later = share * _LENT_BY_QUESTION / _LENT if self._asks[place] else share
+            known = []
+            # Before the first stands the last, which is joined to nothing.
+            if joined[place - 1]:
+                known.append((place - 1, share))
+                if joined[place - 2]:
+                    known.append((place - 2, share / 2))
+            if joined[place]:
+                known.append((place + 1, later))
+                if joined[place + 1]:
+                    known.append((place + 2, later / 2))
+            self._listeners[place] = known
+        return known
 
     # What is said
 
-    def word(self, wanted: str) -> Word:
-        """Return how often documents say a stem."""
-        return self._kept(wanted, lambda: self._word(wanted))
-
-    def pattern(self, pattern: Pattern) -> Word:
-        """Return how often documents hold a phrase, or words that fit a wildcard."""
-        return self._kept(pattern, lambda: self._matched(pattern))
-
-    def _kept(self, key: str | Pattern, make: Callable[[], Word]) -> Word:
-        known = self._words.pop(key, None) or make()
-        while len(self._words) >= _KEPT_WORDS:
-            del self._words[next(iter(self._words))]
-        self._words[key] = known
-        return known
-
-    def _word(self, wanted: str) -> Word:
-        own: dict[int, int] = {}
-        early: list[tuple[int, int]] = []
+    def word(self, wanted: str) -> Values:
+        """Return what a stem is worth in each document that says it."""
+        own: dict[int, float] = {}
         for batch, places in zip(self._batches, self._places, strict=True):
-            for posting in batch.postings(wanted):
-                place = places.get(posting >> SLOT_SHIFT)
-                if place is not None:
-                    own[place] = posting >> COUNT_SHIFT & COUNT_MASK
-                    if posting & EARLY_MASK:
-                        early.append((place, posting & EARLY_MASK))
-        counts = {place: OWN * count for place, count in own.items()}
-        for place, count in early:
-            self._lend(place, count, counts)
-        return Word(own, counts)
+            slots, values = batch.postings(wanted)
+            own.update(zip(map(places.__getitem__, slots), values, strict=True))
+        own.pop(-1, None)
+        return own
 
-    def _lend(self, place: int, count: int, counts: dict[int, int]) -> None:
-        sittings = self._sittings
-        forward = _LENT_BY_QUESTION if self._asks[place] else _LENT
-        for step, share in _LENT.items():
-            before, after = place - step, place + step
-            if sittings[before] == sittings[place]:
-                counts[before] = counts.get(before, 0) + share * count
-            if sittings[after] == sittings[place]:
-                counts[after] = counts.get(after, 0) + forward[step] * count
+    def pattern(self, pattern: Pattern) -> Values:
+        """Return what a phrase or a wildcard is worth in each document that holds it."""
+        return {at: worth(count, self._lengths[at]) for at, count in self._matches(pattern)}
 
-    def _matched(self, pattern: Pattern) -> Word:
+    def lent(self, own: Values) -> Values:
+        """Return what a word is worth more by what neighbours lend, where it is said little or not."""
+        lent: defaultdict[int, float] = defaultdict(float)
+        # In order, so that sums do not depend on how documents are spread over batches.
+        for place in sorted(own.keys() & self._lenders):
+            for at, share in self.neighbours(place):
+                lent[at] += share * own[place]
+        return {at: (1 - own.get(at, 0.0)) * min(1.0, value) for at, value in lent.items()}
+
+    @cached_property
+    def _lenders(self) -> set[int]:
+        """The places of the documents that have neighbours."""
+        joined = [place for place, is_joined in enumerate(self._is_joined) if is_joined]
+        return {*joined, *(place + 1 for place in joined)}
+
+    def _matches(self, pattern: Pattern) -> Iterator[tuple[int, int]]:
+        """Yield where words that fit a pattern stand side by side, and how often."""
         meant = [self._expanded(word) for word in pattern.words]
-        stems = [set(map(stem, each)) for each in meant]
-        own: dict[int, int] = {}
         for batch, places in zip(self._batches, self._places, strict=True):
             holders = [
-                {posting >> SLOT_SHIFT for each in wanted for posting in batch.postings(each)}
-                for wanted in stems
+                {slot for each in set(map(stem, some)) for slot in batch.postings(each)[0]}
+                for some in meant
             ]
-            slots = sorted(set.intersection(*holders) & places.keys())
+            slots = sorted(slot for slot in set.intersection(*holders) if places[slot] >= 0)
             for slot, text in zip(slots, batch.texts(slots), strict=True):
-                count = _times(meant, text)
-                if count:
-                    own[places[slot]] = count
-        return Word(own, {place: OWN * count for place, count in own.items()})
+                if count := _times(meant, text):
+                    yield places[slot], count
 
     def _expanded(self, word: str) -> set[str]:
         """Return the words that a part of a pattern stands for."""
@@ -168,51 +145,10 @@ class Index:
 
     @cached_property
     def _vocabulary(self) -> set[str]:
-        return set(chain.from_iterable(batch.words() for batch in self._batches))
-
-    def pairs(
-        self, pairs: Iterable[tuple[str, str]], places: Iterable[int]
-    ) -> Iterator[tuple[int, set[tuple[str, str]]]]:
-        """Yield documents with those of some pairs of stems that stand side by side there."""
-        by_batch: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for place in places:
-            by_batch[self._homes[place]].append((self._slots[place], place))
-        for batch, found in by_batch.items():
-            held = self._batches[batch].pairs(pairs, [slot for slot, _ in found])
-            yield from zip((place for _, place in found), held, strict=True)
-
-    def per_document(self, key: float, make: Callable[[], list[float]]) -> list[float]:
-        """Return a number for each document, kept while the key is the same."""
-        if self._numbers[0] != key:
-            self._numbers = key, make()
-        return self._numbers[1]
-
-    # Who and when
-
-    @cached_property
-    def days(self) -> Mapping[int, list[int]]:
-        """The places of the documents of each day, by its ordinal in the calendar."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        for place, seconds in enumerate(self._seconds):
-            found[_EPOCH + seconds // _DAY_SECONDS].append(place)
-        return found
-
-    @cached_property
-    def names(self) -> Mapping[str, list[int]]:
-        """The places of the documents of each speaker and of each role."""
-        by_voice: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for place, voice in enumerate(self._voices):
-            by_voice[voice].append(place)
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for names, places in by_voice.items():
-            for name in {*names} - {""}:
-                found[name] += places
-        return found
-
-    @cached_property
-    def place_of(self) -> Mapping[str, int]:
-        """The place of each document, by id."""
-        return {name: place for place, name in enumerate(self.ids)}
+        several = zip(self._batches, self._pages, strict=True)
+        return {
+            word for batch, pages in several for page in pages if page for word in batch.words(page)
+        }
 
 
 def _times(meant: Sequence[set[str]], text: Sequence[str]) -> int:
@@ -222,8 +158,3 @@ def _times(meant: Sequence[set[str]], text: Sequence[str]) -> int:
         return sum(map(meant[0].__contains__, text))
     runs = zip(*(text[step:] for step in range(len(meant))), strict=False)
     return sum(all(map(set.__contains__, meant, run)) for run in runs)
-
-
-def _in_order(order: Iterable[int], several: Iterable[Iterable[T]]) -> list[T]:
-    values = list(chain.from_iterable(several))
-    return [values[at] for at in order]

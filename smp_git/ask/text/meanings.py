@@ -3,116 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from smp_git.ask.text.batches import Document
 from smp_git.git import disk
 
 if TYPE_CHECKING:
     from smp_git.ask.text.minilm import Matrix, MiniLM
-
-
-# Half precision: 384 numbers.
-_VECTOR_BYTES: Final = 768
-# Raised with every change to how vectors are written, or to the text that they are made of.
-_MAGIC: Final = b"smp-vectors-1\n\0\0"
-_MODEL_BYTES: Final = 32
-_HEAD_BYTES: Final = len(_MAGIC) + _MODEL_BYTES
-_BLOB_BYTES: Final = 20
-_CHECK_BYTES: Final = 4
-_ENTRY_BYTES: Final = _BLOB_BYTES + _VECTOR_BYTES + _CHECK_BYTES
-_BLOB: Final = re.compile(r"[0-9a-f]{40}")
-
-
-class _VectorFile:
-    """Vectors by blob, in a file that may vanish or break at any time.
-
-    It is read without a lock, for an entry carries a checksum; it is written under the
-    session's. A file of another model is one without entries.
-    """
-
-    def __init__(self, path: Path, model: bytes) -> None:
-        self._path = path
-        self._head = _MAGIC + model
-        self._seen: object = None
-
-    def changed(self) -> dict[str, bytes] | None:
-        """Return what the file holds, or None if that is as it was when last asked."""
-        try:
-            state = self._path.stat()
-        except OSError:
-            return {}
-        seen = state.st_ino, state.st_size, state.st_mtime_ns
-        if seen == self._seen:
-            return None
-        self._seen = seen
-        data = disk.content(self._path) or b""
-        if not data.startswith(self._head):
-            return {}
-        return {blob.hex(): vector for blob, vector in _entries(data)}
-
-    def add(self, vectors: Mapping[str, bytes]) -> None:
-        """Add vectors; the caller holds the session's lock. Raises OSError."""
-        added = b"".join(
-            _entry(bytes.fromhex(blob), vector)
-            for blob, vector in vectors.items()
-            if _BLOB.fullmatch(blob)
-        )
-        if not self._has_head():
-            disk.replace_file(self._path, self._head + added, _scratch(self._path))
-            return
-        with self._path.open("r+b") as file:
-            # Whoever died while adding left a part of an entry.
-            whole = (file.seek(0, 2) - _HEAD_BYTES) // _ENTRY_BYTES
-            file.truncate(_HEAD_BYTES + whole * _ENTRY_BYTES)
-            file.seek(0, 2)
-            file.write(added)
-
-    def _has_head(self) -> bool:
-        try:
-            with self._path.open("rb") as file:
-                return file.read(_HEAD_BYTES) == self._head
-        except OSError:
-            return False
-
-
-def keep_vectors(path: Path, blobs: Collection[bytes]) -> None:
-    """Write the file anew with the vectors of some blobs alone, or remove it if it has others' form."""
-    data = disk.content(path)
-    if data is None:
-        return
-    if not data.startswith(_MAGIC) or len(data) < _HEAD_BYTES:
-        path.unlink(missing_ok=True)
-        return
-    entries = (_entry(blob, vector) for blob, vector in _entries(data) if blob in blobs)
-    kept = b"".join((data[:_HEAD_BYTES], *entries))
-    if kept != data:
-        disk.replace_file(path, kept, _scratch(path))
-
-
-def _scratch(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp")
-
-
-def _entry(blob: bytes, vector: bytes) -> bytes:
-    body = blob + vector
-    return body + crc32(body).to_bytes(_CHECK_BYTES, "big")
-
-
-def _entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the blob and the vector of each entry that is whole."""
-    for at in range(_HEAD_BYTES, len(data) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
-        body = data[at : at + _ENTRY_BYTES - _CHECK_BYTES]
-        if crc32(body) == int.from_bytes(data[at + len(body) : at + _ENTRY_BYTES], "big"):
-            yield body[:_BLOB_BYTES], body[_BLOB_BYTES:]
 
 
 # Made by somebody else: no other bytes are run.
@@ -122,7 +26,63 @@ _SHA256: Final = {
     "model.onnx": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_RUNNERS: Final = ("numpy", "onnxruntime", "tokenizers")
+# Imported when the first vector is made or compared: that takes 0.2 s.
+_RUNNER: Final = "smp_git.ask.text.minilm"
+_NEEDED: Final = ("numpy", "onnxruntime", "tokenizers")
+# Raised with every change to how vectors are written, or to the text that they are made of.
+_FORM: Final = "smp-vectors-2"
+_HEAD: Final = hashlib.sha256(" ".join((_FORM, *_SHA256.values())).encode()).digest()
+_CHECK_BYTES: Final = 32
+_BLOB_BYTES: Final = 20
+# Half precision: 384 numbers.
+_ENTRY_BYTES: Final = _BLOB_BYTES + 768
+
+
+class _VectorFile:
+    """Vectors by blob, in a file that may vanish or break at any time.
+
+    It is read without a lock and written whole, under the session's. What is not as it was
+    written, or is of another model, holds nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def state(self) -> object:
+        """Return what is another after each write."""
+        with suppress(OSError):
+            found = self._path.stat()
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        return None
+
+    def read(self) -> dict[str, bytes]:
+        """Return the vectors."""
+        data = disk.content(self._path) or b""
+        body = data[_CHECK_BYTES:]
+        if data[:_CHECK_BYTES] != _check(body):
+            return {}
+        entries = (body[at:][:_ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES))
+        return {each[:_BLOB_BYTES].hex(): each[_BLOB_BYTES:] for each in entries}
+
+    def write(self, vectors: Mapping[str, bytes]) -> None:
+        """Write these vectors and no others, raising OSError."""
+        body = b"".join(bytes.fromhex(blob) + vector for blob, vector in vectors.items())
+        scratch = self._path.with_name(f"{self._path.name}.tmp")
+        disk.replace_file(self._path, _check(body) + body, scratch)
+
+
+def _check(body: bytes) -> bytes:
+    return hashlib.sha256(_HEAD + body).digest()
+
+
+def keep_vectors(path: Path, blobs: Collection[bytes]) -> None:
+    """Write a file anew with the vectors of some blobs alone."""
+    file = _VectorFile(path)
+    known = file.read()
+    kept = {blob: vector for blob, vector in known.items() if bytes.fromhex(blob) in blobs}
+    # What cannot be read may hold anything.
+    if kept != known or not known:
+        file.write(kept)
 
 
 class EncoderUnfitError(Exception):
@@ -131,9 +91,6 @@ class EncoderUnfitError(Exception):
 
 class Encoder:
     """Makes vectors of texts and compares them; nothing is loaded before that."""
-
-    # What a vector depends on besides the text.
-    model: bytes = hashlib.sha256("".join(_SHA256.values()).encode()).digest()
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
         self._files = weights, tokenizer
@@ -144,9 +101,8 @@ class Encoder:
 
     def matrix(self, vectors: Iterable[bytes]) -> Matrix:
         """Return vectors ready to be compared."""
-        module = import_module("smp_git.ask.text.minilm")
-        matrix: Matrix = module.Matrix(vectors)
-        return matrix
+        made: Matrix = import_module(_RUNNER).Matrix(vectors)
+        return made
 
     def likeness(self, text: str, vectors: Matrix) -> list[float]:
         """Return the cosine of a text to each of `vectors`; raises EncoderUnfitError."""
@@ -155,7 +111,7 @@ class Encoder:
 
 def find_encoder() -> Encoder | None:
     """Return the encoder, or None if the extra `semantic` is not installed."""
-    if not all(map(find_spec, _RUNNERS)):
+    if not all(map(find_spec, _NEEDED)):
         return None
     weights, tokenizer = _file_of(*_WEIGHTS), _file_of(*_TOKENIZER)
     return Encoder(weights, tokenizer) if weights and tokenizer else None
@@ -180,9 +136,8 @@ def _model(weights: Path, tokenizer: Path) -> MiniLM:
 
 @cache
 def _loaded(weights: Path, tokenizer: Path) -> MiniLM:
-    module = import_module("smp_git.ask.text.minilm")
-    model: MiniLM = module.MiniLM(_checked(weights), _checked(tokenizer))
-    return model
+    made: MiniLM = import_module(_RUNNER).MiniLM(_checked(weights), _checked(tokenizer))
+    return made
 
 
 def _checked(path: Path) -> bytes:
@@ -196,8 +151,7 @@ def _checked(path: Path) -> bytes:
 
 def meaning_text(document: Document) -> str:
     """Return the text whose vector stands for a document."""
-    parts = (document.speaker, document.title, document.text)
-    return ": ".join(part for part in parts if part)
+    return ": ".join(filter(None, (document.speaker, document.title, document.text)))
 
 
 class Meanings:
@@ -208,8 +162,9 @@ class Meanings:
 
     def __init__(self, encoder: Encoder, path: Path) -> None:
         self.encoder = encoder
-        self.file = _VectorFile(path, encoder.model)
         self.problems: list[str] = []
+        self._file = _VectorFile(path)
+        self._seen: object = None
         self._vectors: dict[str, bytes] = {}
         self._compared: tuple[Sequence[str], list[int], Matrix] | None = None
         self._lock = threading.Lock()
@@ -217,20 +172,20 @@ class Meanings:
     def refresh(self) -> None:
         """Read the file, if it is another than before."""
         with self._lock:
-            found = self.file.changed()
-            if found is not None and found.keys() != self._vectors.keys():
-                self._vectors, self._compared = found, None
+            state = self._file.state()
+            if state != self._seen:
+                self._seen, self._vectors, self._compared = state, self._file.read(), None
 
-    def lacking(self, blobs: Collection[str]) -> list[str]:
+    def lacking(self, blobs: Iterable[str]) -> list[str]:
         """Return those of some blobs that have no vector."""
         with self._lock:
             return [blob for blob in blobs if blob not in self._vectors]
 
-    def learn(self, vectors: Mapping[str, bytes]) -> None:
-        """Use vectors that were just made, whether or not the file takes them."""
+    def add(self, vectors: Mapping[str, bytes]) -> None:
+        """Use and keep some vectors; the caller holds the session's lock. Raises OSError."""
         with self._lock:
-            self._vectors = {**self._vectors, **vectors}
-            self._compared = None
+            self._vectors, self._compared = {**self._vectors, **vectors}, None
+            self._file.write({**self._file.read(), **vectors})
 
     def scores(self, text: str, blobs: Sequence[str]) -> list[float | None] | None:
         """Return the cosine of a text to each blob, None where there is no vector.
@@ -238,25 +193,19 @@ class Meanings:
         Without any vector there is nothing to say, and the model is not loaded.
         """
         with self._lock:
-            places, matrix = self._matrix(blobs)
-        if matrix is None or self.problems:
+            if self._compared is None or self._compared[0] is not blobs:
+                places = [at for at, blob in enumerate(blobs) if blob in self._vectors]
+                if not places:
+                    return None
+                matrix = self.encoder.matrix([self._vectors[blobs[at]] for at in places])
+                self._compared = blobs, places, matrix
+            _, places, matrix = self._compared
+        if self.problems:
             return None
         try:
             cosines = self.encoder.likeness(text, matrix)
         except EncoderUnfitError as error:
             self.problems = [str(error)]
             return None
-        scores: list[float | None] = [None] * len(blobs)
-        for place, cosine in zip(places, cosines, strict=True):
-            scores[place] = cosine
-        return scores
-
-    def _matrix(self, blobs: Sequence[str]) -> tuple[list[int], Matrix | None]:
-        known = self._compared
-        if known is None or known[0] is not blobs:
-            places = [place for place, blob in enumerate(blobs) if blob in self._vectors]
-            if not places:
-                return [], None
-            matrix = self.encoder.matrix([self._vectors[blobs[place]] for place in places])
-            known = self._compared = blobs, places, matrix
-        return known[1], known[2]
+        known = dict(zip(places, cosines, strict=True))
+        return [known.get(at) for at in range(len(blobs))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -14,28 +15,21 @@ from smp_git.ask.text.words import STOP_WORDS, fold, tokens, words
 from smp_git.model.memory import SEVERITIES
 from smp_git.model.times import month_length
 
-_YEAR_ROUND: Final = """
-january february march april may june july august september october november december
-"""
-_MONTHS: Final = tuple(_YEAR_ROUND.split())
-_MONTH: Final = "(?P<month>" + "|".join(f"{m}|{m[:3]}" for m in _MONTHS) + r"|sept)\b\.?"
-_DAY: Final = r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?\b"
-_YEAR: Final = r"(?:,?\s+(?P<year>\d{4})\b)"
-_FORMS: Final = (
-    r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b",
-    rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}?",
-    rf"\b{_MONTH}\s+{_DAY}{_YEAR}?",
-    rf"\b{_MONTH}(?:,?\s+(?:of\s+)?(?P<year>\d{{4}})\b)",
-    # Without a year "may" and "march" are verbs, unless a preposition says otherwise.
-    rf"\b(?:in|during|since|of|last)\s+{_MONTH}(?!\s*\d)",
-)
-# Compiling the forms takes longer than most answers, and most questions name no day.
-_HINT: Final = re.compile(r"\d{4}-\d\d-\d\d|" + "|".join(m[:3] for m in _MONTHS))
-_AGO: Final = re.compile(
-    r"\b(?:(?P<count>\d{1,3})|an?)\s+(?P<unit>day|week|month)s?\s+ago\b", re.IGNORECASE
+_MONTHS: Final = "janfebmaraprmayjunjulaugsepoctnovdec"
+# 3 June 2023, the 3rd of june, June 3rd, in Sept., 2023-06-03.
+_DATE: Final = re.compile(
+    r"\b(?P<iso>\d{4}-\d\d-\d\d)\b"
+    r"|\b(?:(?P<by>in|during|since|of|last)\s+)?"
+    r"(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+    r"(?:\s+(?P<then>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?",
+    re.IGNORECASE,
 )
 _RELATIVE: Final = re.compile(
-    r"\b(?P<named>today|yesterday|(?:this|last)\s+(?:week|month|year))\b", re.IGNORECASE
+    r"\b(?:(?P<day>today|yesterday)|(?P<which>this|last)\s+(?P<period>week|month|year)"
+    r"|(?P<count>\d{1,3}|an?)\s+(?P<unit>day|week|month)s?\s+ago)\b",
+    re.IGNORECASE,
 )
 
 
@@ -46,79 +40,58 @@ class Days(NamedTuple):
     last: date
 
 
-def named_days(question: str, years: range, now: datetime | None = None) -> list[Days]:
+def named_days(question: str, years: Iterable[int], now: datetime | None = None) -> list[Days]:
     """Return the days that `question` names.
 
     A date without a year means that date in each of `years`. "Yesterday" and the like
     mean something only when `now` is given. What is no date (31 February) is ignored.
     """
-    found: list[Days] = []
-    for form in _FORMS if _HINT.search(question.lower()) else ():
-        for match in re.finditer(form, question, re.IGNORECASE):
-            found += _calendar_days(match.groupdict(), years)
-        question = re.sub(form, " ", question, flags=re.IGNORECASE)
+    found = [days for match in _dates(question) for days in _calendar_days(match, years)]
     if now is not None:
-        found += _relative_days(question, now.astimezone(UTC).date())
+        today = now.astimezone(UTC).date()
+        found += [_period(today, match) for match in _RELATIVE.finditer(question)]
     return found
 
 
-def date_words(question: str) -> set[str]:
-    """Return the words of `question` that are part of a date alone."""
-    rest = question
-    for form in _FORMS if _HINT.search(question.lower()) else ():
-        rest = re.sub(form, " ", rest, flags=re.IGNORECASE)
-    return set(words(question)) - set(words(rest))
+def date_words(question: str, now: datetime | None = None) -> set[str]:
+    """Return the words by which `question` names days."""
+    relative = _RELATIVE.finditer(question) if now else ()
+    return {word for match in (*_dates(question), *relative) for word in words(match[0])}
 
 
-def _calendar_days(named: dict[str, str | None], years: range) -> Iterator[Days]:
-    month = _month_number(named)
-    day = named.get("day")
-    year = named.get("year")
-    for each in [int(year)] if year else years:
-        first = _date(each, month, int(day or 1))
-        if first is not None:
+def _dates(question: str) -> Iterator[re.Match[str]]:
+    """Yield the dates; a month alone is none, for "may" and "march" are verbs too."""
+    for match in _DATE.finditer(question):
+        if any(match[part] for part in ("iso", "by", "day", "then", "year")):
+            yield match
+
+
+def _calendar_days(match: re.Match[str], years: Iterable[int]) -> Iterator[Days]:
+    if match["iso"]:
+        with suppress(ValueError):
+            yield Days(*[date.fromisoformat(match["iso"])] * 2)
+        return
+    month = _MONTHS.index(match["month"][:3].lower()) // 3 + 1
+    day = match["day"] or match["then"]
+    for year in [int(match["year"])] if match["year"] else years:
+        with suppress(ValueError):
+            first = date(year, month, int(day or 1))
             yield Days(first, first if day else _month_end(first))
-
-
-def _month_number(named: dict[str, str | None]) -> int:
-    name = named.get("month")
-    if name is None:
-        return int(named["number"] or 0)
-    return next(
-        number
-        for number, month in enumerate(_MONTHS, start=1)
-        if month.startswith(name[:3].lower())
-    )
-
-
-def _date(year: int, month: int, day: int) -> date | None:
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
 
 
 def _month_end(day: date) -> date:
     return day.replace(day=month_length(day.year, day.month))
 
 
-def _relative_days(question: str, today: date) -> Iterator[Days]:
-    for match in _AGO.finditer(question):
-        yield _period(today, match["unit"].lower(), int(match["count"] or 1))
-    for match in _RELATIVE.finditer(question):
-        which, _, unit = match["named"].lower().partition(" ")
-        back = 1 if which in {"yesterday", "last"} else 0
-        yield _period(today, unit.strip() or "day", back)
-
-
-def _period(today: date, unit: str, back: int) -> Days:
-    """Return the day, week (from Monday), month or year that lies `back` units behind."""
-    if unit == "day":
-        first = today - timedelta(days=back)
-        return Days(first, first)
-    if unit == "week":
-        first = today - timedelta(days=today.weekday() + 7 * back)
-        return Days(first, first + timedelta(days=6))
+def _period(today: date, match: re.Match[str]) -> Days:
+    """Return the day, week (from Monday), month or year that was some of them ago."""
+    unit = (match["unit"] or match["period"] or "day").lower()
+    count = match["count"] or str(int(match[0].lower().startswith(("yesterday", "last"))))
+    back = int(count) if count.isdigit() else 1
+    if unit in ("day", "week"):
+        length = 7 if unit == "week" else 1
+        first = today - timedelta(days=length * back + (today.weekday() if length > 1 else 0))
+        return Days(first, first + timedelta(days=length - 1))
     months = back * (12 if unit == "year" else 1)
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     if unit == "year":

@@ -1,46 +1,39 @@
-"""Ranking of documents by a question: BM25, pairs of words, days, speakers, meaning.
+"""Ranking of documents by a question: words, phrases, meaning, days, speakers.
 
-A word is worth BM25 of what a document says and is lent, in proportion to how rare it is. Pairs
-of words that stand side by side as in the question add to the best; then what the question
-says of days and speakers counts, then likeness of meaning.
+A word is worth what a document says and is lent of it, in proportion to how rare it is. To the
+sum comes likeness of meaning, then half of the best score so far for each of the day and the
+speaker that the question names.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from heapq import nlargest
 from itertools import chain, pairwise
 from math import log
-from typing import Any, Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from smp_git.ask.text.index import OWN, Index, Word
+from smp_git.ask.text.batches import worth
+from smp_git.ask.text.index import Index, Values
 from smp_git.ask.text.questions import Question, date_words, named_days, parse
 from smp_git.ask.text.words import STOP_WORDS, stem, words
 
-# BM25's own constants. These and the ones below were chosen on one set of conversations
-# and confirmed on another; recall moves by less than its error when one moves by a quarter.
-_SATURATION: Final = 1.5
-_LENGTH_WEIGHT: Final = 0.6
-# Below this many words a text is not more to the point for being shorter.
-_LENGTH_FLOOR: Final = 60
-# What a document that says no word of the question is worth at most, beside its neighbour.
-_BORROWED: Final = 0.9
-# What words are worth that stand side by side as in the question, beside the commoner one.
-_PAIR: Final = 0.5
-_PAIRED: Final = 64
-_SPEAKER_BOOST: Final = 3.0
+# What a day or a speaker that is named is worth beside the best score; and if the question
+# names nothing else, so that whoever only mentions a name comes later.
+_NAMED: Final = 0.5
+_NAMED_ALONE: Final = 2.0
 # A name is evidence for who speaks; as a word it is said in too many places.
 _NAME_WEIGHT: Final = 0.3
-_DATE_BOOST: Final = 1.5
-# What a named day is worth without a word: a share of the best score.
-_FETCHED: Final = 0.2
 # What the nearest meaning is worth beside the best score, and beside the same words.
-_MEANING_WEIGHT: Final = 0.3
+_MEANING_WEIGHT: Final = 0.35
 _SIMILAR_MEANING_WEIGHT: Final = 2.0
-# The cosine from which meaning alone makes an answer, without a word in common.
+# The cosine from which meaning alone makes an answer, without a word in common; and the one
+# up to which it is chance, which two texts about different things exceed by half as much.
 _LIKE: Final = 0.4
+_UNLIKE: Final = 0.15
 # More than a question has; a pasted text is asked by its rarest words.
 _MOST_TERMS: Final = 64
 _MOST_SIMILAR_WORDS: Final = 256
@@ -48,6 +41,8 @@ _MOST_SIMILAR_TERMS: Final = 32
 _USER: Final = "user"
 # Less is what sums in another order differ by.
 _ROUNDING: Final = 1e-12
+_DAY_SECONDS: Final = 86_400
+_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class TextHit(NamedTuple):
@@ -69,45 +64,78 @@ class Reason(NamedTuple):
     near: str = ""
 
 
-class TextScale:
-    """A collection's part in the value of a word: the number of documents and their lengths."""
-
-    def __init__(self, indexes: Collection[Index]) -> None:
-        self._documents = sum(len(index.ids) for index in indexes)
-        length = sum(index.length for index in indexes)
-        self._slope = OWN * _SATURATION * _LENGTH_WEIGHT * self._documents / max(1, length)
-
-    def rarity(self, holders: int) -> float:
-        """Return the weight of a word that so many documents hold."""
-        return log(1 + (self._documents - holders + 0.5) / (holders + 0.5))
-
-    def norm(self, length: int) -> float:
-        """Return the count that earns a text of `length` half of a word's weight.
-
-        All three are in tenths.
-        """
-        longer = max(length, OWN * _LENGTH_FLOOR)
-        return OWN * _SATURATION * (1 - _LENGTH_WEIGHT) + self._slope * longer
-
-    def norms(self, index: Index) -> Sequence[float]:
-        """Return the norm of each document."""
-        base, least = OWN * _SATURATION * (1 - _LENGTH_WEIGHT), OWN * _LENGTH_FLOOR
-        slope = self._slope
-        return index.per_document(
-            slope,
-            lambda: [base + slope * (size if size > least else least) for size in index.lengths],
-        )
-
-
 class _Term(NamedTuple):
-    """A word or a pattern: how it is written, what it weighs, who says it, index by index."""
+    """A word or a pattern in one index: how it is written and weighs, who says it, who borrows it."""
 
     shown: str
     weight: float
-    found: list[Word]
+    own: Values
+    lent: Values = MappingProxyType({})
 
 
-Scores = list[list[float]]
+class _Answer:
+    """What one index answers: the scores of its documents, and what each step adds to them."""
+
+    def __init__(self, index: Index, words: Sequence[_Term], patterns: Sequence[_Term]) -> None:
+        self.index = index
+        self._words, self._patterns = words, patterns
+        self.scores = [0.0] * len(index.ids)
+        self._steps: list[tuple[str, list[float]]] = []
+        borrowers: set[int] = set()
+        for term in (*words, *patterns):
+            for values in (term.own, term.lent):
+                for place, value in values.items():
+                    self.scores[place] += term.weight * value
+            borrowers.update(term.lent)
+        for place in borrowers:
+            # Who only borrows is not above the lender.
+            if not self._says(place):
+                self.scores[place] = min(self.scores[place], self.scores[self._lender(place)])
+        self._said = self.scores
+
+    def _says(self, place: int) -> bool:
+        return any(place in term.own for term in (*self._words, *self._patterns))
+
+    def _lender(self, place: int) -> int:
+        """Return the best of the neighbours that say something of the question."""
+        near = (at for at, _ in self.index.neighbours(place) if self._says(at))
+        return max(near, key=self.scores.__getitem__)
+
+    def add(self, step: str, added: Iterable[tuple[int, float]]) -> None:
+        """Add to the scores of some documents."""
+        self._steps.append((step, self.scores))
+        self.scores = list(self.scores)
+        for place, more in added:
+            self.scores[place] += more
+
+    def source(self, place: int) -> str:
+        """Return the neighbour that a document is found by, unless something else counts more."""
+        if self._says(place) or not self._said[place]:
+            return ""
+        lender = self._lender(place)
+        return self.index.ids[lender] if self.scores[place] <= self.scores[lender] else ""
+
+    def reason(self, place: int, best: float) -> Reason:
+        """Return why a document answers."""
+        parts = {
+            part: sum(term.weight * term.own.get(place, 0.0) for term in terms)
+            for part, terms in (("words", self._words), ("phrases", self._patterns))
+        }
+        parts["neighbours"] = self._said[place] - sum(parts.values())
+        for (step, before), (_, after) in pairwise([*self._steps, ("", self.scores)]):
+            parts[step] = after[place] - before[place]
+        borrowed = [t for t in self._words if place in t.lent and place not in t.own]
+        lenders = [
+            at for at, _ in self.index.neighbours(place) if any(at in t.own for t in borrowed)
+        ]
+        near = max(lenders, key=self._said.__getitem__, default=None)
+        return Reason(
+            {part: value / best for part, value in parts.items() if value > _ROUNDING},
+            tuple(t.shown for t in (*self._words, *self._patterns) if place in t.own),
+            "" if near is None else self.index.ids[near],
+        )
+
+
 # The cosine of each document to a question, None where it has no vector.
 Likeness = Sequence[float | None]
 
@@ -124,156 +152,32 @@ class TextSearch:
         likeness: Sequence[Likeness | None] = (),
         weak: Collection[str] = (),
     ) -> None:
-        self._indexes = indexes
-        self._scale = TextScale(indexes)
         asked = parse(question)
-        voices = _named_voices(indexes, asked)
-        days = _asked_days(indexes, asked, now)
-        known = {word for name in voices for word in words(name)}.union(weak)
-        if days:
-            known.update(date_words(asked.text))
-        weights: dict[str, tuple[str, float]] = {}
+        voices, days = _named_voices(indexes, asked), _asked_days(indexes, asked, now)
+        known = {word for name in voices for word in words(name)}
+        known |= date_words(asked.text, now).union(weak)
+        shown: dict[str, str] = {}
         for word in asked.words:
-            weights.setdefault(stem(word), (word, _NAME_WEIGHT if word in known else 1.0))
-        rarest = _rarest(indexes, weights, _MOST_TERMS)
-        self._words = {each: self._term(*weights[each], Index.word, each) for each in rarest}
-        self._patterns = [
-            self._term(each.shown, 1.0, Index.pattern, each) for each in asked.patterns
-        ]
-        every = [*self._words.values(), *self._patterns]
-        self._own: list[set[int]] = [
-            set().union(*(term.found[n].own for term in every)) for n in range(len(indexes))
-        ]
-        # What each step makes of the scores; the last one's count.
-        self._steps: list[tuple[str, Scores]] = []
-        self._score_words(asked, {each for each in rarest if weights[each][1] == 1})
-        is_all = bool(weights) and not asked.patterns and all(w < 1 for _, w in weights.values())
-        self._raise(voices, days, is_all=is_all)
+            shown.setdefault(stem(word), word)
+        terms: list[list[_Term]] = [[] for _ in indexes]
+        for each, own in _rarest(indexes, shown, _MOST_TERMS).items():
+            weight = _rarity(indexes, own) * (_NAME_WEIGHT if shown[each] in known else 1.0)
+            for index, said, some in zip(indexes, own, terms, strict=True):
+                some.append(_Term(shown[each], weight, said, index.lent(said)))
+        patterns: list[list[_Term]] = [[] for _ in indexes]
+        for pattern in asked.patterns:
+            own = [index.pattern(pattern) for index in indexes]
+            for said, some in zip(own, patterns, strict=True):
+                some.append(_Term(pattern.shown, _rarity(indexes, own), said))
+        self._answers = list(map(_Answer, indexes, terms, patterns))
         self._add_meaning(likeness)
-        self._top = self._best()
+        is_alone = bool(shown) and not asked.patterns and known.issuperset(shown.values())
+        self._raise(voices, days, is_alone=is_alone)
+        self._best = self._highest()
 
-    def _term(
-        self, shown: str, weight: float, find: Callable[[Index, Any], Word], wanted: object
-    ) -> _Term:
-        found = [find(index, wanted) for index in self._indexes]
-        rarity = self._scale.rarity(sum(len(word.own) for word in found))
-        return _Term(shown, weight * rarity, found)
-
-    # Scoring
-
-    def _score_words(self, asked: Question, strong: set[str]) -> None:
-        every = range(len(self._indexes))
-        self._steps.append(("words", [self._summed(n) for n in every]))
-        pairs = {(a, b) for a, b in pairwise(map(stem, asked.words)) if a != b and {a, b} <= strong}
-        best = self._pair_candidates(pairs) if pairs else []
-        if best:
-            self._step("pairs", lambda n: self._paired(n, pairs, [at for m, at in best if m == n]))
-
-    def _step(self, name: str, change: Callable[[int], Iterable[tuple[int, float]]]) -> None:
-        """Set the scores of some documents, index by index."""
-        changed = [list(scores) for scores in self._scores]
-        for number, scores in enumerate(changed):
-            for place, score in change(number):
-                scores[place] = score
-        self._steps.append((name, changed))
-
-    @property
-    def _scores(self) -> Scores:
-        return self._steps[-1][1]
-
-    def _best(self) -> float:
-        return max((max(scores, default=0.0) for scores in self._scores), default=0.0)
-
-    def _summed(self, number: int) -> list[float]:
-        """Return what words and patterns are worth, what is only borrowed being bounded."""
-        index, own = self._indexes[number], self._own[number]
-        norms = self._scale.norms(index)
-        scores = [0.0] * len(index.ids)
-        borrowing: set[int] = set()
-        for _, weight, found in (*self._words.values(), *self._patterns):
-            counts = found[number].counts
-            for place, count in counts.items():
-                scores[place] += weight * count / (count + norms[place])
-            if len(counts) > len(found[number].own):
-                borrowing.update(counts)
-        for place in borrowing - own:
-            source = self._source(number, place, scores)
-            scores[place] = min(scores[place], _BORROWED * scores[source])
-        return scores
-
-    def _source(self, number: int, place: int, scores: Sequence[float]) -> int:
-        """Return the best of the neighbours that a document borrows from."""
-        near = self._indexes[number].neighbours(place)
-        return max((at for at in near if at in self._own[number]), key=scores.__getitem__)
-
-    def _pair_candidates(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
-        """Return index and place of the best documents that say both words of a pair."""
-        return [
-            (number, place)
-            for _, number, _, place in self._highest(_PAIRED, [None] * len(self._indexes))
-            if any(
-                place in self._words[a].found[number].own
-                and place in self._words[b].found[number].own
-                for a, b in pairs
-            )
-        ]
-
-    def _highest(
-        self, count: int, allowed: Sequence[Collection[int] | None]
-    ) -> list[tuple[float, int, str, int]]:
-        """Return the lowest numbers that -score, index, id and place make."""
-        several = [
-            (number, scores, range(len(scores)) if members is None else members)
-            for number, (scores, members) in enumerate(zip(self._scores, allowed, strict=True))
-        ]
-        values = (
-            scores if len(places) == len(scores) else map(scores.__getitem__, places)
-            for _, scores, places in several
-        )
-        least = min(nlargest(count, chain.from_iterable(values)), default=0.0)
-        found = [
-            (-score, number, self._indexes[number].ids[place], place)
-            for number, scores, places in several
-            for place, score in zip(places, map(scores.__getitem__, places), strict=True)
-            if score >= least and score
-        ]
-        return sorted(found)[:count]
-
-    def _paired(
-        self, number: int, pairs: Collection[tuple[str, str]], places: Sequence[int]
-    ) -> Iterator[tuple[int, float]]:
-        """Yield the scores with what is added where words stand side by side as in the question."""
-        for place, held in self._indexes[number].pairs(pairs, places):
-            added = sum(sorted(min(self._words[a].weight, self._words[b].weight) for a, b in held))
-            yield place, self._scores[number][place] + _PAIR * added
-
-    def _raise(self, voices: Collection[str], days: Collection[int], *, is_all: bool) -> None:
-        """Raise the scores of the named days, then those of who is named.
-
-        If a question names only these, they are worth more than all the words that are said.
-        """
-        spoken = [
-            {at for name in voices for at in index.names.get(name, ())} for index in self._indexes
-        ]
-        best = self._best() or 1.0
-        on_day = (1.0, _DATE_BOOST * best) if is_all else (_DATE_BOOST, _FETCHED * best)
-        by_name = (1.0, _SPEAKER_BOOST * best) if is_all else (_SPEAKER_BOOST, 0.0)
-        if days:
-            self._step("dates", lambda n: self._lifted(n, self._on(n, days), *on_day))
-        if any(spoken):
-            self._step("speaker", lambda n: self._lifted(n, spoken[n], *by_name))
-
-    def _on(self, number: int, days: Collection[int]) -> Iterator[int]:
-        known = self._indexes[number].days
-        return chain.from_iterable(known[day] for day in sorted(known.keys() & days))
-
-    def _lifted(
-        self, number: int, places: Iterable[int], boost: float, fetched: float
-    ) -> Iterator[tuple[int, float]]:
-        scores = self._scores[number]
-        return (
-            (place, scores[place] * boost + fetched) for place in places if scores[place] or fetched
-        )
+    def _highest(self) -> float:
+        """Return the best score, or 1 if nothing has one."""
+        return max((max(each.scores, default=0.0) for each in self._answers), default=0.0) or 1.0
 
     def _add_meaning(self, likeness: Sequence[Likeness | None]) -> None:
         """Raise the scores of documents of like meaning, the nearest most.
@@ -281,31 +185,38 @@ class TextSearch:
         What has no vector is taken to mean as much as its words are worth: it keeps its
         place among its like, be it the newest memory of all.
         """
-        known = [
-            each or [None] * len(index.ids)
-            for each, index in zip(likeness, self._indexes, strict=False)
-        ]
-        most = max((each or 0.0 for each in chain.from_iterable(known)), default=0.0)
-        if most <= 0:
+        cosines = (each or 0.0 for known in likeness for each in known or ())
+        most = max(cosines, default=0.0)
+        if most <= _UNLIKE:
             return
-        unit = _MEANING_WEIGHT * (self._best() or 1.0) / most
-        before = self._scores
-        self._step(
-            "meaning",
-            lambda n: (
-                (place, before[n][place] + unit * cosine)
-                for place, cosine in enumerate(known[n])
-                if cosine is not None and cosine > 0 and (before[n][place] or cosine >= _LIKE)
-            ),
-        )
-        self._step(
-            "no vector",
-            lambda n: (
-                (place, before[n][place] * (1 + _MEANING_WEIGHT))
-                for place, cosine in enumerate(known[n])
-                if cosine is None and before[n][place]
-            ),
-        )
+        unit = _MEANING_WEIGHT * self._highest() / (most - _UNLIKE)
+        for answer, each in zip(self._answers, likeness, strict=True):
+            said, known = answer.scores, each or [None] * len(answer.scores)
+            answer.add(
+                "meaning",
+                (
+                    (place, unit * (cosine - _UNLIKE))
+                    for place, cosine in enumerate(known)
+                    if cosine is not None and cosine > (_UNLIKE if said[place] else _LIKE)
+                ),
+            )
+            lacking = (place for place, cosine in enumerate(known) if cosine is None)
+            answer.add("no vector", ((at, _MEANING_WEIGHT * said[at]) for at in lacking))
+
+    def _raise(
+        self, voices: set[str], days: Collection[tuple[int, int]], *, is_alone: bool
+    ) -> None:
+        """Raise what is of the named days, said or not, and what the named speakers say of it."""
+        unit = self._highest() * (_NAMED_ALONE if is_alone else _NAMED)
+        for answer in self._answers:
+            if days:
+                moments = enumerate(answer.index.seconds)
+                named = (at for at, moment in moments if any(a <= moment < b for a, b in days))
+                answer.add("dates", ((at, unit) for at in named))
+            if voices:
+                said, several = answer.scores, enumerate(zip(*answer.index.voices, strict=True))
+                named = (at for at, names in several if not voices.isdisjoint(names))
+                answer.add("speaker", ((at, unit) for at in named if said[at] or is_alone))
 
     # What is found
 
@@ -316,72 +227,50 @@ class TextSearch:
 
         The best answer of all scores 1, allowed or not, so that a filter changes no score.
         """
-        best = self._top
-        return [
-            (number, TextHit(name, -score / best, self._borrowed_from(number, place)))
-            for score, number, name, place in self._highest(max(limit, 0), allowed)
+        several = [
+            (number, answer, range(len(answer.scores)) if places is None else places)
+            for number, (answer, places) in enumerate(zip(self._answers, allowed, strict=True))
         ]
-
-    def _borrowed_from(self, number: int, place: int) -> str:
-        """Return the neighbour that a document is found by, unless its day or speaker counts more."""
-        before, scores = self._steps[0][1][number], self._scores[number]
-        if place in self._own[number] or not before[place]:
-            return ""
-        source = self._source(number, place, before)
-        return self._indexes[number].ids[source] if scores[place] <= scores[source] else ""
+        every = chain.from_iterable(map(answer.scores.__getitem__, at) for _, answer, at in several)
+        least = min(nlargest(max(limit, 0), every), default=0.0)
+        found = sorted(
+            (-answer.scores[place], number, answer.index.ids[place], place)
+            for number, answer, places in several
+            for place in places
+            if answer.scores[place] >= least and answer.scores[place]
+        )
+        return [
+            (number, TextHit(name, -score / self._best, self._answers[number].source(place)))
+            for score, number, name, place in found[: max(limit, 0)]
+        ]
 
     def reason(self, number: int, name: str) -> Reason:
-        """Return why a document answers."""
-        index, best = self._indexes[number], self._top
-        place = index.place_of.get(name)
-        if place is None:
-            return Reason({})
-        norm = self._scale.norm(index.lengths[place])
-        terms, patterns = list(self._words.values()), self._patterns
-        by_words = sum(_worth(term, number, place, norm) for term in terms)
-        by_phrases = sum(_worth(term, number, place, norm) for term in patterns)
-        before = self._steps[0][1][number][place]
-        parts = {"words": by_words, "neighbours": before - by_words - by_phrases}
-        parts["phrases"] = by_phrases
-        for step, scores in self._steps[1:]:
-            parts[step], before = scores[number][place] - before, scores[number][place]
-        borrowed = [
-            term.found[number].own
-            for term in terms
-            if place in term.found[number].counts and place not in term.found[number].own
-        ]
-        lenders = [at for at in index.neighbours(place) if any(at in own for own in borrowed)]
-        near = max(lenders, key=self._steps[0][1][number].__getitem__, default=None)
-        return Reason(
-            {part: value / best for part, value in parts.items() if value > _ROUNDING * best},
-            tuple(term.shown for term in (*terms, *patterns) if place in term.found[number].own),
-            "" if near is None else index.ids[near],
-        )
-
-
-def _worth(term: _Term, number: int, place: int, norm: float) -> float:
-    """Return what a word adds to the score of a document that says it itself."""
-    count = OWN * term.found[number].own.get(place, 0)
-    return term.weight * count / (count + norm)
+        """Return why a document of an index answers."""
+        answer = self._answers[number]
+        place = answer.index.place_of.get(name)
+        return Reason({}) if place is None else answer.reason(place, self._best)
 
 
 # What is asked
 
 
-def _rarest(indexes: Sequence[Index], stems: Collection[str], limit: int) -> list[str]:
-    """Return the rarest stems, in the order in which they came."""
-    if len(stems) <= limit:
-        return list(stems)
-    held = {each: sum(len(index.word(each).own) for index in indexes) for each in stems}
-    rarest = set(sorted(stems, key=lambda each: (held[each], each))[:limit])
-    return [each for each in stems if each in rarest]
+def _rarity(indexes: Iterable[Index], own: Iterable[Values]) -> float:
+    """Return the weight of a word: the fewer documents say it, the more."""
+    documents, holders = sum(len(index.ids) for index in indexes), sum(map(len, own))
+    return log(1 + (documents - holders + 0.5) / (holders + 0.5))
 
 
-def _named_voices(indexes: Iterable[Index], asked: Question) -> frozenset[str]:
+def _rarest(indexes: Iterable[Index], stems: Iterable[str], limit: int) -> dict[str, list[Values]]:
+    """Return what the rarest stems are worth, in the order in which they came."""
+    found = {each: [index.word(each) for index in indexes] for each in stems}
+    rarest = sorted(found, key=lambda each: (sum(map(len, found[each])), each))[:limit]
+    return {each: own for each, own in found.items() if each in rarest}
+
+
+def _named_voices(indexes: Iterable[Index], asked: Question) -> set[str]:
     """Return the speakers and roles that the question names."""
-    known = {name for index in indexes for name in index.names}
-    named = {name for name in known if _is_named(name, asked)}
-    return frozenset(named | ({_USER} if asked.is_first_person else set()))
+    named = {name for index in indexes for name in index.names if _is_named(name, asked)}
+    return named | {_USER} if asked.is_first_person else named
 
 
 def _is_named(name: str, asked: Question) -> bool:
@@ -394,64 +283,54 @@ def _is_named(name: str, asked: Question) -> bool:
     return said.issuperset(parts) or not asked.capitals.isdisjoint(parts)
 
 
-def _asked_days(indexes: Sequence[Index], asked: Question, now: datetime | None) -> frozenset[int]:
-    """Return the days of documents that the question names."""
-    known = {day for index in indexes for day in index.days}
-    years = [date.fromordinal(day).year for day in (min(known), max(known))] if known else [0, -1]
-    named = named_days(asked.text, range(years[0], years[1] + 1), now)
-    return frozenset(
-        day
-        for first, last in named
-        for day in known
-        if first.toordinal() <= day <= last.toordinal()
-    )
+def _asked_days(
+    indexes: Iterable[Index], asked: Question, now: datetime | None
+) -> list[tuple[int, int]]:
+    """Return where the days begin and end that the question names, in seconds since 1970."""
+    years = {year for index in indexes for year in index.years}
+    named = named_days(asked.text, years, now)
+    return [(_midnight(first), _midnight(last) + _DAY_SECONDS) for first, last in named]
+
+
+def _midnight(day: date) -> int:
+    return (day.toordinal() - _EPOCH) * _DAY_SECONDS
 
 
 # What is alike
 
 
 def similar(
-    index: Index,
-    text: str,
-    *,
-    limit: int,
-    exclude: str | None = None,
-    likeness: Likeness | None = None,
+    index: Index, text: str, likeness: Likeness | None = None
 ) -> list[tuple[TextHit, Reason]]:
-    """Return the `limit` documents that share most with `text`; the same text scores 1.
+    """Return the documents that share words with `text`, the best first; the same text scores 1.
 
     With `likeness`, that is words and meaning; else, and for what has no vector, it is words.
     """
     shares = _shares(index, text)
-    by_words, by_meaning = dict(shares), dict[int, float]()
     weight = _SIMILAR_MEANING_WEIGHT / (1 + _SIMILAR_MEANING_WEIGHT)
-    for place, cosine in enumerate(likeness or ()):
-        if cosine is not None and (place in shares or cosine >= _LIKE):
-            by_words[place] = (1 - weight) * shares.get(place, 0.0)
-            by_meaning[place] = weight * min(1.0, max(0.0, cosine))
-    scores = {place: by_words[place] + by_meaning.get(place, 0.0) for place in by_words}
-    best = sorted(scores, key=lambda place: (-scores[place], index.ids[place]))
     found = []
-    for place in [at for at in best if index.ids[at] != exclude][: max(limit, 0)]:
-        parts = {"words": by_words[place], "meaning": by_meaning.get(place, 0.0)}
-        reason = Reason({name: value for name, value in parts.items() if value})
-        found.append((TextHit(index.ids[place], scores[place]), reason))
-    return found
+    for place in range(len(index.ids)) if likeness else shares:
+        parts, cosine = {"words": shares.get(place, 0.0)}, likeness[place] if likeness else None
+        if cosine is not None and (place in shares or cosine >= _LIKE):
+            meaning = min(1.0, max(0.0, cosine))
+            parts = {"words": (1 - weight) * parts["words"], "meaning": weight * meaning}
+        if score := sum(parts.values()):
+            reason = Reason({name: value for name, value in parts.items() if value})
+            found.append((TextHit(index.ids[place], score), reason))
+    return sorted(found, key=lambda each: (-each[0].score, each[0].id))
 
 
 def _shares(index: Index, text: str) -> dict[int, float]:
     """Return how much of what `text` says each document says too."""
     said = words(text)
     counts = Counter(stem(word) for word in said if word not in STOP_WORDS)
-    scale = TextScale([index])
-    norms, norm = scale.norms(index), scale.norm(OWN * len(said))
     shares: defaultdict[int, float] = defaultdict(float)
     whole = 0.0
-    for each in _rarest([index], list(counts)[:_MOST_SIMILAR_WORDS], _MOST_SIMILAR_TERMS):
-        own = index.word(each).own
-        rarity = scale.rarity(len(own))
-        share = OWN * counts[each] / (OWN * counts[each] + norm)
-        whole += rarity * share * share
-        for place, count in own.items():
-            shares[place] += rarity * share * OWN * count / (OWN * count + norms[place])
+    several = list(counts)[:_MOST_SIMILAR_WORDS]
+    for each, (own,) in _rarest([index], several, _MOST_SIMILAR_TERMS).items():
+        share = worth(counts[each], len(said))
+        weight = share * _rarity([index], [own])
+        whole += weight * share
+        for place, value in own.items():
+            shares[place] += weight * value
     return {place: min(1.0, share / whole) for place, share in shares.items()}

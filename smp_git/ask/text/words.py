@@ -24,16 +24,16 @@ _SEPARATORS: Final = {
 }
 
 _STOP_WORDS: Final = """
-a about after all also am an and any are aren't as at be because been before being
-both but by can can't cannot could couldn't did didn't do does doesn't doing don't
-during each else ever few for from further had hadn't happen happened happening has
-hasn't have haven't having he her here hers herself him himself his how i i'd i'll i'm i've if in into is isn't
-it its itself just let me more most much my myself no nor not now of off on once only or
-other our ours ourselves out over own please same shall she should so some still such than
-that the their theirs them themselves then there these they this those through to
-too under until up upon us very was wasn't we were weren't what when where which
-while who whom whose why will with won't would wouldn't yet you your yours yourself
-yourselves
+a about after all also am an and any anybody anyone anything are aren't as at be because been
+before being both but by can can't cannot could couldn't did didn't do does doesn't doing don't
+during each else ever everybody everyone everything few for from further had hadn't happen
+happened happening has hasn't have haven't having he her here hers herself him himself his how i
+i'd i'll i'm i've if in into is isn't it its itself just let me more most much my myself no nobody
+nor not nothing now of off on once only or other our ours ourselves out over own please same shall
+she should so some somebody someone something still such than that the their theirs them
+themselves then there these they this those through to too under until up upon us very was wasn't
+we were weren't what when where which while who whom whose why will with won't would wouldn't yet
+you your yours yourself yourselves
 """
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
@@ -119,56 +119,74 @@ full great happy hard heavy high hot large light long loud low narrow near new n
 poor quick quiet rich rough safe sharp short simple slow small smart smooth soft strong sweet
 tall thick thin tight tiny warm weak wide young
 """
-
-
-def _comparisons(word: str) -> list[str]:
-    if word.endswith("e"):
-        return [f"{word}r", f"{word}st"]
-    if word.endswith("y"):
-        word = f"{word[:-1]}i"
-    elif word in ("big", "hot", "thin"):
-        word += word[-1]
-    return [f"{word}er", f"{word}est"]
-
-
 _IRREGULAR: Final = {
     form: forms.split()[0] for forms in _FORMS.split(";") for form in forms.split()[1:]
-} | {form: word for word in _COMPARED.split() for form in _comparisons(word)}
+} | {
+    f"{re.sub('y$', 'i', word.removesuffix('e'))}{double}{ending}": word
+    for word in _COMPARED.split()
+    for double in ("", word[-1])
+    for ending in ("er", "est")
+}
 
 
-def _endings(pairs: str) -> dict[str, str]:
-    """Return what each ending becomes; `-` stands for nothing."""
-    found = (pair.split("=") for pair in pairs.split())
-    return {ending: instead.strip("-") for ending, instead in found}
+def _endings(least: int, pairs: str) -> tuple[int, dict[str, str], re.Pattern[str]]:
+    """Return how much must be left, what each ending becomes, and a pattern of the longest."""
+    instead = dict(pair.split("=") for pair in pairs.split())
+    # After s or t alone, -ion is an ending.
+    listed = "|".join(instead).replace("|ion|", "|(?<=[st])ion|")
+    return least, instead, re.compile(f"(.*?)({listed})$")
 
 
-_STEP_2: Final = _endings(
-    "ational=ate tional=tion enci=ence anci=ance izer=ize abli=able alli=al entli=ent eli=e "
-    "ousli=ous ization=ize ation=ate ator=ate alism=al iveness=ive fulness=ful ousness=ous "
-    "aliti=al iviti=ive biliti=ble"
-)
-_STEP_3: Final = _endings("icate=ic ative=- alize=al iciti=ic ical=ic ful=- ness=-")
-_STEP_4: Final = tuple(
+_DERIVED: Final = (
     _endings(
-        "ement=- ance=- ence=- able=- ible=- ment=- ant=- ent=- ism=- ate=- iti=- ous=- ive=- "
-        "ize=- ion=- al=- er=- ic=- ou=-"
-    )
+        1,
+        "ational=ate tional=tion enci=ence anci=ance izer=ize abli=able alli=al entli=ent eli=e "
+        "ousli=ous ization=ize ation=ate ator=ate alism=al iveness=ive fulness=ful ousness=ous "
+        "aliti=al iviti=ive biliti=ble",
+    ),
+    _endings(1, "icate=ic ative= alize=al iciti=ic ical=ic ful= ness="),
+    _endings(
+        2,
+        "ement= ance= ence= able= ible= ment= ant= ent= ism= ate= iti= ous= ive= ize= ion= al= "
+        "er= ic= ou=",
+    ),
 )
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return what inflections of `word`, which is folded, have in common."""
+    """Return what inflections of `word`, which is folded, have in common: Porter's stem."""
     word = _IRREGULAR.get(word, word)
     if len(word) < 3 or not word.isascii() or not word.isalpha():  # noqa: PLR2004 - Porter's own number
         return word
-    word = _without_plural(word)
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
     word = _without_tense(word)
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(word, _STEP_2)
-    word = _replaced(word, _STEP_3)
-    return _without_e(_without_suffix(word))
+    for least, instead, pattern in _DERIVED:
+        found = pattern.match(word)
+        if found and _measure(found[1]) >= least:
+            word = found[1] + instead[found[2]]
+    if word.endswith("e") and _measure(word[:-1]) > _ends_short(word[:-1]):
+        word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
+
+
+def _without_tense(word: str) -> str:
+    """Return a verb without -ed or -ing: hop for hopped, hope for hoping."""
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) else word
+    rest = re.sub("(ed|ing)$", "", word)
+    if rest == word or "v" not in _shape(rest):
+        return word
+    if rest.endswith(("at", "bl", "iz")):
+        return rest + "e"
+    if rest[-2:-1] == rest[-1] and rest[-1] not in "aeioulsz":
+        return rest[:-1]
+    return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
 
 
 def _shape(word: str) -> str:
@@ -187,62 +205,3 @@ def _measure(word: str) -> int:
 
 def _ends_short(word: str) -> bool:
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
-
-
-def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")):
-        return word[:-2]
-    if word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
-    return word
-
-
-def _without_tense(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) else word
-    for ending in ("ed", "ing"):
-        rest = word.removesuffix(ending)
-        if rest != word:
-            return _repaired(rest) if "v" in _shape(rest) else word
-    return word
-
-
-def _repaired(word: str) -> str:
-    """Return the verb that lost -ed or -ing: hop for hopp, hope for hop."""
-    if word.endswith(("at", "bl", "iz")):
-        return word + "e"
-    if word[-2:-1] == word[-1] and word[-1] not in "aeioulsz":
-        return word[:-1]
-    return word + "e" if _measure(word) == 1 and _ends_short(word) else word
-
-
-def _replaced(word: str, endings: dict[str, str]) -> str:
-    # One look at all of them settles most words.
-    if not word.endswith(tuple(endings)):
-        return word
-    for ending, instead in endings.items():
-        if word.endswith(ending):
-            rest = word.removesuffix(ending)
-            return rest + instead if _measure(rest) else word
-    return word
-
-
-def _without_suffix(word: str) -> str:
-    if not word.endswith(_STEP_4):
-        return word
-    for suffix in _STEP_4:
-        if word.endswith(suffix):
-            rest = word.removesuffix(suffix)
-            kept = suffix == "ion" and not rest.endswith(("s", "t"))
-            return word if kept or _measure(rest) < 2 else rest  # noqa: PLR2004 - Porter's own number
-    return word
-
-
-def _without_e(word: str) -> str:
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _ends_short(word[:-1])):
-            return word[:-1]
-    if word.endswith("ll") and _measure(word) > 1:
-        return word[:-1]
-    return word
