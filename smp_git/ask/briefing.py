@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -91,7 +91,9 @@ class _Gathered:
         every = [*self.answers, *self.protected, *sections, *self.last, *self.done]
         once: dict[tuple[str, str], Entrant] = {}
         for each in every:
-            once.setdefault((each.session, each.id), each)
+            known = once.setdefault((each.session, each.id), each)
+            if each.protected and not known.protected:
+                once[each.session, each.id] = replace(known, protected=True)
         return list(once.values())
 
     def receipt(self, candidates: Iterable[Entrant]) -> list[LeftOut]:

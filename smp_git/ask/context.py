@@ -27,15 +27,15 @@ TITLES: Final = {
 _SECTIONS: Final = tuple(TITLES)
 # The part of the budget that a section may take before every other one had its turn.
 _SHARES: Final = {
-    "answers": 0.5,
-    "findings": 0.2,
-    "decisions": 0.2,
-    "preferences": 0.15,
-    "profile": 0.1,
-    "learnings": 0.1,
-    "state": 0.15,
-    "conversation": 0.2,
-    "referenced": 0.1,
+    "answers": 0.4,
+    "findings": 0.15,
+    "decisions": 0.1,
+    "preferences": 0.1,
+    "profile": 0.05,
+    "learnings": 0.05,
+    "state": 0.1,
+    "conversation": 0.1,
+    "referenced": 0.05,
 }
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from smp_git.ask.answer import Allowed, Answer, Explain, Find, Found, Hit
+from smp_git.ask.answer import Allowed, Answer, Explain, Find, Findings, Found, Hit
 from smp_git.ask.catalogue import INDEXED, Catalogue, Row, bits_of, place_of, slots_of
 from smp_git.ask.conditions import Condition
 from smp_git.ask.fields import MERGED, Fields, in_order
@@ -74,8 +74,7 @@ class Engine:
         members, is_least = self.members(query, only), False
         explain: Explain | None = None
         if query.text is not None:
-            weak = self.steering(query).words
-            findings = self._find(query, self.allowed(query, members), weak)
+            findings = self._findings(query, members)
             is_least = len(findings.found[0]) >= most_by_text(query)
             answers = self.answers(query, members, findings.found[0])
             explain = partial(findings.reason, 0)
@@ -94,6 +93,19 @@ class Engine:
             aggregations=self.counted(query, members),
             is_least=is_least,
         )
+
+    def _findings(self, query: Query, members: int) -> Findings:
+        return self._find(query, self.allowed(query, members), self.steering(query).words)
+
+    def by_words(self, query: Query) -> list[tuple[Row, Hit]]:
+        """Return what answers the text of a query best, whatever else it is worth; replaced last."""
+        members = self.members(query)
+        answers = self.answers(query, members, self._findings(query, members).found[0])
+        answers.sort(key=lambda each: (self.is_behind(each[0]), -each[1].score, place_of(each[0])))
+        return [
+            (row, self.hit(self.scored(row, found, query), query))
+            for row, found in answers[: query.limit]
+        ]
 
     def counted(self, query: Query, members: int) -> dict[str, object]:
         """Return what is counted of some members."""

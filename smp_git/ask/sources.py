@@ -46,6 +46,7 @@ def _ends(text: str) -> str:
 
 _ORDERED: Final = frozenset(("finding", "decision", "preference", "learning"))
 _ON_TOPIC: Final = 50
+_BEST: Final = 3
 # States are private to one agent each.
 _ANSWERING: Final = frozenset(SEARCHED) - {"state"}
 # What is over; any other word of a status may still matter.
@@ -76,6 +77,8 @@ class Source:
         self.snapshot = side.snapshot
         self.project = side.snapshot.metadata.project
         self.catalogue.follow(side.snapshot, SEARCHED)
+        # Those of what answers best: what shares one is about the same.
+        self.tags: frozenset[str] = frozenset()
         self._asked_topic = topic if is_strict else None
         # A topic that nothing is about says nothing of what matters.
         self.is_strict = is_strict and bool(self.about)
@@ -85,7 +88,7 @@ class Source:
         # Who goes first among so few is not worth a search.
         topic = self._asked_topic
         made = Source(side, self.now, topic, is_strict=topic is not None, session=session)
-        made.project, made.is_strict = self.project, self.is_strict
+        made.project, made.is_strict, made.tags = self.project, self.is_strict, self.tags
         return made
 
     # Sets of memories
@@ -152,27 +155,39 @@ class Source:
             for ranked in self._side.engine.listed(Query(), members):
                 yield ranked.row
 
+    def _akin(self) -> int:
+        """Return the set of what shares a tag with what answers best."""
+        members = 0
+        for tag in self.tags:
+            members |= self.catalogue.sets.get(("tag", tag))
+        return members
+
     def by_topic(self, members: int) -> Iterator[Row]:
-        """Yield the rows of a set, those about the topic first, each part by priority."""
-        yield from self.by_priority(members & self.about)
-        yield from self.by_priority(members & ~self.about)
+        """Yield the rows of a set: akin to what answers, about the topic, others; by priority."""
+        for first in (self._akin(), self.about, members):
+            yield from self.by_priority(members & first)
+            members &= ~first
 
     def by_severity(self, members: int) -> Iterator[Row]:
-        """Yield the rows of a set, the most severe first, each severity by topic."""
-        for severity in SEVERITIES:
-            some = members & self.catalogue.sets.get(("severity", severity))
+        """Yield the rows of a set: akin to what answers, others; the most severe first, by topic."""
+        for first in (self._akin(), members):
+            some = members & first
+            members &= ~first
+            for severity in SEVERITIES:
+                alike = some & self.catalogue.sets.get(("severity", severity))
+                yield from self.by_topic(alike)
+                some &= ~alike
             yield from self.by_topic(some)
-            members &= ~some
-        yield from self.by_topic(members)
 
     def newest_turns(self, count: int) -> list[Row]:
         """Return the last turns, the newest first."""
         return self.catalogue.newest("turn", count)
 
     def found(self, text: str, most: int) -> list[tuple[Row, Hit]]:
-        """Return the memories that answer a text, the best first."""
-        hits = self._asked(text, _ANSWERING, most)
-        return [(self.catalogue.row(self.catalogue.by_id[hit.id]), hit) for hit in hits]
+        """Return the memories whose words answer a text best, and remember what these are about."""
+        found = self._side.engine.by_words(Query(text=text, kinds=_ANSWERING, limit=most))
+        self.tags |= {tag for row, _ in found[:_BEST] for tag in row.entry.tags}
+        return found
 
     def _asked(
         self, text: str, kinds: frozenset[str], limit: int, only: set[MemoryId] | None = None

@@ -51,6 +51,39 @@ def test_answers_leave_room_for_what_matters_anyway(shop: Session) -> None:
     assert len(ids(made, "answers")) >= 5
 
 
+def test_what_shares_a_tag_with_the_answers_goes_before_what_matters_more(shop: Session) -> None:
+    with shop.transaction() as tx:
+        tx.add("finding", "the gasket leaks", severity="low", tags=["pump.seal"])
+        alike = tx.add("finding", "oil on the floor", severity="low", tags=["pump.seal"])
+        rule = tx.add("decision", "wear gloves", tags=["pump.seal.safety"])
+        for number in range(30):
+            tx.add("finding", f"slow page {number}", severity="critical")
+            tx.add("decision", f"paint wall {number}", impact="high")
+
+    made = shop.context(prompt="replace the gasket", budget=300)
+
+    assert ids(made, "findings")[0] == alike.id
+    assert ids(made, "decisions")[0] == rule.id
+
+
+def test_answers_come_in_the_order_of_their_words(shop: Session) -> None:
+    shop.add("decision", "order paint for the walls of the pump", impact="critical", importance=1.0)
+    answer = shop.add("turn", "the gasket of the pump leaks")
+
+    assert ids(shop.context(prompt="replace the gasket of the pump"), "answers")[0] == answer.id
+
+
+def test_a_pinned_memory_that_answers_keeps_its_room(shop: Session) -> None:
+    with shop.transaction() as tx:
+        for number in range(40):
+            tx.add("learning", f"the gasket number {number} of this pump was replaced in spring")
+    pinned = shop.add("preference", "ask before a gasket is ordered " + "from abroad " * 20, pinned=True)  # fmt: skip
+
+    made = shop.context(prompt="gasket of this pump replaced", budget=300)
+
+    assert [piece.shortened for piece in made.pieces if piece.id == pinned.id] == [False]
+
+
 def test_what_is_over_gives_way_to_what_is_open(shop: Session) -> None:
     over = shop.add("finding", "the gasket leaks " + "badly " * 40)
     shop.resolve(over.id, action="replaced")
