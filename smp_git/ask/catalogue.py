@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,7 @@ from itertools import chain
 from itertools import count as counting
 from pathlib import Path
 from typing import Final, NamedTuple, Self, cast
+from zlib import crc32
 
 from smp_git.format.lines import Entry, read_lines
 from smp_git.git.disk import replace_file
@@ -452,7 +452,8 @@ INDEXED = frozenset(_INDEXED)
 
 
 # Raised when what `as_text` returns changes.
-_FORM: Final = 4
+_FORM: Final = 5
+_SUM_BYTES: Final = 4
 
 
 def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
@@ -473,11 +474,11 @@ def load(path: Path) -> Catalogue | None:
         data = path.read_bytes()
     except OSError:
         return None
-    size = hashlib.sha256().digest_size
-    if data[:size] != _sum(data[size:]):
+    body = memoryview(data)[_SUM_BYTES:]
+    if data[:_SUM_BYTES] != _sum(body):
         return None
-    return Catalogue.from_text(data[size:].decode("utf-8", "surrogatepass"))
+    return Catalogue.from_text(str(body, "utf-8", "surrogatepass"))
 
 
-def _sum(body: bytes) -> bytes:
-    return hashlib.sha256(repr((_FORM, Entry._fields)).encode() + body).digest()
+def _sum(body: bytes | memoryview) -> bytes:
+    return crc32(body, crc32(repr((_FORM, Entry._fields)).encode())).to_bytes(_SUM_BYTES)

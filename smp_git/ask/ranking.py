@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from smp_git.ask.catalogue import (
     Catalogue,
@@ -34,8 +34,7 @@ from smp_git.read.counts import Access
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class Scale(NamedTuple):
     """Everything that a score depends on besides the memory."""
 
     now: datetime
@@ -199,16 +198,12 @@ class Ranking:
         return _Placed((behind, -decayed.value, age, key), row, decayed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A memory and the key that orders it among others."""
+class _Placed(NamedTuple):
+    """A memory behind the key that orders it among others, which no other has."""
 
     order: tuple[bool, float, int, tuple[int, int, str]]
     row: Row
     decayed: Decayed
-
-    def __lt__(self, other: _Placed) -> bool:
-        return self.order < other.order
 
 
 def membership(members: int) -> Callable[[int], bool]:
