@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from smp_git.model.memory import KINDS
+from smp_git.model.memory import SEARCHED
 from tests.bench import questions
 from tests.bench.questions import PLACES, Place, build, read
 
@@ -24,7 +24,7 @@ def test_told_session_has_every_kind_and_is_sound(name: str, places: dict[str, P
     memories = session.memories()
 
     assert 90 <= len(memories) <= 250
-    assert {memory.kind for memory in memories} == set(KINDS)
+    assert {memory.kind for memory in memories} == set(SEARCHED)
     assert session.check() == ()
 
 
