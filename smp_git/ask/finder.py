@@ -119,7 +119,7 @@ class Finder:
         self, snapshot: Snapshot, progress: Callable[[int, int], None] | None
     ) -> None:
         """Index the pages under names that say what of them is lost, which reading them shows."""
-        names: dict[str, str] = {}
+        names: dict[str, str] | None = None
         while names != (now := _searched_pages(snapshot)):
             names = now
             still = partial(_are_names, snapshot, names)

@@ -15,6 +15,7 @@ from smp_git.ask import vectors
 from smp_git.ask.answer import Answer
 from smp_git.ask.text import Encoder, find_encoder, meanings
 from smp_git.errors import InvalidError
+from tests.support import git
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
 
@@ -170,6 +171,14 @@ def test_answers_are_the_same_cold_warm_and_made_anew(session: Session, store: S
         bare.index()
         assert plain(bare.query("kitten interest", explain=True)) == warm
     assert plain(session.query("kitten interest", explain=True)) == warm
+
+
+def test_a_commit_before_any_memory_answers_nothing(session: Session) -> None:
+    first = git(session.path, "rev-list", "--max-parents=0", "HEAD").strip()
+
+    assert session.query("cat")
+    assert not session.query("cat", at=first)
+    assert session.query("cat")
 
 
 def test_an_edit_makes_one_vector(session: Session) -> None:
