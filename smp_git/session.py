@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 from smp_git.git.references import HEADS
 from smp_git.keep import opening
 from smp_git.keep.log import Log, logging
-from smp_git.model.errors import InvalidError, MemoryNotFoundError, naming
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError, naming
 from smp_git.model.ids import is_id, parse_id
 from smp_git.model.memory import (
     CONTESTED,
@@ -26,6 +26,7 @@ from smp_git.model.memory import (
     one_or_many,
 )
 from smp_git.model.settings import Settings
+from smp_git.model.times import When
 from smp_git.read.counts import with_access
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle, Home
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
     from smp_git.keep.repairs import Repair
+    from smp_git.model.given import GivenFields, Kind, NewKind
     from smp_git.read.changes import VersionChange
     from smp_git.read.history import BlamedField, MemoryDiff, Version
     from smp_git.remove.audit import Audited
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
     from smp_git.write.values import Secrets
     from smp_git.write.writer import Change
 
-When = str | datetime | None
 _T = TypeVar("_T")
 
 
@@ -100,7 +101,7 @@ class Session:
         home: Home | None = None,
     ) -> None:
         with naming(path.name):
-            self._handle = opening.open_session(
+            self._opened = opening.open_session(
                 path, clock, settings or Settings(), shared=shared, home=home
             )
         self._known_desk: Desk | None = None
@@ -132,8 +133,16 @@ class Session:
                 agent.close()
             if self._known_shared is not None:
                 self._known_shared.close()
-            opening.close(self._handle)
+            opening.close(self._opened)
             self._log.close()
+
+    @property
+    def _handle(self) -> Handle:
+        if self._closed:
+            raise RefusedError(
+                f"session {self.id} is closed", hint="open it again with store.session(id)"
+            )
+        return self._opened
 
     @property
     def _desk(self) -> Desk:
@@ -154,12 +163,12 @@ class Session:
     @property
     def id(self) -> str:
         """The session's name, which is the name of its folder: a copy keeps the metadata."""
-        return self._handle.name
+        return self._opened.name
 
     @property
     def path(self) -> Path:
         """The folder of the session, a Git repository."""
-        return self._handle.reader.path
+        return self._opened.reader.path
 
     @property
     def metadata(self) -> Metadata:
@@ -179,17 +188,17 @@ class Session:
     @property
     def left_alone(self) -> tuple[str, ...]:
         """The files that the last write left unchanged because a person had edited them."""
-        return tuple(self._handle.writer.left)
+        return tuple(self._opened.writer.left)
 
     @property
     def longest_wait_seconds(self) -> float:
         """The longest time that a write through this handle waited for the lock."""
-        return self._handle.writer.longest_wait_seconds
+        return self._opened.writer.longest_wait_seconds
 
     @property
     def passed_over(self) -> tuple[str, ...]:
         """What could not be read so far, or had to be read from elsewhere, one sentence each."""
-        return self._handle.reader.passed_over()
+        return self._opened.reader.passed_over()
 
     def news(self) -> tuple[str, ...]:
         """Return what plain Git removed from this session, and whether it is near its quota.
@@ -289,15 +298,15 @@ class Session:
 
     def add(
         self,
-        kind: str,
+        kind: NewKind,
         text: str,
         *,
         agent: str | None = None,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        at: datetime | str | None = None,
+        at: When | None = None,
         skip_duplicates: bool = False,
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Add a memory and return it.
 
@@ -344,7 +353,7 @@ class Session:
         add_tags: Iterable[str] = (),
         remove_tags: Iterable[str] = (),
         add_links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed.
 
@@ -382,7 +391,7 @@ class Session:
         agent: str | None = None,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Add a memory that replaces another of the same kind, and mark the other as superseded."""
         from smp_git.keep import quota
@@ -458,7 +467,7 @@ class Session:
         return edits.undo(self._handle, agent)
 
     def rollback(
-        self, revision: str | datetime, id: str | None = None, *, agent: str | None = None
+        self, revision: When, id: str | None = None, *, agent: str | None = None
     ) -> Change:
         """Return the session, or one memory, to an earlier state; deleted memories stay deleted."""
         from smp_git.write import edits
@@ -499,10 +508,12 @@ class Session:
     # Reading
 
     @overload
-    def get(self, memory_id: str, *, at: When = None) -> Memory: ...
+    def get(self, memory_id: str, *, at: When | None = None) -> Memory: ...
     @overload
-    def get(self, memory_id: str, *, at: When = None, default: _T) -> Memory | _T: ...
-    def get(self, memory_id: str, *, at: When = None, default: object = ...) -> Memory | object:
+    def get(self, memory_id: str, *, at: When | None = None, default: _T) -> Memory | _T: ...
+    def get(
+        self, memory_id: str, *, at: When | None = None, default: object = ...
+    ) -> Memory | object:
         """Return a memory by its id or a unique abbreviation (`DEC-42`).
 
         If there is none, return `default` if one is given, else raise MemoryNotFoundError.
@@ -519,13 +530,13 @@ class Session:
             handle.accesses.note([found.id], handle.clock())
         return found
 
-    def memories(self, kind: str | None = None, *, at: When = None) -> tuple[Memory, ...]:
+    def memories(self, kind: Kind | None = None, *, at: When | None = None) -> tuple[Memory, ...]:
         """Return the memories of a kind, or all, sorted by kind and number."""
         found = self._handle.read(at, lambda snapshot: snapshot.memories(kind))
         uses = self._handle.accesses.totals()
         return tuple(with_access(memory, uses.get(memory.id)) for memory in found)
 
-    def state(self, agent: str, *, at: When = None) -> Mapping[str, Value]:
+    def state(self, agent: str, *, at: When | None = None) -> Mapping[str, Value]:
         """Return the state of an agent; empty if it has none."""
         name = MemoryId(f"state-{agent_name(agent)}")
 
@@ -561,10 +572,10 @@ class Session:
         memory_id: str | None = None,
         *,
         limit: int | None = None,
-        since: When = None,
-        until: When = None,
+        since: When | None = None,
+        until: When | None = None,
         agents: str | Iterable[str] = (),
-        kinds: str | Iterable[str] = (),
+        kinds: Kind | Iterable[Kind] = (),
     ) -> tuple[Version, ...]:
         """Return the commits of the session, or of one memory, newest first.
 
@@ -581,7 +592,7 @@ class Session:
             )
         return self._handle.read(None, lambda now: tuple(islice(history.log(now, wanted), limit)))
 
-    def version(self, revision: str | datetime = "HEAD") -> Version:
+    def version(self, revision: When = "HEAD") -> Version:
         """Return the commit that a revision or a time means."""
         from smp_git.read.history import version_of
 
@@ -593,7 +604,9 @@ class Session:
 
         return self._handle.read(None, lambda now: history.history(now, now.full(memory_id)))
 
-    def changes(self, memory_id: str | None = None, *, at: When = None) -> Iterator[VersionChange]:
+    def changes(
+        self, memory_id: str | None = None, *, at: When | None = None
+    ) -> Iterator[VersionChange]:
         """Yield how each commit changed one memory, or all of them, newest first."""
         from smp_git.read import changes
 
@@ -606,8 +619,8 @@ class Session:
 
     def diff(
         self,
-        old: str | datetime = "HEAD~1",
-        new: str | datetime = "HEAD",
+        old: When = "HEAD~1",
+        new: When = "HEAD",
         *,
         ids: str | Iterable[str] | None = None,
     ) -> tuple[MemoryDiff, ...]:
@@ -637,7 +650,7 @@ class Session:
         self,
         text: str | None = None,
         *,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         spec: Mapping[str, object] | None = None,
         **parts: Unpack[QueryParts],
@@ -658,7 +671,7 @@ class Session:
         text_or_id: str,
         *,
         limit: int = 10,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> Answer:
@@ -672,7 +685,7 @@ class Session:
         memory_id: str,
         *,
         depth: int = 2,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> tuple[Related, ...]:
@@ -681,7 +694,9 @@ class Session:
 
         return questions.related(self._desk, memory_id, depth, at, now, filters)
 
-    def topics(self, *, limit: int | None = None, at: When = None) -> tuple[overviews.Topic, ...]:
+    def topics(
+        self, *, limit: int | None = None, at: When | None = None
+    ) -> tuple[overviews.Topic, ...]:
         """Return the tags of the session with their subtrees, most important first."""
         from smp_git.ask import questions
 
@@ -696,7 +711,7 @@ class Session:
 
         return vectors.index(self._handle, progress=progress)
 
-    def timeline(self, *, by: str = "hour", at: When = None) -> tuple[overviews.Bucket, ...]:
+    def timeline(self, *, by: str = "hour", at: When | None = None) -> tuple[overviews.Bucket, ...]:
         """Return what happened by hour, day or month, oldest first."""
         from smp_git.ask import questions
 
@@ -706,7 +721,7 @@ class Session:
         self,
         *,
         limit: int | None = None,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> tuple[overviews.Event, ...]:
@@ -715,13 +730,13 @@ class Session:
 
         return questions.events(self._desk, limit, at, now, filters)
 
-    def agents(self, *, at: When = None) -> tuple[overviews.AgentActivity, ...]:
+    def agents(self, *, at: When | None = None) -> tuple[overviews.AgentActivity, ...]:
         """Return the agents that wrote, busiest first."""
         from smp_git.ask import questions
 
         return questions.agents(self._desk, at)
 
-    def summary(self, *, at: When = None, now: datetime | None = None) -> overviews.Summary:
+    def summary(self, *, at: When | None = None, now: datetime | None = None) -> overviews.Summary:
         """Return a short summary of the session in its own words."""
         from smp_git.ask import questions
 
@@ -731,7 +746,7 @@ class Session:
         self,
         *measures: str,
         text: str | None = None,
-        at: When = None,
+        at: When | None = None,
         **parts: Unpack[QueryParts],
     ) -> Mapping[str, object]:
         """Return counts and measures like `"count:kind"` or `"avg:size_bytes"` of what matches."""
@@ -780,7 +795,7 @@ class Session:
         topic: str | None = None,
         turns: int = 20,
         budget: int = 4000,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
     ) -> Context:
         """Return what an agent needs to know to continue, within a budget of tokens.
@@ -815,7 +830,7 @@ class Session:
         return self._known_shared
 
     def bisect(
-        self, condition: Condition, *, good: When = None, bad: str | datetime = "HEAD"
+        self, condition: Condition, *, good: When | None = None, bad: When = "HEAD"
     ) -> Culprit:
         """Return the first write after which `condition`, true before, is no longer true.
 
@@ -927,7 +942,7 @@ class Session:
 
         return delete.drop_branch(self._handle, name, discard=discard, by=by)
 
-    def tag(self, name: str, revision: str | datetime = "HEAD", *, move: bool = False) -> Tag:
+    def tag(self, name: str, revision: When = "HEAD", *, move: bool = False) -> Tag:
         """Tag a commit, the newest one by default; with `move`, move a tag that is there."""
         from smp_git.write import branches
 
@@ -1066,7 +1081,7 @@ class Session:
         ids: str | Iterable[str] | None = None,
         *,
         expired: bool = False,
-        older_than: datetime | str | timedelta | None = None,
+        older_than: When | None = None,
         reason: str | None = None,
         by: str | None = None,
         dry_run: bool = False,

@@ -6,17 +6,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, Unpack
 
 from smp_git.keep import stores
 from smp_git.keep.log import Log, logging
 from smp_git.model.errors import AlreadyExistsError, SessionArchivedError
 from smp_git.model.names import PLACE
 from smp_git.model.settings import Settings
-from smp_git.read import places
+from smp_git.model.times import When
+from smp_git.read import archives, places
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
 
@@ -49,15 +51,35 @@ _ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - the one door
 
 @logging
 class Store:
-    """A folder of sessions.
+    """A folder of sessions: the store at `path`, or in the project at `path`.
 
-    Operations that delete a session need its full id.
+    Without a path: the one in `SMP_ROOT`, or else the nearest in the current folder
+    and its parents. Close it when done, or use it as a context manager: that closes what
+    questions to all sessions opened. Operations that delete a session need its full id.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], datetime] = _now) -> None:
-        self._home = stores.home_at(path, clock, _ENVIRONMENT)
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        given = path if path is not None else _ENVIRONMENT.get("SMP_ROOT")
+        place = places.store_at(stores.absolute(given)) if given else places.above(Path.cwd())
+        self._home = stores.home_at(place, clock, _ENVIRONMENT)
         self._asked: dict[str, Session] = {}
         self._log = Log(self._home, "Store")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     @property
     def path(self) -> Path:
@@ -111,14 +133,8 @@ class Store:
         *,
         clock: Callable[[], datetime] = _now,
     ) -> Store:
-        """Open the store at `path`, or in the project at `path`.
-
-        Without a path: the one in `SMP_ROOT`, or else the nearest in the current folder
-        and its parents.
-        """
-        given = path if path is not None else os.environ.get("SMP_ROOT")  # noqa: TID251 - the one door
-        place = places.store_at(stores.absolute(given)) if given else places.above(Path.cwd())
-        return cls(place, clock=clock)
+        """Open a store, as `Store(path)` does."""
+        return cls(path, clock=clock)
 
     @property
     def key_folder(self) -> Path | None:
@@ -341,8 +357,6 @@ class Store:
 
     def archived_sessions(self) -> tuple[Archived, ...]:
         """Return what is kept of each archived session, by id."""
-        from smp_git.read import archives
-
         return tuple(archives.every(self.path)[0])
 
     # Whole sessions deleted and brought back
@@ -387,7 +401,7 @@ class Store:
     def purge_expired(
         self,
         *,
-        older_than: datetime | str | timedelta | None = None,
+        older_than: When | None = None,
         by: str | None = None,
         dry_run: bool = False,
     ) -> Purged:
@@ -406,8 +420,8 @@ class Store:
         action: str | None = None,
         id: str | None = None,
         by: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: When | None = None,
+        until: When | None = None,
     ) -> tuple[Audited, ...]:
         """Return who deleted, restored, redacted or purged what, and when.
 

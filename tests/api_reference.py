@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from typing import ForwardRef
+from typing import ForwardRef, is_typeddict
 
 import smp_git
 from smp_git.agents.joint import Likeness
@@ -32,8 +32,12 @@ Import from `smp_git`; the errors are in `smp_git.errors` and listed under [exit
 [Adapters](adapters.md) of frameworks are in `smp_git.integrations`; other modules are private.
 Results are immutable.
 Times are aware `datetime`s in UTC.
-A revision (`at`, `old`, `new`, `revision`) is a string like `HEAD~3`, a commit or `2 days ago`, or a `datetime`.
-Other keyword arguments of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory.
+Where a time is taken (`When`), it is a `datetime` with a zone, a `date`, a `timedelta` for how long ago, or a text like `2 days ago`; a `datetime` without a zone is refused.
+A revision (`at`, `old`, `new`, `revision`) is a time, or a text like `HEAD~3` or a commit.
+Other keyword arguments of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory, which type checkers know as `GivenFields`.
+Fields of your own go through a mapping that they do not look into: `session.add("finding", "Too slow", **dict[str, Any](ticket=17))`.
+`NewKind` is `"turn"`, `"decision"`, `"finding"`, `"preference"`, `"learning"` or `"artifact"`; `Kind` is also `"state"` and `"value"`.
+A session that was closed still tells its `id`, its `path` and what its use came upon (`left_alone`, `passed_over`), and refuses everything else.
 `smp_git.__version__` is the version of the package.
 """
 
@@ -62,12 +66,18 @@ _VALUES = (
     Prepared, Prepares, Injection, Likeness,
     smp_git.SyncResult, smp_git.Synced, smp_git.Remote, smp_git.RemoteState,
 )  # fmt: skip
+# What is not in one of the lists above, by name.
+_OTHERS = [
+    one
+    for name in smp_git.__all__
+    if name != "SmpError" and (one := getattr(smp_git, name)) not in (*_DOORS, *_VALUES)
+]
 
 
 def text() -> str:
     """Return the page."""
     lines = [_HEAD]
-    for one in (*_DOORS, *_VALUES):
+    for one in (*_DOORS, *dict.fromkeys(_VALUES), *_OTHERS):
         lines += [f"## {one.__name__}", "", _summary(one), "", *_fields(one), *_members(one)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -77,7 +87,7 @@ def _summary(thing: object) -> str:
 
 
 def _fields(one: type) -> Iterator[str]:
-    if not dataclasses.is_dataclass(one) and not hasattr(one, "_fields"):
+    if not (dataclasses.is_dataclass(one) or hasattr(one, "_fields") or is_typeddict(one)):
         return
     types = {name: kind for name, kind in one.__annotations__.items() if not name.startswith("_")}
     yield from ("| field | type |", "|---|---|")

@@ -17,7 +17,7 @@ from smp_git import Session, Store
 from smp_git.keep.stores import _build
 from smp_git.model.memory import Value
 from smp_git.read.replica import Identity, Local
-from tests.support import git, git_bytes
+from tests.support import git, git_bytes, own
 
 GOLDEN: Final = Path(__file__).parent / "data" / "golden"
 FORMAT_1: Final = GOLDEN / "format-1"
@@ -115,7 +115,7 @@ def _additions(session: Session, clock: StoryClock) -> None:
         "decision", "Use PostgreSQL", agent="architect", tags=["database", "database.sql"],
         rationale="ACID.\n\n  Indented,\nand long: " + "word " * 30, impact="high", confidence="high",
         alternatives=[{"name": "MySQL", "why": "no"}, ["nested", ["deeper"]], {}, []],
-        reversible=False, turn_ref=1, custom={"yes": "no", "1": 1, "f": 1e-07, "n": None},
+        reversible=False, turn_ref=1, **own(custom={"yes": "no", "1": 1, "f": 1e-07, "n": None}),
         links=[("derived_from", "turn-0001"), ("led_to", "FIND-0009")],
     )  # fmt: skip
     clock.tick()
@@ -132,7 +132,9 @@ def _additions(session: Session, clock: StoryClock) -> None:
 
 def _changes(session: Session, clock: StoryClock) -> None:
     clock.tick()
-    session.edit("DEC-0001", agent="veritas", impact=None, note="- a: b # c", title="PostgreSQL")
+    session.edit(
+        "DEC-0001", agent="veritas", impact=None, **own(note="- a: b # c"), title="PostgreSQL"
+    )
     clock.tick()
     session.resolve("FIND-0001", agent="veritas", action="TLS everywhere")
     clock.tick()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from smp_git.read.replica import use_of
 
@@ -26,6 +27,16 @@ def git(folder: Path, *arguments: str) -> str:
         ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
     )
     return done.stdout
+
+
+def own(**fields: object) -> dict[str, Any]:
+    """Return fields that no kind knows, which a type checker refuses where they are named."""
+    return fields
+
+
+def untyped(value: object) -> Any:
+    """Return what a type checker is not to look at: a kind that varies, or a wrong one."""
+    return value
 
 
 @contextmanager

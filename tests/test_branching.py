@@ -19,7 +19,7 @@ from smp_git.model.errors import (
 from smp_git.model.ids import is_life
 from smp_git.write.stage import Stage
 from tests.conftest import Clock
-from tests.support import git, python
+from tests.support import git, own, python
 
 
 @pytest.fixture
@@ -236,9 +236,9 @@ def test_nobody_sets_contested_values(session: Session) -> None:
     item = {"field": "impact", "value": "x", "at": "2026-01-11T14:30:00Z", "replica": "aaaa"}
 
     with pytest.raises(InvalidError, match="contested"):
-        session.add("decision", "Use Redis", contested=[item])
+        session.add("decision", "Use Redis", **own(contested=[item]))
     with pytest.raises(InvalidError, match="contested"):
-        session.edit("DEC-1", contested=[item])
+        session.edit("DEC-1", **own(contested=[item]))
     with pytest.raises(InvalidError, match="contested"):
         session.set_state("ada", {"contested": [item]})
 
@@ -618,7 +618,7 @@ def test_contested_value_is_settled_in_a_transaction(session: Session, aside: Se
 
     with session.transaction() as tx:
         tx.resolve_conflict("DEC-1", "impact", take=lost.replica)
-        tx.edit("DEC-1", note="settled")
+        tx.edit("DEC-1", **own(note="settled"))
 
     assert session.conflicts() == ()
     assert session.get("DEC-1").fields["impact"] == "low"

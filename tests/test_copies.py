@@ -10,11 +10,12 @@ import pytest
 
 from smp_git import Memory, Session
 from smp_git.errors import InvalidError
+from tests.support import own
 
 
 def _one(session: Session) -> Memory:
     finding = session.add(
-        "finding", "No second factor", severity="high", tags=["security"], custom={"a": [1]}
+        "finding", "No second factor", severity="high", tags=["security"], **own(custom={"a": [1]})
     )
     return session.add("decision", "Ask for one", links=[("resolves", finding.id)])
 

@@ -13,7 +13,7 @@ import pytest
 
 from smp_git import Store
 from tests import golden
-from tests.support import git
+from tests.support import git, own
 
 # The files are frozen: a change of them is a new format, which has a folder of its own.
 SUMS = {
@@ -129,12 +129,12 @@ def test_golden_store_is_changed_synced_with_a_clone_and_verified(
     with store.session("golden") as here:
         kept = [each.id for each in here.memories() if each.kind not in ("turn", "state")]
         edited, removed, also = kept[:3]
-        here.edit(edited, note="here")
+        here.edit(edited, **own(note="here"))
         here.delete(removed)
         here.add_remote("origin", tmp_path / "hub.git", create=True)
         here.sync()
         with other.clone(str(tmp_path / "hub.git")) as there:
-            there.edit(also, note="in the clone")
+            there.edit(also, **own(note="in the clone"))
             there.sync()
             here.sync()
             here.restore(removed)

@@ -8,7 +8,7 @@ import pytest
 
 from smp_git import Session
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
-from tests.support import git
+from tests.support import git, own
 
 
 def test_history_of_a_memory_has_only_its_commits(session: Session) -> None:
@@ -52,7 +52,7 @@ def test_diff_names_added_changed_and_removed(session: Session) -> None:
     session.add("decision", "Use Redis", agent="a", impact="low")
     session.add("learning", "Licences change", agent="a")
     start = session.head
-    session.edit("DEC-0001", impact=None, note=1)
+    session.edit("DEC-0001", impact=None, **own(note=1))
     session.file("LEARN-0001").unlink()
     session.commit()
     session.add("finding", "No TLS", agent="a")
@@ -67,8 +67,8 @@ def test_diff_names_added_changed_and_removed(session: Session) -> None:
 
 
 def test_diff_sees_a_change_of_type(session: Session) -> None:
-    session.add("decision", "Use Redis", agent="a", note=1)
-    session.edit("DEC-0001", note=True)
+    session.add("decision", "Use Redis", agent="a", **own(note=1))
+    session.edit("DEC-0001", **own(note=True))
 
     assert "note" in [change.field for change in session.diff()[0].fields]
 
@@ -87,7 +87,7 @@ def test_blame_goes_back_over_a_file_that_cannot_be_read(session: Session) -> No
         git(session.path, "commit", "-q", "--no-verify", "-am", "by hand")
 
     assert {item.field: item.agent for item in session.blame("DEC-0001")}["impact"] == "a person"
-    session.edit("DEC-0001", note="x")
+    session.edit("DEC-0001", **own(note="x"))
 
 
 def test_a_persons_own_commit_is_in_the_log(session: Session) -> None:
@@ -119,7 +119,7 @@ def test_changes_of_all_are_those_of_each(session: Session) -> None:
     with session.branch("idea") as aside:
         aside.edit("DEC-1", impact="high")
         aside.add("finding", "Redis is fast")
-    session.edit("DEC-1", note="x")
+    session.edit("DEC-1", **own(note="x"))
     session.merge("idea")
     session.file("FIND-0001").unlink()
     session.commit()

@@ -22,6 +22,7 @@ from smp_git.model.memory import (
     is_same,
     title_of,
 )
+from tests.support import own, untyped
 
 
 def nested(depth: int) -> Any:
@@ -96,14 +97,14 @@ def test_value_that_holds_itself_is_refused() -> None:
 
 
 def test_deepest_value_is_kept(session: Session) -> None:
-    memory = session.add("learning", "deep", agent="a", note=nested(29))
+    memory = session.add("learning", "deep", agent="a", **own(note=nested(29)))
 
     assert session.get(memory.id).fields["note"] == nested(29)
 
 
 @pytest.mark.parametrize("value", [Word.HIGH, Mixed.HIGH])
 def test_member_of_an_enumeration_is_its_text(session: Session, value: str) -> None:
-    memory = session.add("learning", "plain", agent="a", note=value, tags=[value])
+    memory = session.add("learning", "plain", agent="a", **own(note=value), tags=[value])
 
     assert session.get(memory.id).fields["note"] == "high"
     assert session.get(memory.id).tags == ("high",)
@@ -111,7 +112,7 @@ def test_member_of_an_enumeration_is_its_text(session: Session, value: str) -> N
 
 
 def test_number_that_prints_as_its_type_is_a_number(session: Session) -> None:
-    memory = session.add("learning", "plain", agent="a", note=Fraction(0.5))
+    memory = session.add("learning", "plain", agent="a", **own(note=Fraction(0.5)))
 
     assert "note: 0.5\n" in session.file(memory.id).read_text()
 
@@ -137,7 +138,7 @@ def test_text_that_is_no_time_is_refused(session: Session, at: Any) -> None:
 @pytest.mark.parametrize("kind", ["turn", "decision"])
 @pytest.mark.parametrize("text", ["x" * MAX_CONTENT_BYTES, "a\n" * (MAX_CONTENT_BYTES // 2)])
 def test_content_of_one_megabyte_is_kept(session: Session, kind: str, text: str) -> None:
-    memory = session.add(kind, text, agent="a")
+    memory = session.add(untyped(kind), text, agent="a")
 
     assert session.get(memory.id).content == text
 
@@ -151,7 +152,7 @@ def test_content_above_one_megabyte_is_refused(text: str) -> None:
 def test_file_above_four_megabytes_is_refused(session: Session) -> None:
     head = session.head
     with pytest.raises(InvalidError, match="LEARN-0001 would have"):
-        session.add("learning", "x", agent="a", notes=["x" * 1_000_000] * 5)
+        session.add("learning", "x", agent="a", **own(notes=["x" * 1_000_000] * 5))
 
     assert session.head == head
 

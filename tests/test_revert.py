@@ -6,7 +6,7 @@ import pytest
 
 from smp_git import Session
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
-from tests.support import git
+from tests.support import git, own
 
 
 def titles(session: Session) -> list[str]:
@@ -159,7 +159,7 @@ def test_rollback_over_a_file_that_cannot_be_read_is_refused_whole(session: Sess
 
 def test_rollback_leaves_a_persons_edit_alone(session: Session) -> None:
     session.add("decision", "Use Redis", agent="a")
-    session.edit("DEC-0001", note=1)
+    session.edit("DEC-0001", **own(note=1))
     file = session.file("DEC-0001")
     mine = file.read_text() + "mine: 1\n"
     file.write_text(mine)

@@ -9,6 +9,7 @@ import pytest
 from smp_git import Session
 from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, RefusedError
 from smp_git.write import edits
+from tests.support import own, untyped
 
 
 @pytest.mark.parametrize(
@@ -40,16 +41,16 @@ def test_edit_that_changes_nothing_writes_nothing(session: Session) -> None:
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (True, 1), (1, 1.0), ([0], [False])])
 def test_edit_from_one_type_to_another_is_a_change(session: Session, old: object, new: Any) -> None:
-    memory = session.add("decision", "Use Redis", agent="a", note=old)
-    session.edit(memory.id, note=new)
+    memory = session.add("decision", "Use Redis", agent="a", **own(note=old))
+    session.edit(memory.id, **own(note=new))
 
     found = session.get(memory.id).fields["note"]
     assert (found, type(found)) == (new, type(new))
 
 
 def test_field_set_to_none_is_removed(session: Session) -> None:
-    memory = session.add("decision", "Use Redis", agent="a", impact="high", note="x")
-    session.edit(memory.id, impact=None, note=None, absent=None)
+    memory = session.add("decision", "Use Redis", agent="a", impact="high", **own(note="x"))
+    session.edit(memory.id, impact=None, **own(note=None), **own(absent=None))
 
     assert session.get(memory.id).fields == {}
 
@@ -72,7 +73,7 @@ def test_resolved_finding_keeps_who_and_what(session: Session) -> None:
 
 @pytest.mark.parametrize("kind", ["turn", "learning", "preference", "artifact"])
 def test_what_cannot_be_resolved_is_refused(session: Session, kind: str) -> None:
-    memory = session.add(kind, "text", agent="a")
+    memory = session.add(untyped(kind), "text", agent="a")
 
     with pytest.raises(RefusedError, match=memory.id):
         session.resolve(memory.id)
@@ -107,7 +108,7 @@ def test_memory_is_not_superseded_by_another_kind(session: Session) -> None:
 
 def test_state_is_set_not_added(session: Session) -> None:
     with pytest.raises(InvalidError, match="state is not added"):
-        session.add("state", "x", agent="a")
+        session.add(untyped("state"), "x", agent="a")
 
 
 def test_link_to_an_unknown_id_is_kept(session: Session) -> None:
@@ -228,8 +229,8 @@ def test_batch_of_two_transactions_on_one_memory_conflicts(session: Session) -> 
     memory = session.add("decision", "Use Redis", agent="a")
     first = session.transaction("a")
     second = session.transaction("b")
-    first.edit(memory.id, note=1)
-    second.edit(memory.id, note=2)
+    first.edit(memory.id, **own(note=1))
+    second.edit(memory.id, **own(note=2))
     first.commit()
     head = session.head
     with pytest.raises(ConflictError, match=memory.id):

@@ -29,7 +29,7 @@ from smp_git.model.memory import MAX_KEY_BYTES, MAX_VALUE_BYTES, is_same
 from smp_git.write.values import Writing
 from tests import independent_scan, strategies
 from tests.conftest import Clock
-from tests.support import ROOT, git, smp
+from tests.support import ROOT, git, smp, untyped
 
 MAIL = "jane.roe@gmail.com"
 SECRET = "Zebra-Kumquat-4711"
@@ -465,7 +465,7 @@ def test_value_is_changed_by_its_program_alone(session: Session) -> None:
         with pytest.raises(RefusedError, match="the program that keeps it"):
             session.edit(kept.id, **change)
     with pytest.raises(InvalidError, match="put under a key"):
-        session.add("value", "text")
+        session.add(untyped("value"), "text")
     session.pin(kept.id)
     session.link(kept.id, "references", session.add("decision", "Other").id)
     found = session.get(kept.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from smp_git.agents import sight
 from smp_git.agents.fence import Quote, quotes
@@ -18,7 +18,9 @@ from smp_git.ask.briefing import Wish
 from smp_git.ask.context import Context
 from smp_git.ask.request import Filters, QueryParts
 from smp_git.model.errors import MemoryNotFoundError
+from smp_git.model.given import Confidence, GivenFields, Kind, Role, Severity
 from smp_git.model.memory import CONTESTED, Memory, Value, agent_name
+from smp_git.model.times import When
 from smp_git.read.counts import with_access
 from smp_git.write.handle import Handle
 
@@ -33,14 +35,6 @@ if TYPE_CHECKING:
     from smp_git.read.history import BlamedField, MemoryDiff, Version
     from smp_git.remove.history.journal import Receipt
     from smp_git.remove.restore import Restored
-
-Severity = Literal["critical", "high", "important", "medium", "minor", "low", "info"]
-Confidence = (
-    Literal["certain", "explicit", "high", "medium", "inferred", "low", "uncertain"] | float
-)
-Kind = Literal["turn", "decision", "finding", "preference", "learning", "state", "artifact"]
-Role = Literal["user", "assistant", "system", "tool"]
-When = str | datetime | None
 
 
 class Agent:
@@ -89,7 +83,7 @@ class Agent:
 
     # Reading
 
-    def get(self, memory_id: str, *, at: When = None) -> Memory:
+    def get(self, memory_id: str, *, at: When | None = None) -> Memory:
         """Return a memory by its id or a unique abbreviation (`DEC-42`)."""
         handle = self._sight.handle
         found = handle.read(at, lambda snapshot: snapshot.get(snapshot.find(memory_id)))
@@ -98,7 +92,7 @@ class Agent:
             handle.accesses.note([found.id], handle.clock())
         return found
 
-    def memories(self, kind: Kind | None = None, *, at: When = None) -> tuple[Memory, ...]:
+    def memories(self, kind: Kind | None = None, *, at: When | None = None) -> tuple[Memory, ...]:
         """Return the memories of a kind, or all, sorted by kind and number."""
         return self._sight.handle.read(at, lambda snapshot: tuple(snapshot.memories(kind)))
 
@@ -139,7 +133,7 @@ class Agent:
         self,
         text: str | None = None,
         *,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         spec: Mapping[str, object] | None = None,
         **parts: Unpack[QueryParts],
@@ -152,7 +146,7 @@ class Agent:
         text_or_id: str,
         *,
         limit: int = 10,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> Answer:
@@ -164,7 +158,7 @@ class Agent:
         memory_id: str,
         *,
         depth: int = 2,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> tuple[Related, ...]:
@@ -178,7 +172,7 @@ class Agent:
         topic: str | None = None,
         turns: int = 20,
         budget: int = 4000,
-        at: When = None,
+        at: When | None = None,
         now: datetime | None = None,
     ) -> Context:
         """Return what the agent needs to know to continue, within a budget of tokens."""
@@ -407,7 +401,7 @@ class Agent:
         text: str | None = None,
         tags: Iterable[str] | None = None,
         links: Iterable[object] | None = None,
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Change a memory and return it; a field set to None is removed."""
         from smp_git.agents import writing
@@ -427,7 +421,7 @@ class Agent:
         *,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Add a memory that replaces another of the same kind."""
         from smp_git.agents import writing
@@ -536,4 +530,4 @@ class Agent:
         """Record one finding in place of several, which stay, superseded and linked to it."""
         from smp_git.agents import joint
 
-        return joint.merge_findings(self._sight, ids, finding, cast("str | None", severity))
+        return joint.merge_findings(self._sight, ids, finding, severity)

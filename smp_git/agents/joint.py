@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from smp_git.agents.sight import Sight, open_only
 from smp_git.agents.transaction import AgentTransaction
 from smp_git.agents.writing import readable
 from smp_git.ask import questions
 from smp_git.model.errors import InvalidError, RefusedError
+from smp_git.model.given import Severity
 from smp_git.model.memory import SEVERITIES, Memory, MemoryId, Value
 from smp_git.model.times import format_time
 
@@ -46,7 +47,7 @@ def join(sight: Sight, memory_id: str, position: str, reason: str | None) -> Mem
         involved = dict.fromkeys([*map(str, _list(old.fields.get("agents_involved"))), agent])
         return tx.edit(
             name,
-            inputs=inputs,
+            **dict[str, Any](inputs=inputs),
             agents_involved=list(involved),
             agreed_by=[*agreed, agent] if position == "agree" else agreed or None,
         )
@@ -89,7 +90,9 @@ def _shared(one: frozenset[str], other: frozenset[str]) -> float:
     return round(len(one & other) / len(one | other), 4) if one | other else 0.0
 
 
-def merge_findings(sight: Sight, ids: Sequence[str], finding: str, severity: str | None) -> Memory:
+def merge_findings(
+    sight: Sight, ids: Sequence[str], finding: str, severity: Severity | None
+) -> Memory:
     """Record one finding in place of several: they stay, superseded, and it names them."""
     names = list(dict.fromkeys(readable(sight, name) for name in ids))
     if len(names) < 2:  # noqa: PLR2004 - one is not merged
@@ -108,11 +111,11 @@ def merge_findings(sight: Sight, ids: Sequence[str], finding: str, severity: str
             ],
             severity=severity or _gravest(olds),
             discovered_by=", ".join(dict.fromkeys(_finder(old) for old in olds)),
-            derived_from=list(names),
+            **dict[str, Any](derived_from=list(names)),
         )
 
 
-def _gravest(olds: Sequence[Memory]) -> str | None:
+def _gravest(olds: Sequence[Memory]) -> Severity | None:
     known = {str(old.fields.get("severity")) for old in olds}
     return next((word for word in SEVERITIES if word in known), None)
 

@@ -14,9 +14,10 @@ from smp_git.ask.briefing import Wish
 from smp_git.ask.context import Context
 from smp_git.convert.transcripts import unfenced
 from smp_git.model.errors import InvalidError, shown
+from smp_git.model.given import NewKind
 from smp_git.model.memory import KINDS, Memory
 
-_LISTS: Final = {
+_LISTS: Final[Mapping[str, NewKind]] = {
     "decisions": "decision",
     "findings": "finding",
     "learnings": "learning",
@@ -102,7 +103,7 @@ def _staged(
     return tuple(made)
 
 
-def _add(tx: AgentTransaction, kind: str, item: object, turn: Mapping[str, object]) -> Memory:
+def _add(tx: AgentTransaction, kind: NewKind, item: object, turn: Mapping[str, object]) -> Memory:
     main = KINDS[kind].main
     if isinstance(item, str):
         item = {main: item}

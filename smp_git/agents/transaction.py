@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from smp_git.agents.sight import Sight
 from smp_git.keep import quota
 from smp_git.model.errors import MemoryNotFoundError
+from smp_git.model.given import GivenFields, NewKind
 from smp_git.model.memory import Memory, MemoryId
+from smp_git.model.times import When
 from smp_git.write.transaction import Transaction
 from smp_git.write.writer import Change
 
@@ -56,13 +57,13 @@ class AgentTransaction:
 
     def add(
         self,
-        kind: str,
+        kind: NewKind,
         text: str,
         *,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        at: datetime | str | None = None,
-        **fields: object,
+        at: When | None = None,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a new memory and return it; its id is final."""
         made = self._inner.add(
@@ -85,7 +86,7 @@ class AgentTransaction:
         text: str | None = None,
         tags: Iterable[str] | None = None,
         links: Iterable[object] | None = None,
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a change of a memory."""
         name = self._seen(memory_id)
@@ -102,7 +103,7 @@ class AgentTransaction:
         *,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a memory that replaces another."""
         name = self._seen(memory_id)

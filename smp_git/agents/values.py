@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from smp_git.keep import quota
 from smp_git.model.errors import InvalidError, shown
 from smp_git.model.memory import MemoryId, agent_name
+from smp_git.model.times import When
 from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, place_of
 from smp_git.write import values as staged
 from smp_git.write.handle import Handle
@@ -26,7 +27,6 @@ from smp_git.write.values import (
 if TYPE_CHECKING:
     from smp_git.remove.history.journal import Receipt
 
-When = str | datetime | None
 _T = TypeVar("_T")
 
 
@@ -50,22 +50,22 @@ class Values:
 
     # Reading
 
-    def get(self, key: AnyKey, *, at: When = None) -> StoredValue | None:
+    def get(self, key: AnyKey, *, at: When | None = None) -> StoredValue | None:
         """Return what is kept under a key, or was at a revision; None if nothing is."""
         wanted = key_of(key)
         return self.read(lambda seen: seen.get(wanted), at=at)
 
-    def list(self, prefix: AnyKey = (), *, at: When = None) -> tuple[ListedValue, ...]:
+    def list(self, prefix: AnyKey = (), *, at: When | None = None) -> tuple[ListedValue, ...]:
         """Return what is kept under keys that begin so, sorted by key, without the values."""
         wanted = key_of(prefix) if prefix else ()
         return self.read(lambda seen: tuple(seen.list(wanted)), at=at)
 
-    def items(self, prefix: AnyKey = (), *, at: When = None) -> tuple[StoredValue, ...]:
+    def items(self, prefix: AnyKey = (), *, at: When | None = None) -> tuple[StoredValue, ...]:
         """Return the values under keys that begin so, sorted by key."""
         wanted = key_of(prefix) if prefix else ()
         return self.read(lambda seen: tuple(seen.items(wanted)), at=at)
 
-    def read(self, answer: Callable[[SeenValues], _T], *, at: When = None) -> _T:
+    def read(self, answer: Callable[[SeenValues], _T], *, at: When | None = None) -> _T:
         """Return an answer that asks several things of one commit."""
         return self._handle.read(at, lambda snapshot: answer(SeenValues(snapshot)))
 

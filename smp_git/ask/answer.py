@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property, partial
-from typing import NamedTuple, overload
+from typing import Final, NamedTuple, overload
 
 from smp_git.ask.request import Query
 from smp_git.ask.text import Reason
-from smp_git.model.memory import Memory, MemoryId
+from smp_git.model.memory import Link, Memory, MemoryId, Value
 from smp_git.model.results import Result
 
 
@@ -38,11 +39,16 @@ class Allowed(NamedTuple):
 Find = Callable[[Query, Allowed | None, Collection[str]], Findings]
 Explain = Callable[[str], Reason]
 Marks = tuple[str, str]
+# So many hits are named where an answer is looked at.
+_SHOWN: Final = 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Hit:
-    """One memory that answers: how well, and why. Its content is read when asked for."""
+    """One memory that answers: how well, and why. Its content is read when asked for.
+
+    What the memory says is told by the hit too: `hit.content` is `hit.memory.content`.
+    """
 
     id: MemoryId
     kind: str
@@ -53,6 +59,9 @@ class Hit:
     session: str = ""
     _load: Callable[[], Memory] = field(repr=False, compare=False)
     _cut: Callable[[Memory, Marks], str] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Hit({self.id!r}, {self.title!r}, score={self.score:.3f})"
 
     def __getstate__(self) -> dict[str, object]:
         """Return what is pickled: with the memory, which was perhaps not read yet."""
@@ -66,6 +75,63 @@ class Hit:
     def memory(self) -> Memory:
         """The memory itself."""
         return self._load()
+
+    # What the memory says, as if the hit were it.
+
+    @property
+    def content(self) -> str:
+        """The main text of the memory."""
+        return self.memory.content
+
+    @property
+    def agent(self) -> str:
+        """Who wrote the memory."""
+        return self.memory.agent
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the memory."""
+        return self.memory.tags
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links of the memory."""
+        return self.memory.links
+
+    @property
+    def fields(self) -> Mapping[str, Value]:
+        """The fields of the memory."""
+        return self.memory.fields
+
+    @property
+    def status(self) -> str | None:
+        """The status of the memory."""
+        return self.memory.status
+
+    @property
+    def pinned(self) -> bool:
+        """Whether decay and compaction leave the memory alone."""
+        return self.memory.pinned
+
+    @property
+    def created_at(self) -> datetime:
+        """When the memory was made, or what it tells happened."""
+        return self.memory.created_at
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When the memory was changed last."""
+        return self.memory.updated_at
+
+    @property
+    def access_count(self) -> int | None:
+        """How often the memory was read."""
+        return self.memory.access_count
+
+    @property
+    def last_accessed(self) -> datetime | None:
+        """When the memory was read last."""
+        return self.memory.last_accessed
 
     @cached_property
     def snippet(self) -> str:
@@ -110,7 +176,7 @@ class ArchivedHit(Result):
     total: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer(Sequence[Hit]):
     """The hits of one page, how many match in all, and what was counted."""
 
@@ -132,6 +198,11 @@ class Answer(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(hit.id for hit in self.hits[:_SHOWN])
+        more = ", …" if len(self) > _SHOWN else ""
+        return f"Answer({len(self)} of {self.total}: {shown}{more})"
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from smp_git.model.errors import (
@@ -17,7 +17,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES, check_value
 from smp_git.model.regexes import ASKING, LONGEST, Bounded
-from smp_git.model.times import parse_time
+from smp_git.model.times import When, moment_of
 
 Test = Callable[[object], bool]
 
@@ -45,7 +45,7 @@ OPERATORS: Final = (
     "equals", "not_equals", "contains", "in", "greater_than", "less_than", "between",
     "exists", "matches",
 )  # fmt: skip
-_SEVERITY_RANKS: Final = {word: -place for place, word in enumerate(SEVERITIES)}
+_SEVERITY_RANKS: Final[Mapping[str, int]] = {word: -place for place, word in enumerate(SEVERITIES)}
 _FLAGS: Final = ("pinned", "reversible")
 KIND_ALIASES: Final = {"conversation_turn": "turn", "conversation": "turn", "agent_state": "state"}
 
@@ -182,7 +182,7 @@ def _pattern(name: str, value: object) -> Bounded:
 
 def comparable(name: str, value: object, now: datetime | None = None) -> Any:  # noqa: ANN401 - whatever the field holds
     """Return a field's value in the form in which it is compared."""
-    if name in TIMES and isinstance(value, (str, datetime)):
+    if name in TIMES and isinstance(value, (str, date, timedelta)):
         return _moment(name, value, now)
     if name == "confidence" and isinstance(value, str):
         return CONFIDENCE_RANKS.get(value, value)
@@ -218,13 +218,14 @@ class _Severity(str):
         return not self < other
 
 
-def _moment(name: str, value: str | datetime, now: datetime | None) -> datetime:
-    if isinstance(value, datetime):
-        return value
+def _moment(name: str, value: When, now: datetime | None) -> datetime:
+    if now is None:
+        # What a memory holds, not what a caller gives.
+        return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     try:
-        return parse_time(value, now) if now else datetime.fromisoformat(value)
-    except ValueError as error:
-        raise InvalidQueryError(f"{name}: {error}") from None
+        return moment_of(value, now)
+    except InvalidError as error:
+        raise InvalidQueryError(f"{name}: {error.message}", hint=error.hint) from None
 
 
 def _ordered(left: object, right: object) -> bool:

@@ -61,7 +61,7 @@ class Piece(NamedTuple):
     session: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Context:
     """A context and its receipt: what it holds, what it left out, and why."""
 
@@ -74,8 +74,16 @@ class Context:
 
     @property
     def text(self) -> str:
-        """The context as Markdown, for a prompt."""
+        """The context as Markdown, for a prompt; so is `str(context)`."""
         return _markdown(self.pieces)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        count = len(self.pieces)
+        of = f"{self.used_tokens} of {self.budget_tokens} tokens"
+        return f"Context({count} {'memory' if count == 1 else 'memories'}, {of})"
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""

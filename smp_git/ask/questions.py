@@ -14,6 +14,7 @@ from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, Query, QueryParts, named_parts
 from smp_git.model.errors import InvalidError, InvalidQueryError, nearest, shown
 from smp_git.model.memory import KINDS, MemoryId, agent_name
+from smp_git.model.times import When
 from smp_git.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 _MOST = 10_000
 _LEAST_BUDGET = 50
 
-When = str | datetime | None
-
 
 def query(
     desk: Desk,
     text: str | None,
-    at: When,
+    at: When | None,
     now: datetime | None,
     spec: Mapping[str, object] | None,
     parts: QueryParts,
@@ -51,7 +50,7 @@ def query(
 
 
 def similar(
-    desk: Desk, text_or_id: str, limit: int, at: When, now: datetime | None, filters: Filters
+    desk: Desk, text_or_id: str, limit: int, at: When | None, now: datetime | None, filters: Filters
 ) -> Answer:
     """Return the memories most like a memory, or like a text, among those that match."""
     if not text_or_id.strip():
@@ -106,7 +105,7 @@ def _named(snapshot: Snapshot, text: str) -> MemoryId | None:
 
 
 def related(
-    desk: Desk, memory_id: str, depth: int, at: When, now: datetime | None, filters: Filters
+    desk: Desk, memory_id: str, depth: int, at: When | None, now: datetime | None, filters: Filters
 ) -> tuple[Related, ...]:
     """Return the memories that links lead to from one, nearest first, as far as they match.
 
@@ -124,18 +123,18 @@ def related(
     return desk.handle.read(at, answer)
 
 
-def topics(desk: Desk, limit: int | None, at: When) -> tuple[overviews.Topic, ...]:
+def topics(desk: Desk, limit: int | None, at: When | None) -> tuple[overviews.Topic, ...]:
     """Return the tags of the session with their subtrees, the weightiest first."""
     return desk.handle.read(at, lambda now: desk.topics(now, limit))
 
 
-def timeline(desk: Desk, by: str, at: When) -> tuple[overviews.Bucket, ...]:
+def timeline(desk: Desk, by: str, at: When | None) -> tuple[overviews.Bucket, ...]:
     """Return what came about, by hour, day or month, oldest first."""
     return desk.handle.read(at, lambda now: desk.timeline(now, by))
 
 
 def events(
-    desk: Desk, limit: int | None, at: When, now: datetime | None, filters: Filters
+    desk: Desk, limit: int | None, at: When | None, now: datetime | None, filters: Filters
 ) -> tuple[overviews.Event, ...]:
     """Return the memories that match as events, oldest first; of many, the newest."""
     from smp_git.ask import overviews  # noqa: PLC0415 - few ask for one
@@ -155,12 +154,12 @@ def events(
     return desk.handle.read(at, answer)
 
 
-def agents(desk: Desk, at: When) -> tuple[overviews.AgentActivity, ...]:
+def agents(desk: Desk, at: When | None) -> tuple[overviews.AgentActivity, ...]:
     """Return the agents that wrote, the busiest first."""
     return desk.handle.read(at, desk.agents)
 
 
-def summary(desk: Desk, at: When, now: datetime | None) -> overviews.Summary:
+def summary(desk: Desk, at: When | None, now: datetime | None) -> overviews.Summary:
     """Return the session in a few lines of its own words."""
     moment = now or desk.handle.clock()
     return desk.handle.read(at, lambda then: desk.summary(then, moment))
@@ -183,7 +182,11 @@ def watch(
 
 
 def context(
-    desk: Desk, shared: Callable[[], Desk | None], wanted: Wish, at: When, now: datetime | None
+    desk: Desk,
+    shared: Callable[[], Desk | None],
+    wanted: Wish,
+    at: When | None,
+    now: datetime | None,
 ) -> Context:
     """Return what an agent is told before it goes on, within a budget of tokens."""
     budget, turns = wanted.budget_tokens, wanted.turns
@@ -215,7 +218,7 @@ def _note_uses(desk: Desk, shared: Callable[[], Desk | None], made: Context, at:
         beside.handle.accesses.note(used, at)
 
 
-def bisect(desk: Desk, condition: Condition, good: When, bad: str | datetime) -> Culprit:
+def bisect(desk: Desk, condition: Condition, good: When | None, bad: When) -> Culprit:
     """Return the first write after which `condition`, true before, is no longer true."""
     from smp_git.ask.bisect import View, culprit  # noqa: PLC0415 - few programs search the past
 

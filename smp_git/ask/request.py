@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple, TypedDict
 
 from smp_git.ask.conditions import KIND_ALIASES, Condition, condition, field_name, meant
 from smp_git.model.errors import InvalidError, InvalidQueryError, shown
-from smp_git.model.memory import KINDS, VALUE, agent_name, aware, check_tags
-from smp_git.model.times import parse_time
+from smp_git.model.given import Kind
+from smp_git.model.memory import KINDS, VALUE, agent_name, check_tags
+from smp_git.model.times import When, moment_of
 
 PARTS: Final = {
     "text": "text", "kinds": "kinds", "kind": "kinds", "types": "kinds", "tags": "tags",
@@ -137,16 +138,16 @@ class Query:
 class QueryParts(TypedDict, total=False):
     """Parts of a query besides its text; a single word may stand for a list of one."""
 
-    kind: str | Iterable[str]
-    kinds: str | Iterable[str]
+    kind: Kind | Iterable[Kind]
+    kinds: Kind | Iterable[Kind]
     tag: str | Iterable[str]
     tags: str | Iterable[str]
     any_tags: str | Iterable[str]
     not_tags: str | Iterable[str]
     agent: str | Iterable[str]
     agents: str | Iterable[str]
-    since: datetime | str | None
-    until: datetime | str | None
+    since: When | None
+    until: When | None
     where: Iterable[Sequence[object]]
     min_priority: float | None
     min_importance: float | None
@@ -166,16 +167,16 @@ class QueryParts(TypedDict, total=False):
 class Filters(TypedDict, total=False):
     """Parts of a query that choose memories, whatever their order."""
 
-    kind: str | Iterable[str]
-    kinds: str | Iterable[str]
+    kind: Kind | Iterable[Kind]
+    kinds: Kind | Iterable[Kind]
     tag: str | Iterable[str]
     tags: str | Iterable[str]
     any_tags: str | Iterable[str]
     not_tags: str | Iterable[str]
     agent: str | Iterable[str]
     agents: str | Iterable[str]
-    since: datetime | str | None
-    until: datetime | str | None
+    since: When | None
+    until: When | None
     where: Iterable[Sequence[object]]
     references: Iterable[str]
     max_depth: int
@@ -194,8 +195,8 @@ def query(
     any_tags: Iterable[str] = (),
     not_tags: Iterable[str] = (),
     agents: Iterable[str] = (),
-    since: datetime | str | None = None,
-    until: datetime | str | None = None,
+    since: When | None = None,
+    until: When | None = None,
     where: Iterable[Sequence[object]] = (),
     min_priority: float | None = None,
     min_importance: float | None = None,
@@ -329,18 +330,17 @@ def _agent(name: object) -> str:
 def _moment(what: str, given: object, now: datetime) -> datetime | None:
     if given is None:
         return None
-    if not isinstance(given, (str, datetime)):
+    if not isinstance(given, (str, date, timedelta)):
         raise InvalidQueryError(
             f"{what} must be a time, not {shown(given)}", hint="e.g. 2026-01-11 or 2 days ago"
         )
     try:
-        if isinstance(given, datetime):
-            return aware(given)
-        moment = parse_time(given, now)
-    except (ValueError, InvalidError) as error:
-        raise InvalidQueryError(f"{what}: {error}") from None
+        moment = moment_of(given, now)
+    except InvalidError as error:
+        raise InvalidQueryError(f"{what}: {error.message}", hint=error.hint) from None
     # A day as an end means the whole of it.
-    whole_day = what == "until" and len(given.strip()) == 10 and given.strip()[4:5] == "-"  # noqa: PLR2004 - YYYY-MM-DD
+    text = "" if isinstance(given, (datetime, timedelta)) else str(given).strip()
+    whole_day = what == "until" and len(text) == 10 and text[4:5] == "-"  # noqa: PLR2004 - YYYY-MM-DD
     return moment + timedelta(days=1, microseconds=-1) if whole_day else moment
 
 

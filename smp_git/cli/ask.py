@@ -37,6 +37,7 @@ from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import MARKS, note, paint, say
 from smp_git.cli.values import measures
 from smp_git.model.errors import InvalidQueryError
+from smp_git.model.given import as_kinds
 
 if TYPE_CHECKING:
     from smp_git.ask.vectors import Indexed
@@ -357,7 +358,12 @@ def watch(
     shown = 0
     with session_of(ctx) as session:
         for hit in session.watch(
-            text, after=after, kinds=kind, tags=tag, agents=agent, where=conditions_of(where)
+            text,
+            after=after,
+            kinds=as_kinds(kind),
+            tags=tag,
+            agents=agent,
+            where=conditions_of(where),
         ):
             say(json.dumps(hit.as_json(), ensure_ascii=False))
             sys.stdout.flush()

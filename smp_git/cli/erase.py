@@ -16,6 +16,7 @@ from smp_git.cli.proof import FOUND, left_lines, proof_lines, receipt_text, tell
 from smp_git.cli.screen import due, exact, table, when
 from smp_git.cli.terminal import note, paint
 from smp_git.model.errors import InvalidError
+from smp_git.model.given import as_kinds
 from smp_git.model.memory import MemoryId
 from smp_git.model.times import format_time
 from smp_git.session import Session
@@ -79,7 +80,7 @@ def delete(
             since=since,
             until=until,
             agents=agent,
-            kinds=kind,
+            kinds=as_kinds(kind),
             text=wanted,
             purge=purge,
             dry_run=True,

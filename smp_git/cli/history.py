@@ -19,6 +19,7 @@ from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import paint
 from smp_git.cli.values import as_words, changes
 from smp_git.model.errors import InvalidError
+from smp_git.model.given import as_kinds
 from smp_git.model.ids import is_id, short_id
 from smp_git.model.memory import CommitId
 from smp_git.read.history import MemoryDiff, Version
@@ -54,7 +55,9 @@ def log(
 ) -> None:
     """Show commits, newest first"""
     with session_of(ctx) as session:
-        found = session.log(memory, limit=limit, since=since, until=until, agents=agent, kinds=kind)
+        found = session.log(
+            memory, limit=limit, since=since, until=until, agents=agent, kinds=as_kinds(kind)
+        )
         diffs = _patches(session, found, memory) if patch else {}
         drawn = graph(found, session.log()) if with_graph else None
     value: dict[str, object] = {

@@ -26,6 +26,7 @@ from smp_git.cli.place import session_of
 from smp_git.cli.screen import columns, exact, page, table, when
 from smp_git.cli.terminal import note, paint, say
 from smp_git.format import document
+from smp_git.model.given import as_kinds
 from smp_git.model.memory import SEARCHED, Memory
 from smp_git.session import Session
 
@@ -126,7 +127,7 @@ def _found(session: Session, parts: dict[str, Any], at: str | None) -> Sequence[
     """Return what matches: of all that there is no question is asked."""
     parts.pop("limit", None)
     if not parts:
-        return [each for kind in SEARCHED for each in session.memories(kind, at=at)]
+        return [each for kind in as_kinds(SEARCHED) for each in session.memories(kind, at=at)]
     answer = session.query(at=at, **{**parts, "limit": None})
     for problem in answer.problems:
         note(problem)

@@ -25,6 +25,7 @@ from smp_git.cli.screen import exact, table
 from smp_git.cli.terminal import paint
 from smp_git.cli.values import measures
 from smp_git.model.errors import InvalidQueryError
+from smp_git.model.given import as_kinds
 
 if TYPE_CHECKING:
     pass
@@ -168,7 +169,7 @@ def aggregate(
         found = session.aggregate(
             *measure,
             at=at,
-            kinds=kind,
+            kinds=as_kinds(kind),
             tags=tag,
             agents=agent,
             since=since,

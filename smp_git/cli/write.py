@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from smp_git.cli.terminal import note
 from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.given import NewKind
 from smp_git.model.ids import is_elsewhere
 from smp_git.model.memory import Memory, kind_named
 from smp_git.model.secrets.rules import Report
@@ -108,7 +109,7 @@ def add(
     name = kind_named(kind).name
     with _text(text, file, f"A {name} of yours.") as content, session_of(ctx) as session:
         memory = session.add(
-            name,
+            cast("NewKind", name),
             content,
             agent=asker(ctx, agent),
             tags=tag,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from smp_git.keep import opening
@@ -18,6 +18,7 @@ from smp_git.model.errors import (
     AlreadyExistsError,
     SmpError,
 )
+from smp_git.model.times import When
 from smp_git.read import archives
 from smp_git.remove import archive as rooms
 from smp_git.remove import sessions
@@ -61,7 +62,7 @@ def check_all(home: Home) -> tuple[str, ...]:
 
 def purge_expired(
     home: Home,
-    older_than: datetime | str | timedelta | None,
+    older_than: When | None,
     *,
     by: str | None,
     dry_run: bool,

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from dataclasses import fields as fields_of_class
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from math import isfinite
 from types import MappingProxyType
 from typing import Final, NamedTuple, NewType, TypeAlias
 
 from smp_git.model.errors import InvalidError, shown
-from smp_git.model.times import format_time
+from smp_git.model.given import Severity
+from smp_git.model.times import aware, format_time
 
 MemoryId = NewType("MemoryId", str)
 CommitId = NewType("CommitId", str)
@@ -104,7 +105,15 @@ CONFIDENCE_RANKS: Final[Mapping[str, float]] = {
     "certain": 1.0, "explicit": 1.0, "high": 0.9, "medium": 0.6, "inferred": 0.5,
     "low": 0.3, "uncertain": 0.2,
 }  # fmt: skip
-SEVERITIES: Final = ("critical", "high", "important", "medium", "minor", "low", "info")
+SEVERITIES: Final[tuple[Severity, ...]] = (
+    "critical",
+    "high",
+    "important",
+    "medium",
+    "minor",
+    "low",
+    "info",
+)
 _DEFAULT_STATUS: Final = {
     "decision": "active",
     "finding": "open",
@@ -132,7 +141,7 @@ class Link(NamedTuple):
     target: MemoryId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Memory:
     """One memory as it is at one commit; made only by this package, always valid.
 
@@ -165,6 +174,9 @@ class Memory:
     problem: str = field(default="", compare=False)
     access_count: int | None = field(default=None, compare=False)
     last_accessed: datetime | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Memory({self.id!r}, {self.title!r})"
 
     def __hash__(self) -> int:
         return hash((self.id, self.life, self.kind, self.created_at, self.updated_at, self.content))
@@ -250,7 +262,8 @@ class Memory:
 
 def _moment(value: object, name: str) -> datetime:
     try:
-        return aware(datetime.fromisoformat(str(value)))
+        moment = datetime.fromisoformat(str(value))
+        return aware(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except ValueError:
         raise InvalidError(f"{name} is not a time: {shown(value)}") from None
 
@@ -382,6 +395,8 @@ def check_value(value: object, what: str, depth: int = 0) -> Value:
         return [check_value(item, what, depth + 1) for item in value]
     if isinstance(value, datetime):
         return format_time(aware(value))
+    if isinstance(value, date):
+        return value.isoformat()
     raise InvalidError(f"{what} cannot be stored as {type(value).__name__}")
 
 
@@ -440,14 +455,6 @@ def _check_key(key: object, what: str) -> str:
     if any(ord(char) < 32 for char in key):  # noqa: PLR2004 - the control characters
         raise InvalidError(f"{what} has a key with a control character")
     return check_text(key, f"a key of {what}")
-
-
-def aware(moment: datetime) -> datetime:
-    """Return `moment` in UTC; a naive one is taken as UTC; raise InvalidError if there is none."""
-    try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError:
-        raise InvalidError(f"{moment} in UTC lies outside the years 1 to 9999") from None
 
 
 def contested_in(memory: Memory) -> list[dict[str, Value]]:

@@ -1,6 +1,6 @@
 """The words and numbers in which a time may be written.
 
-Every time is an aware UTC `datetime`; a naive one counts as UTC.
+Every time is an aware UTC `datetime`. A caller's naive one is refused: it may be of any zone.
 A relative time needs the caller's `now`, so the same text and the same `now`
 always give the same answer.
 """
@@ -13,6 +13,10 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
+from smp_git.model.errors import InvalidError
+
+# A time as a caller may give it: words, a moment, a day, or how long ago.
+When: TypeAlias = str | date | timedelta
 # From the caller's now to the time meant.
 _Way: TypeAlias = Callable[[datetime], datetime]
 
@@ -85,6 +89,30 @@ def parse_time(text: str, now: datetime) -> datetime:
             f"{_shown(text)} is not a time that exists in the years 1 to 9999; "
             f"write {_TIME_EXAMPLES}"
         ) from error
+
+
+def moment_of(given: When, now: datetime) -> datetime:
+    """Return the moment that a caller means, seen from `now`, in UTC; raise InvalidError."""
+    if isinstance(given, datetime):
+        return aware(given)
+    try:
+        if isinstance(given, timedelta):
+            return _utc(now) - given
+        return parse_time(str(given), now)
+    except OverflowError:
+        raise InvalidError(f"{given} ago lies outside the years 1 to 9999") from None
+    except ValueError as error:
+        raise InvalidError(str(error)) from None
+
+
+def aware(moment: datetime) -> datetime:
+    """Return `moment` in UTC; raise InvalidError if it is naive, or outside of all years."""
+    if moment.tzinfo is None:
+        raise InvalidError(f"{moment} has no time zone", hint="give one, e.g. datetime.now(UTC)")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidError(f"{moment} in UTC lies outside the years 1 to 9999") from None
 
 
 def parse_duration(text: str) -> timedelta:

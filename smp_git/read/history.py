@@ -32,13 +32,12 @@ from smp_git.model.memory import (
     MemoryId,
     Value,
     agent_name,
-    aware,
     is_same,
     kind_named,
     one_or_many,
 )
 from smp_git.model.results import Result
-from smp_git.model.times import format_time
+from smp_git.model.times import When, format_time, moment_of
 from smp_git.read.replica import is_products
 from smp_git.read.snapshot import Reader, Snapshot
 
@@ -281,8 +280,8 @@ _ALL: Final = LogFilter()
 
 
 def log_filter(
-    since: datetime | str | None,
-    until: datetime | str | None,
+    since: When | None,
+    until: When | None,
     agents: str | Iterable[str],
     kinds: str | Iterable[str],
     now: datetime,
@@ -487,17 +486,7 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _T = TypeVar("_T")
 
 
-def moment_of(at: datetime | str, now: datetime) -> datetime:
-    """Return the time that is meant; raise InvalidError."""
-    if isinstance(at, datetime):
-        return aware(at)
-    try:
-        return times.parse_time(str(at), now)
-    except ValueError as error:
-        raise InvalidError(str(error)) from None
-
-
-def at_revision(reader: Reader, revision: str | datetime, now: datetime) -> Snapshot:
+def at_revision(reader: Reader, revision: When, now: datetime) -> Snapshot:
     """Return the session as it was at a commit, tag, branch or time.
 
     A time before the session is its beginning, so that "since yesterday" holds for a young one.

@@ -23,9 +23,11 @@ from smp_git.model.errors import (
     NotFoundError,
     RefusedError,
 )
+from smp_git.model.given import Kind
 from smp_git.model.ids import FIRST, REDACTED, parse_id, parse_path
 from smp_git.model.memory import CommitId, Memory, MemoryId, agent_name, check_tags, kind_named
 from smp_git.model.results import Result
+from smp_git.model.times import When
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import derived
 from smp_git.remove.audit import DROPPED
@@ -81,10 +83,10 @@ class Criteria(TypedDict, total=False):
     """Criteria of a deletion; all that are given must hold."""
 
     tags: Iterable[str]
-    since: datetime | str | None
-    until: datetime | str | None
+    since: When | None
+    until: When | None
     agents: Iterable[str]
-    kinds: Iterable[str]
+    kinds: Kind | Iterable[Kind]
     text: str | None
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
-from smp_git.model.errors import InvalidError, MemoryNotFoundError, RefusedError
+from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id
-from smp_git.model.memory import MemoryId, aware
+from smp_git.model.memory import MemoryId
 from smp_git.model.results import Result
-from smp_git.model.times import parse_duration, parse_time
+from smp_git.model.times import When, moment_of, parse_duration
 from smp_git.remove.audit import DROPPED, Record
 from smp_git.remove.delete import put_right
 from smp_git.remove.history import prove
@@ -94,20 +95,14 @@ def _drop_damaged(
     return tuple(each.deletion for each in found)
 
 
-def moment_before(age: datetime | str | timedelta | None, now: datetime) -> datetime | None:
+def moment_before(age: When | None, now: datetime) -> datetime | None:
     """Return the moment that an age, a duration or a time names, seen from `now`."""
-    if isinstance(age, timedelta):
-        return now - age
-    if not isinstance(age, str):
-        return aware(age) if age is not None else None
-    try:
-        return now - parse_duration(age)
-    except ValueError:
-        pass
-    try:
-        return parse_time(age, now)
-    except ValueError as error:
-        raise InvalidError(str(error)) from None
+    if age is None:
+        return None
+    if isinstance(age, str):
+        with suppress(ValueError):
+            return now - parse_duration(age)
+    return moment_of(age, now)
 
 
 def _named(site: Site, ids: Iterable[str]) -> tuple[MemoryId, ...]:
@@ -166,7 +161,7 @@ def _kept_keys(site: Site, records: Iterable[Record]) -> tuple[str, ...]:
 
 def purge_due(
     handle: Handle,
-    older_than: datetime | str | timedelta | None,
+    older_than: When | None,
     *,
     by: str | None,
     dry_run: bool,

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
 
-from smp_git.read.history import moment_of
+from smp_git.model.times import When, moment_of
 from smp_git.remove import audit
 from smp_git.remove.history import prove
 from smp_git.remove.history.plan import effective
@@ -24,8 +24,8 @@ class AuditParts(TypedDict, total=False):
     action: str | None
     id: str | None
     by: str | None
-    since: datetime | str | None
-    until: datetime | str | None
+    since: When | None
+    until: When | None
 
 
 def trash(handle: Handle) -> tuple[Deleted, ...]:

@@ -21,7 +21,7 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import CommitId, Memory, MemoryId, Value, check_value, contested_in
 from smp_git.model.results import Result
-from smp_git.model.times import format_time
+from smp_git.model.times import When, format_time
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
@@ -115,7 +115,7 @@ def find(handle: Handle, name: str) -> str:
     return f"{HEADS}{name}"
 
 
-def tag(handle: Handle, name: str, revision: str | datetime, *, move: bool = False) -> Tag:
+def tag(handle: Handle, name: str, revision: When, *, move: bool = False) -> Tag:
     """Name a commit; with `move`, what is named so already."""
     ref = TAGS + checked_name(handle.rules.name(name, "the name of a tag"), "tag")
     commit = handle.at(revision).id

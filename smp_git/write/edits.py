@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple, cast
 
@@ -17,6 +16,7 @@ from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
+from smp_git.model.times import When
 from smp_git.read import imported
 from smp_git.read.snapshot import Snapshot
 from smp_git.write import hand_edits
@@ -151,7 +151,7 @@ def new(
     agent: str | None,
     tags: Iterable[str] = (),
     links: Iterable[object] = (),
-    at: datetime | str | None = None,
+    at: When | None = None,
     fields: Mapping[str, object] | None = None,
     full: Callable[[str], MemoryId] | None = None,
 ) -> Draft:
@@ -285,9 +285,7 @@ def undo(handle: Handle, agent: str | None) -> Change:
     return _change(handle, agent, stage_undo, messages.UNDO_BATCH)
 
 
-def rollback(
-    handle: Handle, revision: str | datetime, memory_id: str | None, agent: str | None
-) -> Change:
+def rollback(handle: Handle, revision: When, memory_id: str | None, agent: str | None) -> Change:
     """Bring the session, or one memory, back to how it was; what was deleted stays away."""
     target = handle.at(revision)
     name = _somewhere(handle, memory_id, target) if memory_id is not None else None

@@ -28,6 +28,7 @@ from smp_git.model.ids import sort_key
 from smp_git.model.lifecycle import UPKEEP, State
 from smp_git.model.memory import CommitId, agent_name
 from smp_git.model.settings import InSession, Settings
+from smp_git.model.times import When, moment_of
 from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader, Snapshot
@@ -308,19 +309,17 @@ class Handle:
         is_usual = found.unsafe is None and found.settings.own_rules is None
         return is_usual and _WORD.fullmatch(name) is not None
 
-    def moment(self, at: datetime | str) -> datetime:
+    def moment(self, at: When) -> datetime:
         """Return the time that is meant; raise InvalidError."""
-        from smp_git.read import history  # noqa: PLC0415 - most ask for the present
+        return moment_of(at, self.clock())
 
-        return history.moment_of(at, self.clock())
-
-    def at(self, revision: str | datetime) -> Snapshot:
+    def at(self, revision: When) -> Snapshot:
         """Return the session as it was at a revision."""
-        from smp_git.read import history  # noqa: PLC0415 - as above
+        from smp_git.read import history  # noqa: PLC0415 - most ask for the present
 
         return history.at_revision(self.reader, revision, self.clock())
 
-    def read(self, at: str | datetime | None, answer: Callable[[Snapshot], _T]) -> _T:
+    def read(self, at: When | None, answer: Callable[[Snapshot], _T]) -> _T:
         """Return an answer on the present session, or on an earlier one."""
         if at is None:
             return self.reader.read(answer)

@@ -34,7 +34,6 @@ from smp_git.model.memory import (
     MemoryId,
     Value,
     agent_name,
-    aware,
     check_fields,
     check_given,
     check_tags,
@@ -108,7 +107,7 @@ def draft(
         tags=check_tags(tags),
         links=document.check_links(links),
         fields=MappingProxyType(check_given(known, fields)),
-        created_at=aware(at) if at else None,
+        created_at=at,
     )
 
 

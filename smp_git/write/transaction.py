@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from smp_git.format.messages import Touch
 from smp_git.model.errors import RefusedError
+from smp_git.model.given import GivenFields, NewKind
 from smp_git.model.ids import Id
 from smp_git.model.memory import Kind, Memory, MemoryId, agent_name, check_text, kind_named
 from smp_git.model.secrets.rules import Cleaned, Report, merged
+from smp_git.model.times import When
 from smp_git.write import branches, edits
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Labels, Stage
@@ -81,15 +82,15 @@ class Transaction:
 
     def add(
         self,
-        kind: str,
+        kind: NewKind,
         text: str,
         *,
         agent: str | None = None,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        at: datetime | str | None = None,
+        at: When | None = None,
         skip_duplicates: bool = False,
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a new memory and return it; its id is final."""
         full = self._staged().full
@@ -123,7 +124,7 @@ class Transaction:
         add_tags: Iterable[str] = (),
         remove_tags: Iterable[str] = (),
         add_links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a change of a memory, as `Session.edit` makes it."""
         said = self._cleaned(text, fields)
@@ -150,7 +151,7 @@ class Transaction:
         *,
         tags: Iterable[str] = (),
         links: Iterable[object] = (),
-        **fields: object,
+        **fields: Unpack[GivenFields],
     ) -> Memory:
         """Stage a memory that replaces another."""
         kind = self.get(memory_id).kind

@@ -16,6 +16,7 @@ from smp_git import Session, Store
 from smp_git.agents.agent import Agent
 from smp_git.agents.writing import ClientTurn
 from smp_git.model.errors import AccessError, InvalidError, MemoryNotFoundError, SmpError
+from tests.support import own, untyped
 
 # Each memory says one word that no other says, in its text, a field, a tag and its title.
 _WORDS = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india",
@@ -30,8 +31,8 @@ def a_shop(session: Session) -> dict[str, str]:
     def add(kind: str, agent: str = "ada", tags: tuple[str, ...] = (), **fields: Any) -> None:
         word = next(words)
         made = session.add(
-            kind, f"The common word and {word}x", agent=agent, tags=[*tags, f"{word}t"],
-            note=f"{word}n", **fields,
+            untyped(kind), f"The common word and {word}x", agent=agent, tags=[*tags, f"{word}t"],
+            **own(note=f"{word}n"), **fields,
         )  # fmt: skip
         said[made.id] = word
 
@@ -52,7 +53,7 @@ def a_shop(session: Session) -> dict[str, str]:
     named = [name for name in said if not name.startswith("turn")]
     with session.transaction() as tx:
         for name in named:
-            tx.edit(name, more=f"{said[name]}m")
+            tx.edit(name, **own(more=f"{said[name]}m"))
     with session.transaction(reason="links of kilox") as tx:
         for left, right in pairwise(named):
             tx.link(left, "references", right)
@@ -159,7 +160,7 @@ DOORS: dict[str, Callable[[Agent, list[str], list[str]], Iterator[object]]] = {
     "quote": lambda a, _, __: iter([a.quote(a.context("common", budget=20_000))]),
     "prepare": lambda a, _, __: iter([a.prepare(explain=True)]),
     "similar findings": lambda a, _, __: iter([a.similar_findings(least=0.01)]),
-    "edit": lambda a, ids, _: (a.edit(each, looked="yes") for each in ids),
+    "edit": lambda a, ids, _: (a.edit(each, **own(looked="yes")) for each in ids),
     "resolve": lambda a, ids, _: (a.resolve(each) for each in ids),
     "link": lambda a, ids, _: (a.edit(each, links=[("references", "DEC-0001")]) for each in ids),
     "join": lambda a, ids, _: (a.join_decision(each, "agree") for each in ids),
@@ -333,13 +334,13 @@ def test_a_state_of_another_is_not_written(session: Session) -> None:
     agent = session.agent("veritas")
     session.set_state("architect", {"note": "mine"})
     with pytest.raises(AccessError, match="veritas may not read state-architect"):
-        agent.edit("state-architect", note="theirs")
+        agent.edit("state-architect", **own(note="theirs"))
     named = session.agent(
         "chief", {"read_access": ["agent_states.architect"], "write_access": ["agent_states.chief"]}
     )
     assert named.get("state-architect").fields["note"] == "mine"
     with pytest.raises(AccessError, match="chief may not write state-architect"):
-        named.edit("state-architect", note="theirs")
+        named.edit("state-architect", **own(note="theirs"))
     told = named.update_agent_state(note="ours")
     assert dict(told.fields) == {"note": "ours"}
 

@@ -15,6 +15,7 @@ from smp_git.ask import vectors
 from tests.bench.samples import interleaved
 from tests.bench.table import bound, times
 from tests.bench.workload import texts
+from tests.support import untyped
 
 _KINDS = {"turn": 50, "decision": 15, "finding": 20, "preference": 5, "learning": 8, "artifact": 2}
 _TAGS = ("database", "login.page", "queue.retry", "ui")
@@ -62,7 +63,7 @@ def _filled(folder: Path, size: int) -> Session:
     session = store.create_session("bench", user="ada", context={"project_name": "shop", "primary_topic": "database"})  # fmt: skip
     with session.transaction(agent="ada") as tx:
         for kind in rng.choices(list(_KINDS), list(_KINDS.values()), k=size):
-            tx.add(kind, next(source), tags=[rng.choice(_TAGS)], **_fields(kind, rng))
+            tx.add(untyped(kind), next(source), tags=[rng.choice(_TAGS)], **_fields(kind, rng))
     session.set_state("veritas", {"working_memory": ["the login page"]})
     return session
 

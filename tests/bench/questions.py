@@ -20,7 +20,7 @@ import yaml
 from smp_git import Memory, Session, Store
 from smp_git.cli import demo
 from tests.bench import table
-from tests.support import ROOT
+from tests.support import ROOT, untyped
 
 DATA = ROOT / "tests/data/questions"
 BUDGET = 800
@@ -237,4 +237,4 @@ class _Telling:
                 "speaker": self._people.get(who, who),
                 "role": "user" if person else "assistant",
             }
-        return self._session.add(kind, entry.pop(kind), agent=who, **entry)
+        return self._session.add(untyped(kind), entry.pop(kind), agent=who, **entry)

@@ -19,7 +19,7 @@ from smp_git import Memory, Session, Store
 from smp_git.errors import AlreadyExistsError, InvalidError, SmpError
 from smp_git.format.yamlfile import read as read_yaml
 from tests.conftest import Clock
-from tests.support import ROOT, git, smp
+from tests.support import ROOT, git, own, smp, untyped
 
 
 def _filled(store: Store) -> Session:
@@ -30,7 +30,7 @@ def _filled(store: Store) -> Session:
         agent="veritas",
         severity="critical",
         tags=["security"],
-        custom={"a": 1},
+        **own(custom={"a": 1}),
     )
     decision = session.add(
         "decision", "Use OAuth 2.0", links=[("resolves", finding.id)], rationale="Standard"
@@ -125,7 +125,7 @@ def test_import_of_an_export_says_the_same(
     store = Store.init(place / "store")
     with store.create_session("shop", overrides={"redaction": "off"}) as session:
         for kind, text, fields in items:
-            session.add(kind, text, agent="veritas", **dict[str, Any](fields))
+            session.add(untyped(kind), text, agent="veritas", **dict[str, Any](fields))
         before = _said(session)
         for name in ("jsonl", "json", "yaml"):
             list(session.export(name, to=place / name))
@@ -373,7 +373,7 @@ def test_formats_of_others_bring_back_what_they_carry(
         "shop", overrides={"redaction": "off"}
     ) as session:
         for kind, text, fields in items:
-            session.add(kind, text.strip(), agent="veritas", tags=["a.b"], **fields)
+            session.add(untyped(kind), text.strip(), agent="veritas", tags=["a.b"], **fields)
         before = [_carried(each, name) for each in session.memories()]
         out = place / ("shop.jsonl" if name == "000" else "out")
         list(session.export(name, to=out))
@@ -506,7 +506,9 @@ def test_timeline_has_what_its_description_shows(store: Store, tmp_path: Path) -
 @pytest.mark.skipif(shutil.which("node") is None, reason="node runs the description's own code")
 def test_checksums_are_those_of_the_descriptions_own_code(store: Store, tmp_path: Path) -> None:
     with _filled(store) as session:
-        session.add("finding", "Zoë — “quoted” \u2028 \x1f é", agent="v", importance=1, ratio=2.50)
+        session.add(
+            "finding", "Zoë — “quoted” \u2028 \x1f é", agent="v", importance=1, **own(ratio=2.50)
+        )
         session.export("004", to=tmp_path / "out")
     code = """
 const crypto = require("crypto"), fs = require("fs");
@@ -560,7 +562,9 @@ def test_text_that_looks_like_the_format_stays_one_turn(
     store: Store, tmp_path: Path, text: str
 ) -> None:
     with store.create_session("shop") as session:
-        session.add("turn", text, agent="ada", tags=["a.b"], model="m", tokens=15, tools=["x"])
+        session.add(
+            "turn", text, agent="ada", tags=["a.b"], **own(model="m"), tokens=15, **own(tools=["x"])
+        )
         session.add("turn", "Next", agent="bob")
         session.export("003", to=tmp_path / "out")
     again = Store.init(tmp_path / "again")

@@ -28,7 +28,7 @@ from smp_git.remove.history.search import (
 from tests.conftest import Clock
 from tests.erasure.test_sentinel import deleted
 from tests.independent_scan import scan_words
-from tests.support import git
+from tests.support import git, own
 
 ADDRESS = "Ada Lovelace\n12 Baker Street\nLondon"
 CODE = "code 4711-0815"
@@ -88,7 +88,9 @@ def test_copy_of_short_lines_is_found(session: Session, clock: Clock, copy: str,
 
 
 def test_list_in_a_field_is_found(session: Session, clock: Clock) -> None:
-    session.add("decision", "go shopping before noon today", agent="a", basket=LIST.splitlines())
+    session.add(
+        "decision", "go shopping before noon today", agent="a", **own(basket=LIST.splitlines())
+    )
     session.close()
     _set_in(session.path, LIST)
     with Session(session.path, clock) as opened:
@@ -120,7 +122,7 @@ def test_what_others_have_too_is_no_copy(session: Session, clock: Clock) -> None
         agent="architect",
         tags=["team.database-2026", "release-2026-q1"],
     )
-    session.add("decision", "2026-01-11", agent="architect", tags=["team.database-2026", "release-2026-q1"], links=[("resolves", "FIND-0001")], due="2026-01-11T14:30:02Z")  # fmt: skip
+    session.add("decision", "2026-01-11", agent="architect", tags=["team.database-2026", "release-2026-q1"], links=[("resolves", "FIND-0001")], **own(due="2026-01-11T14:30:02Z"))  # fmt: skip
 
     proof = deleted(session, clock, "DEC-0001").proof
 

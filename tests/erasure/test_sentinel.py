@@ -16,7 +16,7 @@ from smp_git.remove.history.journal import Receipt, RewriteOrder
 from smp_git.remove.history.search import DeadVersion
 from tests.conftest import Clock
 from tests.independent_scan import scan
-from tests.support import git
+from tests.support import git, own, untyped
 
 SENTINEL = "xyzzy-plugh-the-secret-of-the-cave-0451"
 ALL_KINDS = ("turn", "decision", "finding", "preference", "learning", "artifact")
@@ -34,10 +34,15 @@ def deleted(session: Session, clock: Clock, *ids: str, purge: bool = False) -> R
 def marked(session: Session) -> Iterator[Session]:
     """A session with the sentinel in every kind and every field, edited five times."""
     for kind in ALL_KINDS:
-        session.add(kind, f"plain text of a {kind}, which stays where it is", agent="other")
+        session.add(
+            untyped(kind), f"plain text of a {kind}, which stays where it is", agent="other"
+        )
     for kind in ALL_KINDS:
         session.add(
-            kind, f"{SENTINEL} in {kind}\nand {SENTINEL} below", agent="agent", tags=["x-tag"]
+            untyped(kind),
+            f"{SENTINEL} in {kind}\nand {SENTINEL} below",
+            agent="agent",
+            tags=["x-tag"],
         )
     session.set_state("agent", {"working_memory": {"note": SENTINEL, "list": [SENTINEL]}})
     values = session.values("agent")
@@ -48,7 +53,9 @@ def marked(session: Session) -> Iterator[Session]:
     values.put(KEY, {"again": SENTINEL})
     for number in range(5):
         for name in ("DEC-0002", "FIND-0002", "PREF-0002", "LEARN-0002", "ART-0002"):
-            session.edit(name, agent="agent", text=f"{SENTINEL} edit {number}", remark=SENTINEL)
+            session.edit(
+                name, agent="agent", text=f"{SENTINEL} edit {number}", **own(remark=SENTINEL)
+            )
     session.link("DEC-0001", "relates", "DEC-0002", agent="agent")
     session.set_state("agent", {"again": SENTINEL})
     session.close()

@@ -18,6 +18,7 @@ from smp_git.agents.fence import marks
 from smp_git.ask.context import tokens
 from smp_git.integrations.claude_code.install import PLUGIN
 from tests.integrations.program import Project, api, program
+from tests.support import untyped
 
 pytestmark = [
     pytest.mark.slow,
@@ -203,7 +204,7 @@ def _filled(session: Session) -> None:
         for number in range(400):
             area, kind = areas[number % 9], ("decision", "finding", "learning")[number % 3]
             text = f"{area}, case {number}: what was tried with {areas[number % 7]} held because of {areas[number % 5]}"
-            tx.add(kind, text, tags=[area])
+            tx.add(untyped(kind), text, tags=[area])
 
 
 def test_twenty_prompts_show_what_memory_adds(

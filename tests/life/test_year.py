@@ -11,7 +11,7 @@ import pytest
 from smp_git import Store
 from smp_git.keep.maintenance import Maintained
 from tests.conftest import Clock
-from tests.support import git
+from tests.support import git, untyped
 
 DAYS = 365
 SESSIONS = 30
@@ -70,7 +70,7 @@ class Year:
             for _ in range(self.random.choice((1, 2))):
                 kind = self.random.choice(("turn", "decision", "decision", "decision"))
                 text = f"{name} says {self.random.random()} " * 10
-                made = session.add(kind, text, agent="a").id
+                made = session.add(untyped(kind), text, agent="a").id
                 diary.written[made] = self.clock.now
                 there.add(made)
             chosen = self.random.choice(sorted(there))

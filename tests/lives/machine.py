@@ -29,7 +29,7 @@ from tests.lives.deaths import killed
 from tests.lives.ledger import FIELDS, Ledger, files_of, in_history, soul_of, words
 from tests.lives.meeting import reachable
 from tests.lives.plain import Person
-from tests.support import git
+from tests.support import git, untyped
 from tests.sync.images import copied, kept, put_back
 from tests.sync.support import Machine
 
@@ -205,7 +205,7 @@ class Run:
         if verb == "copy":
             there = sorted(words(session.file(name).read_bytes()))
             said = f"{self.rng.choice(there)} {said}" if there else said
-        session.edit(name, **{field_name: self._text(soul, field_name, said)})
+        session.edit(name, **untyped({field_name: self._text(soul, field_name, said)}))
         return f"{field_name} = {said}"
 
     def _soul(self, session: Session, name: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smp_git import Session, SmpError
 from tests import independent_scan
-from tests.support import git
+from tests.support import git, own, untyped
 from tests.sync.support import Machine
 
 X = "xantippe"
@@ -52,7 +52,7 @@ class Meeting:
             "kiwi",
             agent="a",
             rationale=f"alpha {X} bravo {Y} charlie",
-            side_note="delta echo",
+            **own(side_note="delta echo"),
         )
         for number, remote in enumerate(self.remotes):
             a.add_remote(f"r{number}", remote, create=True)
@@ -75,7 +75,7 @@ class Meeting:
         if verb == "edit":
             field = FIELDS[rest[0]]
             text = f"has {X} {name.lower()}side" if "with x" in rest else f"new {name.lower()}side {rest[0]}text"  # fmt: skip
-            session.edit("DEC-0001", **{field: text})
+            session.edit("DEC-0001", **untyped({field: text}))
         elif verb == "delete":
             session.delete("DEC-0001")
         elif verb == "purge":

@@ -12,7 +12,7 @@ from smp_git import Session
 from smp_git.model.errors import AlreadyExistsError, RefusedError, SmpError
 from tests import independent_scan
 from tests.lives.meeting import Meeting, X, Y, reachable
-from tests.support import git
+from tests.support import git, own
 from tests.sync.images import settled
 from tests.sync.support import Machine
 
@@ -96,7 +96,7 @@ def test_a_restoration_never_replaces_a_newer_memory(meeting: Meeting) -> None:
 def test_what_a_dropped_branch_had_is_merged_into_the_living_memory(meeting: Meeting) -> None:
     session = meeting.sessions["A"]
     with session.branch("idea") as idea:
-        idea.edit("DEC-0001", side_note="from the idea")
+        idea.edit("DEC-0001", **own(side_note="from the idea"))
     session.edit("DEC-0001", rationale="later on main")
     session.drop_branch("idea")
 
@@ -281,7 +281,7 @@ def test_a_branch_meets_what_main_has_just_come_to(tmp_path: Path, order: tuple[
     second.sync()
     if "idea" not in [each.name for each in second.branches()]:
         with second.branch("idea") as idea:
-            idea.edit("DEC-0002", agent="b", side_note="echo")
+            idea.edit("DEC-0002", agent="b", **own(side_note="echo"))
     second.sync()
     last.sync()
     settled(sessions, [hub])
@@ -320,7 +320,7 @@ def test_what_a_later_life_says_is_no_trace_of_an_earlier_one(tmp_path: Path) ->
     name = a.add("decision", "Use kiwi7 for every long harvest", agent="a").id
     a.sync()
     b = machines[1].clone(tmp_path / "r.git")
-    b.edit(name, side_note="noted at bravo alone")
+    b.edit(name, **own(side_note="noted at bravo alone"))
     a.delete(name)
     a.sync()
     b.sync()

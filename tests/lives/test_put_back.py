@@ -11,6 +11,7 @@ from smp_git import Session
 from tests import independent_scan
 from tests.lives.meeting import Meeting, X, Y, reachable
 from tests.lives.plain import run
+from tests.support import own
 from tests.sync.support import Machine
 
 # What began another life of the memory, and what a field says then.
@@ -26,7 +27,7 @@ def _sync(meeting: Meeting, name: str) -> None:
 
 
 def _moved_there(meeting: Meeting) -> None:
-    meeting.sessions["A"].edit("DEC-0002", side_note="meanwhile")
+    meeting.sessions["A"].edit("DEC-0002", **own(side_note="meanwhile"))
     _sync(meeting, "A")
     _sync(meeting, "B")
 

@@ -10,6 +10,7 @@ import pytest
 from smp_git import Store
 from tests.concurrency.writers import assert_clean
 from tests.crash.children import DIED, VERBS, assert_ready, die_at, ended, state
+from tests.support import untyped
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,7 +59,7 @@ def _writing(store: Path, branch: str, count: int) -> None:
         session.switch(branch)
         for number in range(count):
             session.add("finding", f"{branch} saw {number}", agent=branch)
-            session.edit("DEC-1", agent=branch, **{branch: str(number)})
+            session.edit("DEC-1", agent=branch, **untyped({branch: str(number)}))
 
 
 def _merging(store: Path, count: int) -> None:

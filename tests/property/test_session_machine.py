@@ -27,7 +27,7 @@ from smp_git.model.ids import parse_id
 from smp_git.model.memory import is_same
 from tests import strategies
 from tests.conftest import Clock
-from tests.support import git
+from tests.support import git, untyped
 
 WRITTEN = ("decision", "finding", "learning", "artifact")
 EDITABLE = st.fixed_dictionaries(
@@ -99,7 +99,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(target=ids, kind=st.sampled_from((*WRITTEN, "turn")), text=strategies.contents, tags=strategies.tags, fields=EDITABLE)  # fmt: skip
     def add(self, kind: str, text: str, tags: list[str], fields: dict[str, Any]) -> str:
         before = deepcopy(self.model)
-        memory = self.session.add(kind, text, tags=tags, agent="ada", **fields)
+        memory = self.session.add(untyped(kind), text, tags=tags, agent="ada", **fields)
         self.took(memory.id)
         self.model[memory.id] = {
             "content": text, "tags": tags, "links": [], "fields": given(**fields),

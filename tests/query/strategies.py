@@ -13,6 +13,7 @@ from smp_git.ask.conditions import OPERATORS
 from smp_git.ask.request import COUNTED, MEASURES, from_specification
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.memory import CONFIDENCE_RANKS, KINDS, SEVERITIES
+from tests.support import untyped
 
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 # Few, so that several memories share one; the last is ahead of the clock.
@@ -100,7 +101,7 @@ def add(session: Session, wanted: list[Added]) -> None:
             given[one.kind] += 1
             own = f"{KINDS[one.kind].prefix}-{given[one.kind]:04d}"
             links = [link for link in one.links if link[1] != own]
-            tx.add(one.kind, one.text, agent=one.agent, tags=one.tags, at=one.at, links=links, **one.fields)  # fmt: skip
+            tx.add(untyped(one.kind), one.text, agent=one.agent, tags=one.tags, at=one.at, links=links, **one.fields)  # fmt: skip
 
 
 def apply(session: Session, wanted: list[Edit]) -> None:

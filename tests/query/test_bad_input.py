@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -25,6 +25,7 @@ from smp_git.model.regexes import Limit
 from tests.conftest import Clock
 from tests.query.strategies import NOW
 from tests.query.support import relaxed_store
+from tests.support import own
 
 app = program()
 
@@ -34,7 +35,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     store = relaxed_store(tmp_path_factory.mktemp("bad") / "store", Clock())
     with store.create_session("shop", user="ada") as session:
         session.add("finding", "slow login\n" + "a" * 5000, severity="critical", tags=["auth"])
-        session.add("decision", 'use "OR" and NOT near', x={"y": [1, None]}, z="1")
+        session.add("decision", 'use "OR" and NOT near', **own(x={"y": [1, None]}), **own(z="1"))
         session.add("turn", "ünïcode 😀 said", speaker="Ada", tokens=4)
         yield session
 
@@ -153,7 +154,8 @@ WRONG: dict[str, tuple[dict[Any, Any], str]] = {
     "agent": ({"agents": [""]}, "agents: "),
     "since": ({"since": "the other day"}, "since: 'the other day'"),
     "since as number": ({"since": 5}, "since must be a time"),
-    "since as date": ({"since": date(2026, 1, 1)}, "since must be a time"),
+    "naive time": ({"since": datetime(2026, 1, 1)}, "has no time zone"),  # noqa: DTZ001
+    "naive time in a condition": ({"where": [("created_at", "greater_than", datetime(2026, 1, 1))]}, "has no time zone"),  # noqa: DTZ001
     "since far": ({"since": "99999999999 weeks ago"}, "since: "),
     "times reversed": ({"since": "2026-01-02", "until": "2026-01-01"}, "is after until"),
     "where null": ({"where": None}, "where must be a list"),
@@ -272,8 +274,8 @@ def test_any_value_is_compared_or_refused(shop: Session, field: str, operator: s
 
 
 ALLOWED: dict[str, dict[str, Any]] = {
-    "naive time": {"since": datetime(2026, 1, 1)},  # noqa: DTZ001 - counts as UTC
-    "naive time in a condition": {"where": [("created_at", "greater_than", datetime(2026, 1, 1))]},  # noqa: DTZ001
+    "a day": {"since": date(2026, 1, 1), "until": date(2100, 1, 1)},
+    "how long ago": {"since": timedelta(days=36500)},
     "the last day": {"until": "9999-12-31"},
     "the last moment": {"where": [("created_at", "less_than", datetime.max.replace(tzinfo=UTC))]},
     "generators": {"kinds": iter(["finding", "decision", "turn"])},

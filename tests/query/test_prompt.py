@@ -15,6 +15,7 @@ from smp_git.model.errors import InvalidQueryError
 from tests.query import strategies
 from tests.query.strategies import NOW, Added
 from tests.query.support import desk
+from tests.support import own, untyped
 
 
 def ids(made: Context, section: str) -> list[str]:
@@ -30,7 +31,7 @@ def test_what_answers_the_prompt_comes_first_of_every_kind(shop: Session, kind: 
     with shop.transaction() as tx:
         for number in range(60):
             tx.add("finding", f"slow page {number}", severity="critical", impact="high")
-    wanted = shop.add(kind, "the gasket of the pump leaks")
+    wanted = shop.add(untyped(kind), "the gasket of the pump leaks")
 
     made = shop.context(prompt="Please replace the gasket", budget=300)
 
@@ -240,7 +241,7 @@ def test_a_global_session_that_cannot_be_read_is_named(fast_store: Store) -> Non
 
 
 def test_nested_values_are_told_in_words(shop: Session) -> None:
-    shop.add("finding", "no second factor", location={"artifact": "/docs/requirements.md", "line_numbers": [45, 60], "in": {"part_of": "auth"}}, reviewed_by_humans=True)  # fmt: skip
+    shop.add("finding", "no second factor", location={"artifact": "/docs/requirements.md", "line_numbers": [45, 60], "in": {"part_of": "auth"}}, **own(reviewed_by_humans=True))  # fmt: skip
     shop.set_state("veritas", {"current_context": {"current_task": "verify", "active_artifacts": [{"path": "/docs", "findings_count": 3}]}})  # fmt: skip
 
     text = shop.context("veritas", prompt="second factor").text

@@ -8,6 +8,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.model.errors import InvalidQueryError, MemoryNotFoundError
+from tests.support import own
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_field_that_nobody_has_is_refused_with_what_was_meant(filled: Session)
     with pytest.raises(InvalidQueryError) as caught:
         filled.query(where=[("sevrity", "equals", "high")])
     assert caught.value.hint == "perhaps severity"
-    filled.add("turn", "here", sevrity="high")
+    filled.add("turn", "here", **own(sevrity="high"))
     assert [hit.id for hit in filled.query(where=[("sevrity", "equals", "high")])] == ["turn-0002"]
     # What a kind knows is no slip, though nobody has said it yet.
     assert filled.query(where=[("root_cause", "exists", True)]).total == 0
@@ -75,7 +76,7 @@ def test_a_field_that_nobody_has_is_refused_with_what_was_meant(filled: Session)
 
 def test_the_past_knows_the_fields_of_the_past(filled: Session) -> None:
     then = filled.head
-    filled.add("turn", "here", colour="red")
+    filled.add("turn", "here", **own(colour="red"))
     assert filled.query(where=[("colour", "exists", True)]).total == 1
     with pytest.raises(InvalidQueryError, match="colour"):
         filled.query(where=[("colour", "exists", True)], at=then)
@@ -84,7 +85,7 @@ def test_the_past_knows_the_fields_of_the_past(filled: Session) -> None:
 def test_a_field_of_one_session_is_known_to_a_query_over_all(fast_store: Store) -> None:
     for name in ("one", "two"):
         with fast_store.create_session(name) as session:
-            session.add("turn", "here", colour="red" if name == "one" else None)
+            session.add("turn", "here", **own(colour="red" if name == "one" else None))
     assert fast_store.query(where=[("colour", "equals", "red")]).total == 1
     with pytest.raises(InvalidQueryError, match="color"):
         fast_store.query(where=[("color", "equals", "red")])
@@ -104,7 +105,7 @@ def test_a_tag_that_nobody_has_gets_a_note(filled: Session, fast_store: Store) -
 
 def test_any_field_sorts_and_is_measured(filled: Session) -> None:
     for number, colour in enumerate(("red", "blue", "red")):
-        filled.add("artifact", f"number {number}", colour=colour, height=number, agreed_by=["ada", "eve"])  # fmt: skip
+        filled.add("artifact", f"number {number}", **own(colour=colour), **own(height=number), agreed_by=["ada", "eve"])  # fmt: skip
 
     found = filled.query(kinds=["artifact"], sort=["colour", "-height"], aggregations=["count:colour", "avg:height", "count:agreed_by", "max:colour"])  # fmt: skip
 

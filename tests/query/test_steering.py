@@ -10,6 +10,7 @@ import pytest
 
 from smp_git import Session, Store
 from tests.query.support import CACHES
+from tests.support import own
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_a_state_is_asked_for_by_what_its_agent_does(shop: Session) -> None:
 
 
 def test_names_of_fields_are_searched_if_the_writer_gave_them(shop: Session) -> None:
-    shop.add("finding", "the export is slow", deadline="Friday", severity="low")
+    shop.add("finding", "the export is slow", **own(deadline="Friday"), severity="low")
     shop.resolve("FIND-1", action="a job")
 
     assert ids(shop, "deadline") == ["FIND-0001"]

@@ -12,7 +12,7 @@ from smp_git import Session, Store
 from smp_git.errors import RefusedError
 from smp_git.keep.mask import Switches
 from tests.recovery.support import everything
-from tests.support import git, smp
+from tests.support import git, own, smp
 
 NAMES = (
     "John Smith",
@@ -269,7 +269,7 @@ def test_placeholders_from_before_are_nobody_elses(store: Store) -> None:
 
 def test_fields_that_are_called_after_somebody_stay_apart(store: Store) -> None:
     with store.create_session("shop", user="Ada Lovelace") as session:
-        session.add("decision", "Wait", agent="v", ada_lovelace="a", AdaLovelace="b")
+        session.add("decision", "Wait", agent="v", **own(ada_lovelace="a"), **own(AdaLovelace="b"))
         made = session.anonymize(Switches(placeholders=False))
 
     with store.session(made.session) as copy:

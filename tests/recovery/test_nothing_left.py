@@ -9,7 +9,7 @@ import pytest
 
 from smp_git import Session, Store
 from tests import independent_scan
-from tests.support import git
+from tests.support import git, untyped
 
 SENTINEL = "Zebra-Kumquat-Sentinel-4711"
 NEEDLES = [SENTINEL.encode(), SENTINEL.casefold().encode()]
@@ -28,7 +28,7 @@ def spread(session: Session) -> list[str]:
     ids: list[str] = []
     for kind, fields in told.items():
         links = [("references", ids[-1])] if ids else []
-        memory = session.add(kind, f"{SENTINEL} as a {kind}\n\n{SENTINEL}", links=links, tags=[SENTINEL.casefold()], **fields)  # fmt: skip
+        memory = session.add(untyped(kind), f"{SENTINEL} as a {kind}\n\n{SENTINEL}", links=links, tags=[SENTINEL.casefold()], **fields)  # fmt: skip
         ids.append(memory.id)
         for number in range(5 if kind != "turn" else 0):
             session.edit(memory.id, text=f"{SENTINEL} number {number} of a {kind}")

@@ -17,7 +17,7 @@ from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.ids import parse_id
 from smp_git.model.regexes import REDACTING
 from tests.independent_scan import scan, unreachable
-from tests.support import git, python, smp
+from tests.support import git, own, python, smp
 
 SECRET = "nightingale"
 
@@ -45,7 +45,7 @@ def test_everything_that_a_memory_says_goes(store: Store, session: Session) -> N
     session.add(
         "decision", f"Staff {SECRET}", rationale=f"by {SECRET}", tags=[f"team.{SECRET}", "staff"],
         title=f"Of {SECRET}", links=[(f"of_{SECRET}", "FIND-0001")],
-        extra={SECRET: [SECRET, {"a": f"b {SECRET}"}]}, about_nightingale=1,
+        **own(extra={SECRET: [SECRET, {"a": f"b {SECRET}"}]}), **own(about_nightingale=1),
     )  # fmt: skip
     session.add("turn", "Hello", speaker=f"Dr. {SECRET}")
     session.add("artifact", f"A long text\n\nwith {SECRET}\n", name=f"{SECRET}.md")
@@ -69,7 +69,7 @@ def test_everything_that_a_memory_says_goes(store: Store, session: Session) -> N
 
 def test_no_two_names_become_one(session: Session) -> None:
     """A value that another one hides would be a lost write."""
-    session.add("decision", "Open", extra={"n1": "a", "[REDACTED]": "b", "n2": "c"}, n1_x="d", n2_x="e")  # fmt: skip
+    session.add("decision", "Open", **own(extra={"n1": "a", "[REDACTED]": "b", "n2": "c"}), **own(n1_x="d"), **own(n2_x="e"))  # fmt: skip
 
     session.redact(re.compile("n[12]"))
 
@@ -80,7 +80,7 @@ def test_no_two_names_become_one(session: Session) -> None:
 
 
 def test_numbers_and_words_with_a_meaning_go_too(session: Session) -> None:
-    session.add("finding", "A pin", pin=471108, severity="critical", confidence="explicit")
+    session.add("finding", "A pin", **own(pin=471108), severity="critical", confidence="explicit")
 
     assert left_after(session, "471108") == ()
     assert session.get("FIND-0001").fields["pin"] == "[REDACTED]"
@@ -109,7 +109,7 @@ def test_what_lost_in_a_merge_goes(store: Store, session: Session) -> None:
     ],
 )  # fmt: skip
 def test_whatever_a_text_is_made_of_it_is_found_and_gone(store: Store, session: Session, text: str) -> None:  # fmt: skip
-    session.add("decision", f"Staff {text} first", rationale=text, extra={"k": [text]})
+    session.add("decision", f"Staff {text} first", rationale=text, **own(extra={"k": [text]}))
     session.add("artifact", f"Title\n\n{text}\nend")
     (session.path / "notes.md").write_text(json.dumps({"a": text}))
     (session.path / "plain.md").write_text(text.replace("\n", "\r\n"))

@@ -9,7 +9,7 @@ import pytest
 from smp_git import Session
 from smp_git.model.errors import DamagedError, RefusedError, UntrustedError
 from tests import independent_scan
-from tests.support import git
+from tests.support import git, own
 from tests.sync.support import Machine, head, sound, tree
 
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
@@ -152,7 +152,7 @@ def test_what_plain_git_fetched_seals_before_it_deletes_and_harms_nothing(tmp_pa
     one.add("finding", "Else", agent="a")
     one.sync()
     two.sync()
-    two.edit("FIND-0001", agent="b", note="only here")
+    two.edit("FIND-0001", agent="b", **own(note="only here"))
     one.delete("FIND-0001")
     one.sync()
     _plain(two, "fetch", "-q", "origin")

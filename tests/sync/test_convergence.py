@@ -34,7 +34,7 @@ from smp_git.model.ids import parse_path
 from smp_git.remove.history.plan import effective
 from tests import independent_scan
 from tests.conftest import Clock
-from tests.support import git
+from tests.support import git, untyped
 
 MARKER = re.compile(rb"\bmk\d+q\b")
 REPLICAS = st.integers(0, 2)
@@ -194,8 +194,10 @@ class Replicas(RuleBasedStateMachine):
         name = f"idea-{who}-{self.count}"
         text, more = self.marker(), self.marker()
         with replica.session.branch(name) as branch:
-            self.owner[text.encode()] = branch.add(kind, f"It is {text}", agent="agent").id
-        self.owner[more.encode()] = replica.session.add(kind, f"It is {more}", agent="agent").id
+            self.owner[text.encode()] = branch.add(untyped(kind), f"It is {text}", agent="agent").id
+        self.owner[more.encode()] = replica.session.add(
+            untyped(kind), f"It is {more}", agent="agent"
+        ).id
         self.on(replica, lambda s: s.merge(name))
         self.written |= {text.encode(), more.encode()}
 

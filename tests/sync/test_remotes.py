@@ -19,7 +19,7 @@ from smp_git.model.errors import (
 )
 from smp_git.read.replica import FILES, Use, use_of
 from smp_git.sync import remotes
-from tests.support import git, unlisted
+from tests.support import git, own, unlisted
 from tests.sync.support import Machine
 
 BASE = Path("/srv/store")
@@ -256,7 +256,7 @@ def test_every_local_file_is_on_the_list_whatever_is_done(tmp_path: Path) -> Non
         session.get("FIND-0001")
         file = session.file("FIND-0001")
         file.write_text(file.read_text() + "# by hand\n")
-        session.edit("FIND-0001", agent="b", note="x")
+        session.edit("FIND-0001", agent="b", **own(note="x"))
         git(session.path, "add", "-A")
         git(session.path, "commit", "-qm", "by hand")
         session.check()

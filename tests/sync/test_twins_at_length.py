@@ -18,7 +18,7 @@ from smp_git.remove.history import erase, journal, publish, sweep
 from smp_git.remove.history.publish import Publisher
 from smp_git.sync import inbound, twins
 from tests.crash.children import DIED, die_at, ended
-from tests.support import git
+from tests.support import git, untyped
 from tests.sync.images import copied, kept, opened, put_back, settled
 from tests.sync.support import Machine
 
@@ -141,7 +141,7 @@ class World:
         text = f"Said as number {next(self._numbers)} in {where}"
         target = self.random.choice([None, *session.memories()])
         links = [("about", target.id)] if target else []
-        session.add(kind, text, agent="a", links=links)
+        session.add(untyped(kind), text, agent="a", links=links)
         self.texts.add(text)
         if target:
             self.links[text] = target.content
@@ -149,7 +149,7 @@ class World:
     def _edit(self, where: int) -> None:
         session = self.sessions[where]
         memory = self.random.choice([*session.memories("decision"), *session.memories("finding")])
-        session.edit(memory.id, agent="a", **{f"note_{next(self._numbers)}": "noted"})
+        session.edit(memory.id, agent="a", **untyped({f"note_{next(self._numbers)}": "noted"}))
 
     def _sync(self, where: int) -> None:
         self.sessions[where].sync(self.random.choice(["origin", "second"][: len(self.remotes)]))

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from typing import Final
 
 from smp_git import Session, Store
+from tests.support import own
 
 # Whatever runs of it changes the title of the page.
 RAN: Final = "document.title='RAN'"
@@ -42,7 +43,7 @@ def hostile_session(store: Store) -> Session:
         )  # fmt: skip
         session.add("preference", text, category=text, key=f"{number}", value=text)
         session.add("artifact", text, name=text, media_type=text, type="code")
-    session.edit("DEC-1", rationale=TEXTS[3], own=TEXTS[1])
+    session.edit("DEC-1", rationale=TEXTS[3], **own(own=TEXTS[1]))
     session.resolve("FIND-1", action=TEXTS[2], by=TEXTS[0])
     session.set_state("ada", {"working_memory": {"note": TEXTS[1]}})
     with session.transaction(reason=TEXTS[0]) as tx:

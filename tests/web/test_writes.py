@@ -6,6 +6,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.errors import MemoryNotFoundError
+from tests.support import own
 from tests.web.served import Visitor
 
 DEC = "/s/shop/m/DEC-0001"
@@ -126,7 +127,7 @@ def test_other_writes_and_rewrites_of_history_leave_an_open_page_good(
 
 
 def test_only_what_was_changed_in_the_form_is_changed(visitor: Visitor, shop: Session) -> None:
-    shop.edit("DEC-1", alternatives=[{"option": "SAML"}], confidence=0.8, note="two\nlines\n",
+    shop.edit("DEC-1", alternatives=[{"option": "SAML"}], confidence=0.8, **own(note="two\nlines\n"),
               agreed_by=["ada", "bob"])  # fmt: skip
     page = visitor.get(f"{DEC}/edit")
     before = shop.get("DEC-1", at="HEAD")

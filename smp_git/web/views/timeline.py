@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from smp_git.ask.overviews import Bucket
 from smp_git.ask.request import QueryParts
+from smp_git.model.given import as_kinds
 from smp_git.model.memory import Memory
 from smp_git.web.charts import Strip, is_young, strip
 from smp_git.web.look import Look
@@ -32,7 +33,7 @@ class Narrowing(NamedTuple):
         """The same as parts of a query."""
         parts: QueryParts = {}
         if self.kind:
-            parts["kinds"] = [self.kind]
+            parts["kinds"] = as_kinds([self.kind])
         if self.agent:
             parts["agents"] = [self.agent]
         if self.tag:
