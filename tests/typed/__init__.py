@@ -1,0 +1,1 @@
+"""What a type checker and an editor see of the library."""
