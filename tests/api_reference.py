@@ -35,7 +35,7 @@ Times are aware `datetime`s in UTC.
 Where a time is taken (`When`), it is a `datetime` with a zone, a `date`, a `timedelta` for how long ago, or a text like `2 days ago`; a `datetime` without a zone is refused.
 A revision (`at`, `old`, `new`, `revision`) is a time, or a text like `HEAD~3` or a commit.
 Other keyword arguments of `add`, `edit` and `supersede` are the [fields](fields.md) of the memory, which type checkers know as `GivenFields`.
-Fields of your own go through a mapping that they do not look into: `session.add("finding", "Too slow", **dict[str, Any](ticket=17))`.
+Fields of your own go through a mapping that they do not look into: `more: dict[str, Any] = {"ticket": 17}`, `session.add("finding", "Too slow", **more)`.
 `NewKind` is `"turn"`, `"decision"`, `"finding"`, `"preference"`, `"learning"` or `"artifact"`; `Kind` is also `"state"` and `"value"`.
 A session that was closed still tells its `id`, its `path` and what its use came upon (`left_alone`, `passed_over`), and refuses everything else.
 `smp_git.__version__` is the version of the package.
