@@ -1,7 +1,7 @@
 """The protocol's own inspector and conformance tests on the MCP server; skipped where they are missing.
 
 They are programs of Node 22 or newer: `SMP_NODE` names a folder in which
-`npm i node@24 @modelcontextprotocol/inspector @modelcontextprotocol/conformance` was run.
+`npm i node@24 '@modelcontextprotocol/inspector@>=2' @modelcontextprotocol/conformance` was run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def run(tool: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess
 
 def inspect(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
     server = [sys.executable, "-P", "-m", "smp_git", "--root", str(store.path), "mcp"]
-    return run("mcp-inspector", "--cli", *server, *arguments, folder=store.path)
+    patience = ("--connect-timeout", "60000")
+    return run("mcp-inspector", "--cli", *server, *patience, *arguments, folder=store.path)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
