@@ -26,6 +26,7 @@ from smp_git.model.errors import (
     UntrustedError,
 )
 from smp_git.model.memory import MAX_KEY_BYTES, MAX_VALUE_BYTES, is_same
+from smp_git.read.values import SeenValues
 from smp_git.write.values import Writing
 from tests import independent_scan, strategies
 from tests.conftest import Clock
@@ -245,6 +246,23 @@ def test_use_is_noted_outside_the_history(session: Session, clock: Clock) -> Non
     with Session(session.path, clock) as again:
         assert again.values().used_at(kept.id) is not None
         assert again.values().now() > kept.created_at
+
+
+def test_what_is_erased_is_what_was_found_when_it_goes(session: Session) -> None:
+    values, asked = session.values(), []
+    values.put(("log", "1"), 1)
+    values.put(("log", "2"), 2)
+
+    def find(seen: SeenValues) -> list[tuple[str, ...]]:
+        asked.append(found := [each.key for each in seen.items(("log",)) if each.value != 9])
+        if len(asked) == 1:
+            values.put(("log", "1"), 9)
+            values.put(("log", "3"), 3)
+        return found
+
+    assert values.erase_found(find) == (("log", "2"), ("log", "3"))
+    assert [each.value for each in values.items("log")] == [9]
+    assert values.erase_found(lambda seen: seen.keys(("none",))) == ()
 
 
 def test_transaction_takes_values_beside_memories(session: Session) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from smp_git.keep import quota
-from smp_git.model.errors import InvalidError, shown
+from smp_git.model.errors import ConflictError, InvalidError, RefusedError, shown
 from smp_git.model.memory import MemoryId, agent_name
 from smp_git.model.times import When
 from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, place_of
@@ -27,6 +28,7 @@ from smp_git.write.values import (
 if TYPE_CHECKING:
     from smp_git.remove.history.journal import Receipt
 
+Find = Callable[[SeenValues], Iterable[AnyKey]]
 _T = TypeVar("_T")
 
 
@@ -151,19 +153,48 @@ class Values:
 
         They can be restored until the deadline; with `purge`, they cannot.
         """
+        return self._erase(lambda _: keys, reason, purge=purge)[1]
+
+    def erase_found(self, find: Find, *, reason: str | None = None) -> tuple[Key, ...]:
+        """Delete the keys that `find` finds as `erase` does, and return them.
+
+        They go as `find` saw them: it is asked again if one changed meanwhile.
+        """
+        return self._erase(find, reason, purge=False)[0]
+
+    def _erase(
+        self, find: Find, reason: str | None, *, purge: bool
+    ) -> tuple[tuple[Key, ...], Receipt | None]:
         from smp_git.remove.delete import delete  # noqa: PLC0415 - few programs delete
 
-        ids = self.read(lambda seen: self._ever(seen, map(key_of, keys)))
-        if not ids:
-            return None
-        return delete(
-            self._handle, ids, {}, reason=reason, reasons=None, by=self._agent, purge=purge
-        )
+        while found := self.read(lambda seen: _erasable(seen, find)):
+            ids = [name for name, _ in found.values()]
+            check = partial(self._check_found, find, found)
+            try:
+                receipt = delete(
+                    self._handle, ids, {}, reason=reason, reasons=None, by=self._agent, purge=purge,
+                    check=check,
+                )  # fmt: skip
+            except (ConflictError, RefusedError):
+                # Another one may have erased some of them, too.
+                if self.read(lambda seen: _erasable(seen, find)) == found:
+                    raise
+            else:
+                return tuple(found), receipt
+        return (), None
 
-    @staticmethod
-    def _ever(seen: SeenValues, keys: Iterable[Key]) -> tuple[MemoryId, ...]:
-        """Return the ids of the keys that are there, or in the history."""
-        places = ((key, place_of(seen.snapshot, key)) for key in keys)
-        return tuple(
-            place.id.text for key, place in places if place.entry or any(seen.versions(key))
-        )
+    def _check_found(self, find: Find, found: Mapping[Key, object]) -> None:
+        if _erasable(SeenValues(self._handle.reader.snapshot()), find) != found:
+            raise ConflictError(
+                "what was to be erased changed meanwhile; nothing was deleted", hint="try again"
+            )
+
+
+def _erasable(seen: SeenValues, find: Find) -> dict[Key, tuple[MemoryId, str | None]]:
+    """Return the keys that are found and there, or in the history: the id of each, and its revision."""
+    places = ((key, place_of(seen.snapshot, key)) for key in map(key_of, find(seen)))
+    return {
+        key: (place.id.text, place.entry.blob if place.entry else None)
+        for key, place in places
+        if place.entry or any(seen.versions(key))
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -118,6 +118,10 @@ class SeenValues:
                 if key[: len(prefix)] == prefix:
                     found[key] = entry if key not in found else self._last(key, entry)
         return [_listed(key, found[key]) for key in sorted(found)]
+
+    def keys(self, prefix: Key = ()) -> Sequence[Key]:
+        """Return the keys that begin so, sorted."""
+        return [each.key for each in self.list(prefix)]
 
     def items(self, prefix: Key = ()) -> Iterator[StoredValue]:
         """Yield the values under keys that begin so, sorted by key."""

@@ -198,12 +198,14 @@ def delete(
     by: str | None,
     purge: bool,
     seen: Iterable[Memory] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> Receipt:
     """Erase memories from the history; unless `purge`, what is erased can be restored.
 
     The sealed copy is durable before anything is erased. If this is interrupted, the
     next open of the session finishes it or leaves everything as it was. Raises
-    ConflictError, with nothing changed, if one of those that were `seen` is another by now.
+    ConflictError, with nothing changed, if one of those that were `seen` is another by now,
+    and what `check` raises under the lock.
     """
     site, who, shown = site_of(handle), handle.actor(by), tuple(seen)
     site.sweep()
@@ -230,6 +232,7 @@ def delete(
     def seal(versions: Sequence[DeadVersion]) -> None:
         # Under the lock: what is compared is what goes.
         _check_unchanged(handle, shown)
+        check()
         if not purge:
             keep(site, deletion, versions, now, by=who, reason=why, reasons=each)
 

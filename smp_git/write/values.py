@@ -144,7 +144,7 @@ class Writing:
     def keys(self, prefix: AnyKey = ()) -> list[Key]:
         """Return the keys that begin so, as this write would leave them, sorted."""
         wanted = key_of(prefix) if prefix else ()
-        there = {each.key for each in self._seen.list(wanted)}
+        there = set(self._seen.keys(wanted))
         mine = {key: kept for key, kept in self._staged.items() if key[: len(wanted)] == wanted}
         gone = {key for key, kept in mine.items() if kept is None}
         return sorted((there | mine.keys()) - gone)
