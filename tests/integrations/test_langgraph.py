@@ -7,7 +7,6 @@ import json
 import operator
 import subprocess
 import sys
-import threading
 from datetime import timedelta
 from typing import Annotated, Any, TypedDict
 
@@ -32,8 +31,10 @@ from smp_git import Session, Store
 from smp_git.integrations.langgraph import SmpSaver, SmpStore
 from smp_git.integrations.langgraph.packing import readable, serialized
 from smp_git.model.errors import InvalidError
+from smp_git.read.values import SeenValues
 from tests import independent_scan
 from tests.conftest import Clock
+from tests.integrations.loops import goes_on
 from tests.support import ROOT
 
 pytestmark = pytest.mark.filterwarnings(
@@ -224,6 +225,28 @@ def test_expired_item_is_there_until_it_is_swept(session: Session, clock: Clock)
     assert lang.get(("a",), "k") is None
 
 
+@pytest.mark.parametrize("erase", [False, True])
+def test_item_that_is_put_while_expired_ones_are_swept_stays(
+    session: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch, erase: bool
+) -> None:
+    lang = SmpStore(session, erase=erase)
+    lang.put(("a",), "anew", {"n": 1}, ttl=1)
+    lang.put(("a",), "gone", {"n": 1}, ttl=1)
+    clock.now += timedelta(minutes=2)
+    expired, asked = lang._expired, []
+
+    def found(seen: SeenValues) -> Any:
+        asked.append(keys := expired(seen))
+        if len(asked) == 1:
+            SmpStore(session).put(("a",), "anew", {"n": 2}, ttl=1)
+        return keys
+
+    monkeypatch.setattr(lang, "_expired", found)
+
+    assert lang.sweep_ttl() == 1
+    assert [(each.key, each.value) for each in lang.search(("a",))] == [("anew", {"n": 2})]
+
+
 # Search by meaning
 
 
@@ -313,33 +336,10 @@ def test_embedding_that_is_asynchronous_only(session: Session) -> None:
 
 
 def test_loop_goes_on_while_a_write_waits(session: Session) -> None:
-    """Somebody holds the lock for a while: everything else in the loop runs."""
-    held, go = threading.Event(), threading.Event()
+    lang = SmpStore(session)
 
-    def hold() -> None:
-        with (
-            Session(session.path, session._handle.clock) as other,
-            other._handle.writer.holding("x"),
-        ):
-            held.set()
-            go.wait(20)
-
-    async def work() -> int:
-        lang, ticks = SmpStore(session), 0
-        put = asyncio.create_task(lang.aput(("a",), "k", {"n": 1}))
-        while ticks < 50:
-            await asyncio.sleep(0.002)
-            ticks += not put.done()
-        go.set()
-        await put
-        assert (await lang.aget(("a",), "k")) is not None
-        return ticks
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(20)
-    assert asyncio.run(work()) == 50
-    holder.join()
+    assert goes_on(session, lambda: lang.aput(("a",), "k", {"n": 1}))
+    assert lang.get(("a",), "k") is not None
 
 
 _WRITER = """

@@ -98,11 +98,17 @@ class SmpStore(BaseStore):
         Operations do so when the interval of the configuration has passed.
         """
         self._swept_at = self._values.now()
-        keys = self._values.read(
-            lambda seen: [each.key for each in seen.items((_ROOT,)) if self._is_expired(each)]
-        )
-        self._remove(keys)
-        return len(keys)
+        if self._erase:
+            return len(self._values.erase_found(self._expired, reason="expired"))
+        keys = self._values.read(self._expired)
+
+        def work(now: Writing) -> int:
+            # Somebody may have put one anew.
+            kept = ((key, now.get(key)) for key in keys)
+            gone = [key for key, each in kept if each is not None and self._is_expired(each)]
+            return sum(map(now.remove, gone))
+
+        return self._values.write(work) if keys else 0
 
     # Reading
 
@@ -207,12 +213,6 @@ class SmpStore(BaseStore):
             scored.sort(key=lambda pair: (pair[1] is None, -(pair[1] or 0.0)))
         return scored[op.offset : op.offset + op.limit]
 
-    def _remove(self, keys: Sequence[Key]) -> None:
-        if keys and self._erase:
-            self._values.erase(*keys, reason="expired")
-        elif keys:
-            self._values.remove(*keys)
-
     # Expiry
 
     @property
@@ -224,6 +224,9 @@ class SmpStore(BaseStore):
         if stored is not None and self._omits_expired and self._is_expired(stored):
             return None
         return stored
+
+    def _expired(self, seen: SeenValues) -> list[Key]:
+        return [each.key for each in seen.items((_ROOT,)) if self._is_expired(each)]
 
     def _is_expired(self, stored: StoredValue) -> bool:
         minutes = stored.beside.get(_TTL)
