@@ -20,6 +20,7 @@ from anthropic.types.beta import (
 )
 from anyio import to_thread
 
+from smp_git.agents.values import Find
 from smp_git.model.errors import SmpError
 from smp_git.read.values import Key, SeenValues, ValueVersion
 from smp_git.session import Session
@@ -38,7 +39,7 @@ class SmpMemoryTool(BetaAbstractMemoryTool):
     """The memory tool in a session: a file is a value, and each command that changes one a commit.
 
     What the model deletes stays in the history until maintenance erases it, or is erased
-    at once with `erase`. A secret in a file is replaced by a placeholder, unless `secrets`
+    at once with `erase`, and so is the path that a moved file had. A secret in a file is replaced by a placeholder, unless `secrets`
     says otherwise.
     """
 
@@ -141,7 +142,7 @@ class SmpMemoryTool(BetaAbstractMemoryTool):
         if len(old) == 1:
             raise ToolError("Cannot rename the /memories directory itself")
 
-        def work(now: Writing) -> None:
+        def work(now: Writing) -> list[Key]:
             moved = now.keys(old)
             if now.get(new) is not None or now.keys(new):
                 raise ToolError(f"The destination {command.new_path} already exists")
@@ -155,8 +156,14 @@ class SmpMemoryTool(BetaAbstractMemoryTool):
                 if stored is not None:
                     now.put((*new, *key[len(old) :]), stored.value)
                     now.remove(key)
+            return moved
 
-        _told(lambda: self._values.write(work))
+        moved = _told(lambda: self._values.write(work))
+        if self._erase:
+            # Else the old path would tell what is deleted under the new one.
+            _told(
+                lambda: self._erased(lambda seen: [key for key in moved if seen.get(key) is None])
+            )
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
@@ -169,12 +176,13 @@ class SmpMemoryTool(BetaAbstractMemoryTool):
         return self._values.history(_key(path))
 
     def _clear(self, key: Key) -> bool:
+        if self._erase:
+            return _told(lambda: self._erased(lambda seen: seen.keys(key)))
         keys = [each.key for each in self._values.list(key)]
-        if keys and self._erase:
-            _told(lambda: self._values.erase(*keys, reason="deleted by the model"))
-        elif keys:
-            _told(lambda: self._values.remove(*keys))
-        return bool(keys)
+        return bool(keys and _told(lambda: self._values.remove(*keys)))
+
+    def _erased(self, find: Find) -> bool:
+        return bool(self._values.erase_found(find, reason="deleted by the model"))
 
     def _edit(self, path: str, changed: Callable[[str], str]) -> tuple[str, str]:
         """Change a file with nobody in between; return the text before and after."""

@@ -20,6 +20,7 @@ from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMem
 from smp_git import Session, Store
 from smp_git.integrations.anthropic import SmpAsyncMemoryTool, SmpMemoryTool
 from tests import independent_scan
+from tests.integrations.loops import goes_on
 from tests.integrations.program import Api, api
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -164,6 +165,16 @@ def test_deleted_file_is_erased_when_asked(store: Store, session: Session) -> No
     assert independent_scan.scan(store.path, [SECRET.encode()]) == []
 
 
+def test_moved_file_is_erased_under_its_old_paths_too(store: Store, session: Session) -> None:
+    tool = SmpMemoryTool(session, erase=True)
+    do(tool, "create", path="/memories/d/n", file_text=SECRET)
+    do(tool, "rename", old_path="/memories/d", new_path="/memories/e")
+    assert SECRET in do(tool, "view", path="/memories/e/n")
+    do(tool, "delete", path="/memories/e")
+
+    assert independent_scan.scan(store.path, [SECRET.encode()]) == []
+
+
 # Through the SDK's own client
 
 
@@ -221,6 +232,14 @@ def test_model_uses_it_through_the_asynchronous_sdk(session: Session, server: Ap
     asyncio.run(work())
 
     assert [failed for _, failed in results(server)] == [False, True, False]
+
+
+def test_loop_goes_on_while_a_command_waits(session: Session) -> None:
+    tool: Any = SmpAsyncMemoryTool(session)
+    made = {"command": "create", "path": "/memories/a", "file_text": "x\n"}
+
+    assert goes_on(session, lambda: tool.call(made))
+    assert session.values().get(("anthropic-memory", "a")) is not None
 
 
 def test_asynchronous_tool_has_every_command(session: Session) -> None:
