@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -10,7 +11,7 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 from anyio import to_thread
 
 from smp_git.model.errors import InvalidFileError
-from smp_git.read.values import SeenValues
+from smp_git.read.values import Key, SeenValues
 from smp_git.session import Session
 from smp_git.write.values import Secrets, Writing
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
 _ROOT: Final = "openai-agents"
+_REASON: Final = "deleted by the program"
 # What is made by chance, and must come back as it was: no text that somebody wrote.
 _OPAQUE: Final = frozenset(
     (
@@ -35,8 +37,8 @@ _OPAQUE: Final = frozenset(
 class SmpSession:
     """A conversation of the OpenAI Agents SDK in a session; each call of `add_items` is one commit.
 
-    What is cleared stays in the history until maintenance erases it, or is erased at once
-    with `erase`. A secret in an item is replaced by a placeholder, unless `secrets` says
+    What is popped or cleared stays in the history until maintenance erases it, or is erased
+    at once with `erase`. A secret in an item is replaced by a placeholder, unless `secrets` says
     otherwise.
     """
 
@@ -63,30 +65,44 @@ class SmpSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind those that are there."""
-        ready = [self._values.prepared(item) for item in items]
-
-        def work(now: Writing) -> None:
-            for item in ready:
-                now.append(self._prefix, item)
-
-        if ready:
-            await to_thread.run_sync(self._values.write, work)
+        if items:
+            await to_thread.run_sync(self._added, tuple(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the latest item and return it, None if there is none."""
+        if self._erase:
+            return await to_thread.run_sync(self._erase_latest)
         return await to_thread.run_sync(self._values.write, self._popped)
 
     async def clear_session(self) -> None:
         """Remove all items."""
 
         def clear() -> None:
-            keys = [each.key for each in self._values.list(self._prefix)]
-            if keys and self._erase:
-                self._values.erase(*keys, reason="deleted by the program")
-            elif keys:
+            if self._erase:
+                self._values.erase_found(lambda seen: seen.keys(self._prefix), reason=_REASON)
+            elif keys := self._values.read(lambda seen: seen.keys(self._prefix)):
                 self._values.remove(*keys)
 
         await to_thread.run_sync(clear)
+
+    def _erase_latest(self) -> TResponseInputItem | None:
+        latest: list[TResponseInputItem] = []
+
+        def find(seen: SeenValues) -> list[Key]:
+            keys, latest[:] = self._latest(seen)
+            return keys
+
+        self._values.erase_found(find, reason=_REASON)
+        return latest[0] if latest else None
+
+    def _added(self, items: Sequence[TResponseInputItem]) -> None:
+        ready = [self._values.prepared(item) for item in items]
+
+        def work(now: Writing) -> None:
+            for item in ready:
+                now.append(self._prefix, item)
+
+        self._values.write(work)
 
     def _items(self, seen: SeenValues, most: int | None) -> list[TResponseInputItem]:
         found: list[Any] = []
@@ -100,11 +116,17 @@ class SmpSession:
         return found[::-1]
 
     def _popped(self, now: Writing) -> TResponseInputItem | None:
-        for key in reversed(now.keys(self._prefix)):
-            stored = None
-            with suppress(InvalidFileError):
-                stored = now.get(key)
+        keys, latest = self._latest(now)
+        for key in keys:
             now.remove(key)
-            if stored is not None:
-                return cast("TResponseInputItem", stored.value)
-        return None
+        return latest[0] if latest else None
+
+    def _latest(self, seen: SeenValues | Writing) -> tuple[list[Key], list[TResponseInputItem]]:
+        """Return the latest item, if there is one, and its key behind those that cannot be read."""
+        keys: list[Key] = []
+        for key in reversed(seen.keys(self._prefix)):
+            keys.append(key)
+            with suppress(InvalidFileError):
+                if (stored := seen.get(key)) is not None:
+                    return keys, [cast("TResponseInputItem", stored.value)]
+        return keys, []

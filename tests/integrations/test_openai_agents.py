@@ -22,6 +22,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from smp_git import Session, Store
 from smp_git.integrations.openai_agents import SmpSession
 from tests import independent_scan
+from tests.integrations.loops import goes_on
 from tests.support import ROOT, git
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -166,6 +167,36 @@ def test_cleared_conversation_is_erased_when_asked(store: Store, session: Sessio
 
     assert asyncio.run(work()) == [item("new")]
     assert independent_scan.scan(store.path, [SECRET.encode()]) == []
+
+
+def test_popped_item_is_erased_when_asked(store: Store, session: Session) -> None:
+    async def work() -> Any:
+        kept = SmpSession("c", session, erase=True)
+        await kept.add_items([item("first"), item(SECRET)])
+        popped = await kept.pop_item()
+        left = await kept.get_items()
+        return popped, left, await kept.pop_item(), await kept.pop_item()
+
+    assert asyncio.run(work()) == (item(SECRET), [item("first")], item("first"), None)
+    assert independent_scan.scan(store.path, [SECRET.encode()]) == []
+
+
+def test_item_is_popped_once_by_those_that_pop_at_the_same_time(session: Session) -> None:
+    async def work() -> Any:
+        kept = SmpSession("c", session, erase=True)
+        await kept.add_items([item(str(number)) for number in range(5)])
+        return await asyncio.gather(*(kept.pop_item() for _ in range(4))), await kept.get_items()
+
+    popped, left = asyncio.run(work())
+    assert sorted(each["content"] for each in popped) == list("1234")
+    assert left == [item("0")]
+
+
+def test_loop_goes_on_while_a_write_waits(session: Session) -> None:
+    kept = SmpSession("c", session)
+
+    assert goes_on(session, lambda: kept.add_items([item("one")]))
+    assert asyncio.run(kept.get_items()) == [item("one")]
 
 
 _ADDING = """
