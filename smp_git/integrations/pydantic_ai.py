@@ -71,6 +71,14 @@ class SmpConversationStore(ConversationStore):
         expected_revision: str | None,
     ) -> None:
         """Write a record and its new entries, or nothing."""
+        await to_thread.run_sync(self._write, record, tuple(new_entries), expected_revision)
+
+    def _write(
+        self,
+        record: ConversationRecord,
+        new_entries: Sequence[ConversationEntry],
+        expected: str | None,
+    ) -> None:
         name = record.conversation_id
         entries = {
             (*_ENTRIES, each.id): self._values.prepared(_entry.dump_python(each, mode="json"))
@@ -79,7 +87,7 @@ class SmpConversationStore(ConversationStore):
         ready = self._values.prepared(_record.dump_python(record, mode="json"))
 
         def work(now: Writing) -> None:
-            _check(now, name, expected_revision)
+            _check(now, name, expected)
             head = (*_ENTRIES, record.head_id or "")
             if record.head_id is not None and head not in entries and now.get(head) is None:
                 raise ConversationConflict(name)
@@ -87,22 +95,20 @@ class SmpConversationStore(ConversationStore):
                 now.put(key, value)
             now.put((*_RECORDS, name), ready)
 
-        await to_thread.run_sync(self._values.write, work)
+        self._values.write(work)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Remove a record, and the entries that no other one's history reaches."""
 
-        def work(now: Writing) -> list[Key]:
-            _check(now, conversation_id, expected_revision)
-            gone = [(*_RECORDS, conversation_id), *_released(now, conversation_id)]
-            for key in gone:
-                now.remove(key)
-            return gone
+        def gone(seen: SeenValues | Writing) -> list[Key]:
+            _check(seen, conversation_id, expected_revision)
+            return [(*_RECORDS, conversation_id), *_released(seen, conversation_id)]
 
         def delete() -> None:
-            gone = self._values.write(work)
             if self._erase:
-                self._values.erase(*gone, reason="deleted by the program")
+                self._values.erase_found(gone, reason="deleted by the program")
+            else:
+                self._values.write(lambda now: [now.remove(key) for key in gone(now)])
 
         await to_thread.run_sync(delete)
 
@@ -134,7 +140,7 @@ def _history(seen: SeenValues, head_id: str | None, limit: int | None) -> list[C
     return found[::-1]
 
 
-def _check(now: Writing, name: str, expected: str | None) -> None:
+def _check(now: SeenValues | Writing, name: str, expected: str | None) -> None:
     """Raise ConversationConflict unless a conversation has the revision that is expected."""
     stored = now.get((*_RECORDS, name))
     record = _record.validate_python(stored.value) if stored is not None else None
@@ -142,7 +148,7 @@ def _check(now: Writing, name: str, expected: str | None) -> None:
         raise ConversationConflict(name)
 
 
-def _released(now: Writing, conversation_id: str) -> list[Key]:
+def _released(now: SeenValues | Writing, conversation_id: str) -> list[Key]:
     """Return the entries that only one conversation's histories reach."""
     records = [
         _record.validate_python(stored.value)
@@ -158,7 +164,9 @@ def _released(now: Writing, conversation_id: str) -> list[Key]:
     return [(*_ENTRIES, name) for each in mine for name in _reached(now, each, kept)]
 
 
-def _reached(now: Writing, record: ConversationRecord, known: Collection[str]) -> Iterator[str]:
+def _reached(
+    now: SeenValues | Writing, record: ConversationRecord, known: Collection[str]
+) -> Iterator[str]:
     """Yield the entries of a conversation's history and of the branches that it left, each once."""
     seen = set(known)
     for tip in (record.head_id, *record.branches):

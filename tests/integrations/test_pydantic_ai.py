@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -37,9 +38,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.test import TestModel
 
 from smp_git import Session, Store
+from smp_git.integrations import pydantic_ai
 from smp_git.integrations.pydantic_ai import SmpConversationStore
 from smp_git.model.errors import InvalidError
 from tests import independent_scan
+from tests.integrations.loops import goes_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 SECRET = "Zebra-Kumquat-4711"
@@ -215,6 +218,11 @@ def test_two_that_save_at_once_leave_one_history(
     assert sorted(asyncio.run(work())) == list("012345")
 
 
+def test_loop_goes_on_while_a_save_waits(session: Session, kept: SmpConversationStore) -> None:
+    assert goes_on(session, lambda: kept.save(talk("one")))
+    assert said(asyncio.run(kept.load("c")) or talk()) == ["one"]
+
+
 def test_parts_of_every_sort_come_back_equal(kept: SmpConversationStore) -> None:
     messages: list[ModelMessage] = [
         ModelRequest(parts=[UserPromptPart(content=["ü\ud83d", BinaryContent(b"\0\xff" * 40, media_type="image/png")])]),
@@ -257,6 +265,29 @@ def test_deleted_conversation_leaves_what_a_fork_uses(store: Store, session: Ses
 
     assert asyncio.run(work()) == ["shared"]
     assert independent_scan.scan(store.path, [SECRET.encode()]) == []
+
+
+def test_fork_that_is_made_while_a_conversation_is_deleted_is_whole(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = SmpConversationStore(session, erase=True)
+    asyncio.run(kept.save(talk("shared", "alone")))
+    released, asked = pydantic_ai._released, []
+
+    def meanwhile(*given: Any) -> Any:
+        asked.append(found := released(*given))
+        if len(asked) == 1:
+            forking = kept.fork("c", at=1, new_conversation_id="d")
+            thread = threading.Thread(target=asyncio.run, args=(forking,))
+            thread.start()
+            thread.join()
+        return found
+
+    monkeypatch.setattr(pydantic_ai, "_released", meanwhile)
+
+    asyncio.run(kept.delete("c"))
+    assert said(asyncio.run(kept.load("d")) or talk()) == ["shared"]
+    assert asyncio.run(kept.load("c")) is None
 
 
 def test_entry_that_is_not_there_is_a_lookup_error(kept: SmpConversationStore) -> None:
