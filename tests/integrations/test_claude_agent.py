@@ -32,6 +32,7 @@ from smp_git import Session, Store
 from smp_git.integrations.claude_agent import SmpSessionStore
 from smp_git.model.errors import InvalidError
 from tests import independent_scan
+from tests.integrations.loops import goes_on
 from tests.integrations.program import Api, api
 from tests.support import ROOT, git, smp
 
@@ -163,6 +164,11 @@ def test_secrets_are_taken_out_of_texts_and_nothing_else(
     assert run(kept.load(SUB)) == [said]
     with pytest.raises(InvalidError, match="holds a secret"):
         run(SmpSessionStore(session, secrets="refuse").append(KEY, [said]))
+
+
+def test_loop_goes_on_while_an_append_waits(session: Session, kept: SmpSessionStore) -> None:
+    assert goes_on(session, lambda: kept.append(KEY, [entry(1, "one")]))
+    assert run(kept.load(KEY)) == [entry(1, "one")]
 
 
 def test_summaries_are_those_of_the_sdks_own_store(session: Session, kept: SmpSessionStore) -> None:
