@@ -206,7 +206,7 @@ class Session:
         Each is reported once; `info` names a loss until it is brought back.
         """
         from smp_git.keep import quota
-        from smp_git.keep.check import news
+        from smp_git.keep.losses import news
 
         return (*map(str, news(self._handle.reader)), *quota.news(self._handle))
 

@@ -2,5 +2,6 @@
 
 Entered by: anonymize, archive, check, compact, compacted, configure, every,
 forecast, glance, hooks.install, hooks.merge, hooks.proposal, hooks.push, info, log,
-maintenance, mask, opening, quota, recall, repair, repairs, schedules, stats, stores, syncing.
+losses, maintenance, mask, opening, quota, recall, repair, repairs, schedules, stats, stores,
+syncing.
 """

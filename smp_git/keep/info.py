@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from smp_git.keep import check
+from smp_git.keep import losses
 from smp_git.keep.compacted import last_compaction
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
@@ -90,7 +90,7 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
         last_compaction=last_compaction(snapshot),
         problems=(
             *snapshot.problems(),
-            *check.problems(handle.reader),
+            *losses.problems(handle.reader),
             *handle.in_session.problems,
             *left,
         ),

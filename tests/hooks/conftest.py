@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.keep.check import check, problems
+from smp_git.keep.check import check
+from smp_git.keep.losses import problems
 from smp_git.read.snapshot import Reader
 from tests.support import ROOT, git
 

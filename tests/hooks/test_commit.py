@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Session, Store
-from smp_git.keep import check
+from smp_git.keep import losses
 from smp_git.read.snapshot import Reader
 from tests.hooks.conftest import Person, assert_whole
 from tests.support import git
@@ -270,7 +270,7 @@ def test_reset_to_an_earlier_commit(shop: Person) -> None:
     shop.git("reset", "-q", "--hard", "HEAD~1")
 
     reader = Reader(shop.folder)
-    (told,) = check.problems(reader)
+    (told,) = losses.problems(reader)
     reader.close()
     assert "removed 1 write from main" in told
     shop.git(*told.rpartition(": git ")[2].split())
