@@ -89,6 +89,11 @@ class Session:
     Reads take no lock and always see a consistent state. Each write is one commit; when
     a method returns, the write is published and, by default, durable. Threads can share
     a session. Close it when done, or use it as a context manager.
+
+    >>> with store.session("shop") as session:
+    ...     made = session.add("decision", "Use PostgreSQL", rationale="ACID")
+    ...     session.get(made.id).content
+    'Use PostgreSQL'
     """
 
     def __init__(

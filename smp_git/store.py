@@ -56,6 +56,10 @@ class Store:
     Without a path: the one in `SMP_ROOT`, or else the nearest in the current folder
     and its parents. Close it when done, or use it as a context manager: that closes what
     questions to all sessions opened. Operations that delete a session need its full id.
+
+    >>> with Store(folder / "project") as store:
+    ...     store.sessions()
+    ('shop',)
     """
 
     def __init__(

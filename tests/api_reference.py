@@ -83,7 +83,9 @@ def text() -> str:
 
 
 def _summary(thing: object) -> str:
-    return sentences(inspect.getdoc(thing) or "")
+    text, mark, example = (inspect.getdoc(thing) or "").partition(">>> ")
+    shown = f"\n\n```pycon\n{mark}{example.rstrip()}\n```" if mark else ""
+    return sentences(text.rstrip()) + shown
 
 
 def _fields(one: type) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,43 @@ from smp_git.model.errors import InvalidError, RefusedError
 from smp_git.model.given import GivenFields
 from smp_git.model.memory import COMMON_FIELDS, KINDS
 from tests.conftest import Clock
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Callable[[int], dict[str, object]]:
+    """Return what makes the names that examples use, in a folder of their own."""
+
+    def made(number: int) -> dict[str, object]:
+        folder = tmp_path / str(number)
+        (folder / "notes").mkdir(parents=True)
+        (folder / "notes/login.md").write_text("---\ntitle: Login\n---\nWith OAuth 2.0.\n")
+        (folder / "older/.bmad/logs").mkdir(parents=True)
+        (folder / "older/.bmad/logs/old.jsonl").write_text(
+            '{"id":"m1","type":"finding","ts":"2026-01-11T14:30:00Z","data":{"issue":"Old"}}\n'
+        )
+        store = Store.init(folder / "project/.bmad/sessions")
+        session = store.create_session("shop", user="ada")
+        with session.transaction("ada") as tx:
+            tx.add("turn", "How do administrators log in?", role="user")
+            found = tx.add("finding", "No second factor", severity="high", tags=["security.login"])
+            tx.add("decision", "Use OAuth 2.0", tags=["security"], links=[("resolves", found.id)])
+        session.edit("DEC-0001", agent="ada", rationale="Industry standard")
+        return {"Store": Store, "store": store, "session": session, "folder": folder}
+
+    return made
+
+
+def test_help_of_a_name_has_an_example_that_holds(
+    desk: Callable[[int], dict[str, object]],
+) -> None:
+    told: list[str] = []
+    for number, name in enumerate(smp_git.__all__):
+        text = inspect.getdoc(getattr(smp_git, name)) or ""
+        example = doctest.DocTestParser().get_doctest(text, desk(number), name, None, None)
+        assert example.examples, name
+        doctest.DocTestRunner(verbose=False).run(example, out=told.append)
+
+    assert "".join(told) == ""
 
 
 def test_dir_shows_the_product() -> None:

@@ -44,6 +44,10 @@ class Agent:
     others tagged `private`. With them, only what `read_access` names, and it writes only
     what `write_access` names; anything else is an AccessError. Made by `Session.agent`,
     and closed with the session.
+
+    >>> veritas = session.agent("veritas")
+    >>> veritas.record_finding("Backups are missing", severity="high").agent
+    'veritas'
     """
 
     def __init__(

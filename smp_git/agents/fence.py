@@ -34,7 +34,12 @@ _LEAST_BUDGET: Final = 50
 
 
 class Quote(NamedTuple):
-    """One memory to be quoted: whose it is, from where and when, and its words."""
+    """One memory to be quoted: whose it is, from where and when, and its words.
+
+    >>> veritas = session.agent("veritas")
+    >>> [quote.id for quote in veritas.quote(veritas.context())]
+    ['FIND-0001', 'DEC-0001', 'turn-0001']
+    """
 
     id: str
     kind: str

@@ -23,7 +23,12 @@ _COMPARED: Final = 300
 
 
 class Likeness(NamedTuple):
-    """Two findings that may say the same, and the share of words that they have in common."""
+    """Two findings that may say the same, and the share of words that they have in common.
+
+    >>> again = session.add("finding", "No second factor, again")
+    >>> [pair.one for pair in session.agent("ada").similar_findings()]
+    ['FIND-0001']
+    """
 
     one: MemoryId
     other: MemoryId

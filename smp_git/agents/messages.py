@@ -48,7 +48,12 @@ class Response(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What to attach to a message: fenced text, the ids in it, and about how many tokens."""
+    """What to attach to a message: fenced text, the ids in it, and about how many tokens.
+
+    >>> injected = session.agent("ada").inject("How do administrators log in?")
+    >>> "DEC-0001" in injected.ids
+    True
+    """
 
     text: str
     ids: tuple[str, ...]

@@ -26,6 +26,11 @@ class AgentTransaction:
     """Edits are staged; on leaving the `with` block they become one commit, or none.
 
     What the agent may not write is refused when the block ends, and nothing is written.
+
+    >>> with session.agent("veritas").transaction() as tx:
+    ...     made = tx.add("finding", "Backups are missing")
+    >>> session.get(made.id).agent
+    'veritas'
     """
 
     def __init__(self, sight: Sight, reason: str | None) -> None:

@@ -37,6 +37,10 @@ class Values:
 
     Made by `Session.values`. A key is a text or several; a value is anything that JSON can
     say. What holds a secret is refused, or by `secrets` stored without it, or as it is.
+
+    >>> values = session.values("app")
+    >>> values.put(("user", "ada"), {"name": "Ada"}).key
+    ('user', 'ada')
     """
 
     def __init__(

@@ -21,7 +21,11 @@ _LEAST_BUDGET = 50
 
 
 class Prepared(NamedTuple):
-    """What a workflow asked of memory and what was found, in the order of the workflow."""
+    """What a workflow asked of memory and what was found, in the order of the workflow.
+
+    >>> session.agent("ada").prepare().answers
+    ()
+    """
 
     phase: str | None
     answers: tuple[Prepares, ...]

@@ -48,6 +48,10 @@ class Hit:
     """One memory that answers: how well, and why. Its content is read when asked for.
 
     What the memory says is told by the hit too: `hit.content` is `hit.memory.content`.
+
+    >>> hit = session.query("second factor")[0]
+    >>> (hit.id, hit.content, hit.tags)
+    ('FIND-0001', 'No second factor', ('security.login',))
     """
 
     id: MemoryId
@@ -178,7 +182,12 @@ class ArchivedHit(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answer(Sequence[Hit]):
-    """The hits of one page, how many match in all, and what was counted."""
+    """The hits of one page, how many match in all, and what was counted.
+
+    >>> answer = session.query("second factor")
+    >>> (answer.total, [hit.id for hit in answer])
+    (1, ['FIND-0001'])
+    """
 
     hits: tuple[Hit, ...]
     total: int

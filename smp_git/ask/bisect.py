@@ -24,6 +24,10 @@ class View:
     """A session as it was after one commit; it can be asked, not written to.
 
     Every view of one search takes the same moment for now, so that only writes differ.
+
+    >>> changed = session.edit("DEC-0001", text="Use PKCE", agent="veritas")
+    >>> session.bisect(lambda view: view.query("OAuth").total > 0).agent
+    'veritas'
     """
 
     def __init__(self, snapshot: Snapshot, desk: Desk, now: datetime) -> None:
@@ -77,7 +81,12 @@ Condition = Callable[[View], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit(Result):
-    """The first write after which a condition no longer holds."""
+    """The first write after which a condition no longer holds.
+
+    >>> held = session.bisect(lambda view: "rationale" not in view.get("DEC-0001").fields, good="HEAD~1")
+    >>> (held.agent, held.touched)
+    ('ada', ('DEC-0001',))
+    """
 
     commit: CommitId
     at: datetime

@@ -63,7 +63,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Context:
-    """A context and its receipt: what it holds, what it left out, and why."""
+    """A context and its receipt: what it holds, what it left out, and why.
+
+    >>> context = session.context(prompt="How do administrators log in?", budget=500)
+    >>> "Use OAuth 2.0" in str(context)
+    True
+    """
 
     agent: str | None
     topic: str | None

@@ -34,6 +34,9 @@ class Related(NamedTuple):
     """A memory that another leads to over links: how far, over which, in which direction.
 
     One of another session is SESSION:ID, without a title, and leads no further.
+
+    >>> [(each.id, each.relation) for each in session.related("DEC-0001")]
+    [('FIND-0001', 'resolves')]
     """
 
     id: MemoryId

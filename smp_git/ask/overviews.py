@@ -23,7 +23,11 @@ _TAKING_PART = ("made_by", "discovered_by", "agreed_by", "approved_by", "agents_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic(Result):
-    """A tag with its subtree: how much it matters here, and what it names."""
+    """A tag with its subtree: how much it matters here, and what it names.
+
+    >>> [(topic.topic, topic.mentions) for topic in session.topics()]
+    [('security', 2), ('security.login', 1)]
+    """
 
     topic: str
     weight: float
@@ -37,7 +41,11 @@ class Topic(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket(Result):
-    """One stretch of time and what came about in it."""
+    """One stretch of time and what came about in it.
+
+    >>> [bucket.count for bucket in session.timeline(by="day")]
+    [3]
+    """
 
     start: str
     count: int
@@ -47,7 +55,11 @@ class Bucket(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Result):
-    """One memory as an event: when it came about, who took part, what it was about."""
+    """One memory as an event: when it came about, who took part, what it was about.
+
+    >>> {event.ref: event.severity for event in session.events()}["FIND-0001"]
+    'high'
+    """
 
     at: str
     type: str
@@ -60,7 +72,11 @@ class Event(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentActivity(Result):
-    """One agent: how much it wrote, of which kinds, from when to when."""
+    """One agent: how much it wrote, of which kinds, from when to when.
+
+    >>> [(each.agent, each.memories) for each in session.agents()]
+    [('ada', 3)]
+    """
 
     agent: str
     memories: int
@@ -71,7 +87,12 @@ class AgentActivity(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Result):
-    """A session in a few lines, taken from its own words."""
+    """A session in a few lines, taken from its own words.
+
+    >>> summary = session.summary()
+    >>> (summary.decisions, summary.open_findings)
+    (('Use OAuth 2.0 (DEC-0001)',), ('No second factor (FIND-0001)',))
+    """
 
     counts: dict[str, int]
     topics: tuple[str, ...]

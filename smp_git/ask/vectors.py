@@ -38,7 +38,11 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed(Result):
-    """The result of an indexing: the memories, the vectors it made, those that are still missing."""
+    """The result of an indexing: the memories, the vectors it made, those that are still missing.
+
+    >>> session.index().memories
+    3
+    """
 
     memories: int
     made: int

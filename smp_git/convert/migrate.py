@@ -37,7 +37,11 @@ _PLACES: Final = ("sessions", "memory", "conversations", "logs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration(Result):
-    """What a migration did, and whether its checks hold."""
+    """What a migration did, and whether its checks hold.
+
+    >>> Store.migrate(folder / "older", dry_run=True).found
+    ('.bmad/logs',)
+    """
 
     backup: str | None
     found: tuple[str, ...]

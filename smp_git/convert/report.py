@@ -60,7 +60,12 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """What an import did: the format it found, and what became of each session."""
+    """What an import did: the format it found, and what became of each session.
+
+    >>> done = store.import_(folder / "notes")
+    >>> (done.format, done.added)
+    ('notes', 1)
+    """
 
     format: str
     sessions: tuple[Imported, ...]

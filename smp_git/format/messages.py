@@ -68,7 +68,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class Touch(NamedTuple):
-    """One memory in a commit message: what was done to it."""
+    """One memory in a commit message: what was done to it.
+
+    >>> [(touch.verb, touch.id) for touch in session.undo().touches]
+    [('undo', 'DEC-0001')]
+    """
 
     verb: str
     kind: str

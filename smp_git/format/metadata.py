@@ -23,7 +23,11 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Metadata:
-    """A session's `metadata.yaml`, checked."""
+    """A session's `metadata.yaml`, checked.
+
+    >>> (session.metadata.id, session.metadata.user)
+    ('shop', 'ada')
+    """
 
     id: str
     uid: str

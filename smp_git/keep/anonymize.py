@@ -231,7 +231,12 @@ class Nameless:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anonymized(Result):
-    """The anonymized session; `receipt` is that of the old one's deletion, in place."""
+    """The anonymized session; `receipt` is that of the old one's deletion, in place.
+
+    >>> copy = session.anonymize()
+    >>> (copy.memories, copy.receipt.reason)
+    (3, 'replaced by an anonymized copy')
+    """
 
     session: str
     path: str
@@ -245,6 +250,9 @@ class AnonymizedMemories(Result):
     """The memories that were anonymized, or would be; `receipt` is None for a dry run.
 
     `also_in` are other memories that hold one of the names.
+
+    >>> session.anonymize_memories("DEC-0001", dry_run=True).ids
+    ('DEC-0001',)
     """
 
     ids: tuple[MemoryId, ...]

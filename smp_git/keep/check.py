@@ -19,7 +19,11 @@ from smp_git.write.hand_edits import find
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(Result):
-    """One thing that is not as it must be, and the file it concerns."""
+    """One thing that is not as it must be, and the file it concerns.
+
+    >>> session.check()
+    ()
+    """
 
     code: str
     path: str

@@ -64,7 +64,12 @@ class CompactionStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """What a compaction did, or would do."""
+    """What a compaction did, or would do.
+
+    >>> plan = session.compact("20%", dry_run=True)
+    >>> plan.after_bytes <= plan.before_bytes
+    True
+    """
 
     before_bytes: int
     after_bytes: int

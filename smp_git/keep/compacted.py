@@ -32,7 +32,11 @@ ARCHIVING: Final = "findings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """A memory that a compaction took out, and the last commit that has it."""
+    """A memory that a compaction took out, and the last commit that has it.
+
+    >>> session.compacted()
+    ()
+    """
 
     id: MemoryId
     step: str

@@ -22,7 +22,12 @@ _DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured(Result):
-    """A setting: its value, and where that is set."""
+    """A setting: its value, and where that is set.
+
+    >>> changed = session.configure({"redaction": "off"})
+    >>> {each.name: each.value for each in session.configuration()}["redaction"]
+    False
+    """
 
     name: str
     value: Value

@@ -60,6 +60,10 @@ class Forecast(Result):
 
     `lasting` says why it does not fall at all, if it does not. `last_use` is its creation
     if nobody read it.
+
+    >>> forecast = session.forecast("DEC-0001")
+    >>> forecast.points[-1].priority <= forecast.priority
+    True
     """
 
     id: MemoryId

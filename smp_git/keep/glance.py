@@ -19,7 +19,11 @@ from smp_git.write.handle import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance(Result):
-    """What tells a session from others; `counts` are its memories by kind."""
+    """What tells a session from others; `counts` are its memories by kind.
+
+    >>> session.glance().counts["decision"]
+    1
+    """
 
     id: str
     user: str | None

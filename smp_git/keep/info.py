@@ -29,7 +29,12 @@ class Participant(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo(Result):
-    """A session at a glance."""
+    """A session at a glance.
+
+    >>> info = session.info()
+    >>> (info.id, info.memories, info.user)
+    ('shop', 3, 'ada')
+    """
 
     id: str
     path: str

@@ -54,7 +54,11 @@ class Action(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintained(Result):
-    """What a maintenance did, what a person should know, and which sessions failed."""
+    """What a maintenance did, what a person should know, and which sessions failed.
+
+    >>> store.maintain(dry_run=True).sessions
+    1
+    """
 
     at: datetime
     dry_run: bool

@@ -66,6 +66,11 @@ class Switches:
     """The choices of an anonymization: names to remove, and what to keep.
 
     `users` and `projects` are further names, besides those that the session itself tells.
+
+    >>> from smp_git import Switches
+    >>> copy = session.anonymize(Switches(file_paths=False))
+    >>> copy.memories
+    3
     """
 
     user_names: bool = True

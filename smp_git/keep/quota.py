@@ -39,7 +39,12 @@ class LargeFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeReport:
-    """What a session has of its quota, and what takes it."""
+    """What a session has of its quota, and what takes it.
+
+    >>> size = session.size()
+    >>> 0 < size.bytes < size.quota_bytes
+    True
+    """
 
     bytes: int
     quota_bytes: int

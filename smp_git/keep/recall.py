@@ -23,7 +23,12 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult(Result):
-    """A question, what must answer it, and what of that is not among the first."""
+    """A question, what must answer it, and what of that is not among the first.
+
+    >>> noted = session.recall("second factor", "FIND-0001")
+    >>> [(each.question, each.missing) for each in session.recall_test()]
+    [('second factor', ())]
+    """
 
     question: str
     first: int

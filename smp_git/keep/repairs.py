@@ -21,6 +21,9 @@ class Repair:
     """One thing that was repaired, or would be: what it is, and what became of it.
 
     The `action` is stored, rebuilt, committed, earlier, replaced or aside.
+
+    >>> session.repair(dry_run=True)
+    ()
     """
 
     action: str

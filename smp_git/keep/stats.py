@@ -21,7 +21,11 @@ from smp_git.write.handle import Home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats(Result):
-    """Counts of a store; `metrics` are those that monitoring asks for, by name."""
+    """Counts of a store; `metrics` are those that monitoring asks for, by name.
+
+    >>> store.stats().kinds["decision"]
+    1
+    """
 
     metrics: Mapping[str, object]
     states: Mapping[str, int]

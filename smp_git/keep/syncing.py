@@ -31,7 +31,11 @@ Progress = Callable[[str], None]
 
 
 class Synced(NamedTuple):
-    """The result of a sync of each session."""
+    """The result of a sync of each session.
+
+    >>> dict(store.sync().failed)
+    {}
+    """
 
     results: Mapping[str, SyncResult]
     failed: Mapping[str, SmpError]

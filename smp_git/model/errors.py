@@ -53,7 +53,15 @@ def shown(value: object) -> str:
 
 
 class SmpError(Exception):
-    """An expected failure: one sentence, the thing concerned, and a way out."""
+    """An expected failure: one sentence, the thing concerned, and a way out.
+
+    >>> from smp_git import SmpError
+    >>> try:
+    ...     session.get("DEC-0009")
+    ... except SmpError as error:
+    ...     print(error.code, error.exit_status)
+    memory_not_found 3
+    """
 
     code: ClassVar[str] = "error"
     # What the specifications of session memory call it.

@@ -23,7 +23,11 @@ def as_kinds(words: Iterable[str]) -> list[Kind]:
 
 
 class GivenFields(TypedDict, total=False):
-    """Fields of memories. Those of your own are taken too: `**{"ticket": 17}`, of type Any."""
+    """Fields of memories. Those of your own are taken too: `**{"ticket": 17}`, of type Any.
+
+    >>> session.add("finding", "Too slow", severity="high", category="search").fields["category"]
+    'search'
+    """
 
     # Of all kinds.
     title: str | None

@@ -135,7 +135,11 @@ _RESERVED = frozenset(
 
 
 class Link(NamedTuple):
-    """A directed relation to another memory; `target` is SESSION:ID for one of another session."""
+    """A directed relation to another memory; `target` is SESSION:ID for one of another session.
+
+    >>> session.get("DEC-0001").links
+    (Link(relation='resolves', target='FIND-0001'),)
+    """
 
     relation: str
     target: MemoryId
@@ -153,6 +157,10 @@ class Memory:
     took out, by pattern and count. `problem` says why its file cannot be read; then this is
     what its index line says, without content. `access_count` and `last_accessed` say how often it was
     read before and when last, if that was looked up.
+
+    >>> memory = session.get("DEC-0001")
+    >>> (memory.content, memory.fields["rationale"], memory.status)
+    ('Use OAuth 2.0', 'Industry standard', 'active')
     """
 
     id: MemoryId

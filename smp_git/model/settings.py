@@ -54,7 +54,11 @@ def _row(default: _T, check: Check, where: str, meaning: str) -> _T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What holds for a store, or for a session in it."""
+    """What holds for a store, or for a session in it.
+
+    >>> store.settings.trash_days
+    30
+    """
 
     format: int = _row(
         1,

@@ -32,7 +32,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """A session in the archive: what its summary says."""
+    """A session in the archive: what its summary says.
+
+    >>> archived = store.archive_session("shop", reason="done")
+    >>> [each.session for each in store.archived_sessions()]
+    ['shop']
+    """
 
     session: str
     said: Mapping[str, Value]

@@ -14,7 +14,11 @@ from smp_git.read.snapshot import Snapshot
 
 
 class VersionChange(NamedTuple):
-    """One commit, and how it changed one memory; a merge is compared with its first parent."""
+    """One commit, and how it changed one memory; a merge is compared with its first parent.
+
+    >>> [(each.version.agent, each.diff.change) for each in session.changes("DEC-0001")]
+    [('ada', 'changed'), ('ada', 'added')]
+    """
 
     version: Version
     diff: MemoryDiff

@@ -188,7 +188,11 @@ def _rank(origin: Origin) -> tuple[datetime, str, datetime, CommitId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One commit of a session, or of one memory."""
+    """One commit of a session, or of one memory.
+
+    >>> [(version.agent, version.subject) for version in session.log(limit=1)]
+    [('ada', 'edit decision DEC-0001: Use OAuth 2.0')]
+    """
 
     commit: CommitId
     at: datetime
@@ -212,7 +216,11 @@ class Version:
 
 
 class FieldChange(NamedTuple):
-    """One field of a memory before and after; None where it is absent."""
+    """One field of a memory before and after; None where it is absent.
+
+    >>> [(each.field, each.after) for each in session.diff("HEAD~1", "HEAD")[0].fields][1:]
+    [('rationale', 'Industry standard')]
+    """
 
     field: str
     before: Value
@@ -221,7 +229,11 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDiff(Result):
-    """The difference of one memory between two revisions."""
+    """The difference of one memory between two revisions.
+
+    >>> [(each.id, each.change) for each in session.diff("HEAD~1", "HEAD")]
+    [('DEC-0001', 'changed')]
+    """
 
     id: MemoryId
     kind: str
@@ -231,7 +243,11 @@ class MemoryDiff(Result):
 
 
 class BlamedField(NamedTuple):
-    """One field of a memory and the commit that gave it its value."""
+    """One field of a memory and the commit that gave it its value.
+
+    >>> {each.field: each.agent for each in session.blame("DEC-0001")}["rationale"]
+    'ada'
+    """
 
     field: str
     value: Value

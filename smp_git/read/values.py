@@ -40,7 +40,12 @@ class ValuePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedValue(Result):
-    """A value as the index tells it; `revision` changes with every change of it."""
+    """A value as the index tells it; `revision` changes with every change of it.
+
+    >>> written = session.values("app").put(("user", "ada"), {"name": "Ada"})
+    >>> [each.key for each in session.values("app").list(("user",))]
+    [('user', 'ada')]
+    """
 
     key: Key
     id: MemoryId
@@ -57,6 +62,10 @@ class StoredValue(Result):
 
     `redacted` says which secrets were taken out when it was stored, by pattern and count:
     then it is not exactly what was given. `beside` is what else is known of it.
+
+    >>> written = session.values("app").put(("user", "ada"), {"name": "Ada"})
+    >>> session.values("app").get(("user", "ada")).value
+    {'name': 'Ada'}
     """
 
     key: Key
@@ -72,7 +81,13 @@ class StoredValue(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueVersion(Result):
-    """A key after one of the commits that changed it; without a value it was removed there."""
+    """A key after one of the commits that changed it; without a value it was removed there.
+
+    >>> values = session.values("app")
+    >>> written = (values.put("theme", "dark"), values.put("theme", "light"))
+    >>> [each.stored.value for each in values.history("theme")]
+    ['light', 'dark']
+    """
 
     commit: CommitId
     at: datetime
@@ -98,7 +113,12 @@ def place_of(snapshot: Snapshot, key: Key) -> ValuePlace:
 
 
 class SeenValues:
-    """The values of a session at one commit."""
+    """The values of a session at one commit.
+
+    >>> written = session.values("app").put(("user", "ada"), 1)
+    >>> session.values("app").read(lambda seen: seen.get(("user", "ada")).value)
+    1
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot

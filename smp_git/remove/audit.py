@@ -46,6 +46,11 @@ class Record:
 
     `key` names the key of a sealed copy; it is None for a whole session and for the
     copy that a redaction keeps until its texts are back.
+
+    >>> session.close()
+    >>> receipt = store.delete_session("shop")
+    >>> [each.session_id for each in store.deleted_sessions()]
+    ['shop']
     """
 
     deletion: str
@@ -196,7 +201,12 @@ FILE: Final = "audit.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """One line: an action on memories of a session, or on the session itself if `ids` is empty."""
+    """One line: an action on memories of a session, or on the session itself if `ids` is empty.
+
+    >>> gone = session.delete("FIND-0001", reason="not ours", by="ada")
+    >>> [(line.action, line.ids, line.reason) for line in session.audit()]
+    [('delete', ('FIND-0001',), 'not ours')]
+    """
 
     at: str
     action: str

@@ -169,7 +169,11 @@ def _texts(value: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Result):
-    """Plan of a deletion, for a dry run."""
+    """Plan of a deletion, for a dry run.
+
+    >>> session.delete(tags=["security"], dry_run=True).ids
+    ('DEC-0001', 'FIND-0001')
+    """
 
     dry_run: bool = True
     ids: tuple[MemoryId, ...]
@@ -286,7 +290,12 @@ def _imported(handle: Handle, names: Iterable[MemoryId]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped(Result):
-    """A branch that is gone: where it was, and the memories that can be restored from it."""
+    """A branch that is gone: where it was, and the memories that can be restored from it.
+
+    >>> session.branch("idea").close()
+    >>> session.drop_branch("idea").name
+    'idea'
+    """
 
     name: str
     commit: CommitId

@@ -44,6 +44,11 @@ class Purged(Result):
     copied store cannot destroy what the original can restore. `damaged` are the deletions
     whose copies were destroyed without a readable record. `left` says what could not be
     purged, and why; only a purge of a whole store goes on past such a thing.
+
+    >>> session.delete("FIND-0001").ids
+    ('FIND-0001',)
+    >>> session.purge("FIND-0001").ids
+    ('FIND-0001',)
     """
 
     ids: tuple[MemoryId, ...]

@@ -34,6 +34,10 @@ class Redaction:
 
     `left` says with counts in what kinds of places the text is left, `ways_out` what
     can be done about them; `receipt` is None for a dry run and where no memory held it.
+
+    >>> redaction = session.redact("OAuth 2.0")
+    >>> (redaction.ids, session.get("DEC-0001").content)
+    (('DEC-0001',), 'Use [REDACTED]')
     """
 
     ids: tuple[MemoryId, ...]

@@ -43,6 +43,10 @@ class Restored(Result):
     """Result of a restoration: the memories, and how many earlier versions.
 
     `merged` are those that lived, into which the versions of a dropped branch were merged.
+
+    >>> gone = session.delete("FIND-0001")
+    >>> session.restore("FIND-0001").ids
+    ('FIND-0001',)
     """
 
     ids: tuple[MemoryId, ...]

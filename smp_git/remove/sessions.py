@@ -47,7 +47,12 @@ _URL = re.compile(r"\s*url\s*=\s*(.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReceipt(Result):
-    """Receipt of the deletion of a whole session, with the places where copies may be left."""
+    """Receipt of the deletion of a whole session, with the places where copies may be left.
+
+    >>> session.close()
+    >>> store.delete_session("shop", reason="done").session
+    'shop'
+    """
 
     deletion: str
     session: str

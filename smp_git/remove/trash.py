@@ -32,7 +32,12 @@ _KEPT: Final = ".kept-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted(Result):
-    """One memory that can be restored: what its deletion's record says of it."""
+    """One memory that can be restored: what its deletion's record says of it.
+
+    >>> gone = session.delete("FIND-0001")
+    >>> [each.id for each in session.trash()]
+    ['FIND-0001']
+    """
 
     id: MemoryId
     type: str
@@ -68,7 +73,11 @@ def deleted(item: Item, record: Record) -> Deleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damaged(Result):
-    """A copy whose record cannot be read, and what its receipt and its name still tell."""
+    """A copy whose record cannot be read, and what its receipt and its name still tell.
+
+    >>> session.damaged_copies()
+    ()
+    """
 
     deletion: str
     ids: tuple[MemoryId, ...]

@@ -208,6 +208,11 @@ class RemoteState(Result):
 
     `ahead` and `behind` count commits of the main branch; None if the remote was never
     seen. `withheld` says why it still holds what was deleted here, if it does.
+
+    >>> remote = session.add_remote("origin", folder / "hub.git", create=True)
+    >>> done = session.sync()
+    >>> [(each.name, each.ahead, each.behind) for each in session.remote_states()]
+    [('origin', 0, 0)]
     """
 
     name: str

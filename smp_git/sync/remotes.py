@@ -40,7 +40,11 @@ _ADD: Final = "smp remote add origin ADDRESS, or the setting remote for all sess
 
 
 class Remote(NamedTuple):
-    """A remote of a session; `is_own` if the session itself names it."""
+    """A remote of a session; `is_own` if the session itself names it.
+
+    >>> session.add_remote("origin", folder / "hub.git", create=True).name
+    'origin'
+    """
 
     name: str
     address: Address
@@ -158,6 +162,10 @@ class SyncResult(Result):
     `moved` those that took another id, old and new, because two memories had one.
     `advertised` is the remote's own word for its main branch. `notes` are sentences
     about what was left as it is.
+
+    >>> remote = session.add_remote("origin", folder / "hub.git", create=True)
+    >>> session.sync().remote
+    'origin'
     """
 
     remote: str

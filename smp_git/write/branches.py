@@ -32,7 +32,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch of a session; `is_current` if this handle works on it."""
+    """A branch of a session; `is_current` if this handle works on it.
+
+    >>> idea = session.branch("idea")
+    >>> [each.name for each in session.branches()]
+    ['main', 'idea']
+    """
 
     name: str
     commit: CommitId
@@ -51,7 +56,11 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag(Result):
-    """A name for one commit."""
+    """A name for one commit.
+
+    >>> session.tag("v1").name
+    'v1'
+    """
 
     name: str
     commit: CommitId
@@ -63,6 +72,13 @@ class Contested(Result):
 
     `replica` and `at` say who gave the value and when; `in_history` that it was too
     large to be kept in the memory.
+
+    >>> session.branch("idea").edit("DEC-0001", rationale="Known").id
+    'DEC-0001'
+    >>> edited = session.edit("DEC-0001", rationale="Proved")
+    >>> merged = session.merge("idea")
+    >>> [(each.kept, each.value) for each in session.conflicts()]
+    [('Proved', 'Known')]
     """
 
     id: MemoryId

@@ -161,7 +161,14 @@ def stage_all(stage: Stage, folder: Path, rules: Rules, local: Local) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandEdit(Result):
-    """A memory's file that a person changed and did not commit: added, changed or removed."""
+    """A memory's file that a person changed and did not commit: added, changed or removed.
+
+    >>> file = session.file("DEC-0001")
+    >>> file.write_text(file.read_text().replace("OAuth 2.0", "OAuth 2.1")) > 0
+    True
+    >>> [(each.id, each.change) for each in session.hand_edits()]
+    [('DEC-0001', 'changed')]
+    """
 
     path: str
     id: MemoryId

@@ -26,6 +26,12 @@ class Transaction:
 
     An exception inside it leaves everything as it was. If somebody else changed one of
     the memories meanwhile, ConflictError is raised and nothing is written.
+
+    >>> with session.transaction("ada", reason="review") as tx:
+    ...     found = tx.add("finding", "Backups are missing", severity="high")
+    ...     linked = tx.link("DEC-0001", "references", found.id)
+    >>> session.log(limit=1)[0].agent
+    'ada'
     """
 
     def __init__(self, handle: Handle, agent: str | None, reason: str | None) -> None:

@@ -121,7 +121,13 @@ def _parts(key: object) -> object:
 
 
 class Writing:
-    """What a write sees and stages, under the lock: values as they are, and as the write leaves them."""
+    """What a write sees and stages, under the lock: values as they are, and as the write leaves them.
+
+    >>> with session.transaction() as tx:
+    ...     written = tx.values().put("theme", "dark")
+    >>> session.values().get("theme").value
+    'dark'
+    """
 
     def __init__(
         self, stage: Stage, rules: Rules, policy: Policy, replica: Callable[[], str]

@@ -60,7 +60,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The result of a write: its commit, and the memories it touched."""
+    """The result of a write: its commit, and the memories it touched.
+
+    >>> change = session.undo()
+    >>> [(touch.verb, touch.id) for touch in change.touches]
+    [('undo', 'DEC-0001')]
+    """
 
     commit: CommitId | None
     touches: tuple[Touch, ...] = ()

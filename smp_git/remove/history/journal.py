@@ -245,6 +245,10 @@ class Receipt(Result):
     """Receipt of a deletion: what it removed and proved, and what it could not reach.
 
     `also` are memories that were deleted before, and that plain Git had brought back.
+
+    >>> receipt = session.delete("FIND-0001", reason="not ours")
+    >>> (receipt.ids, receipt.reason, receipt.proof.clean)
+    (('FIND-0001',), 'not ours', True)
     """
 
     deletion: str

@@ -396,6 +396,9 @@ class Proof(Result):
     """Findings of a scan: counts and places, never text or object names.
 
     `not_searched` says what was not looked for, `not_looked_into` where nothing was.
+
+    >>> session.delete("FIND-0001").proof.clean
+    True
     """
 
     clean: bool

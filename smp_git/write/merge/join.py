@@ -36,6 +36,11 @@ class MergeResult:
     `commit` is the branch's head now; `is_merge` tells a commit with two parents from a
     branch that was only moved forward, or had everything already. `contested` is what
     this merge had to decide, `left` the files left alone because a person had changed them.
+
+    >>> session.branch("idea").edit("DEC-0001", impact="high").id
+    'DEC-0001'
+    >>> session.merge("idea").contested
+    ()
     """
 
     commit: CommitId
@@ -59,7 +64,13 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan(Result):
-    """What a merge would do to each memory; without `is_merge` the branch is only moved forward."""
+    """What a merge would do to each memory; without `is_merge` the branch is only moved forward.
+
+    >>> session.branch("idea").edit("DEC-0001", impact="high").id
+    'DEC-0001'
+    >>> [each.id for each in session.merge("idea", dry_run=True).memories]
+    ['DEC-0001']
+    """
 
     is_merge: bool
     memories: tuple[MemoryDiff, ...] = ()

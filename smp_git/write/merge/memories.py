@@ -39,6 +39,12 @@ class Conflict(NamedTuple):
 
     `id` is a path for a file that is no memory. A removed field is None. The field is
     `file` where one side could not be read or a file was taken as a whole.
+
+    >>> session.branch("idea").edit("DEC-0001", rationale="Known").id
+    'DEC-0001'
+    >>> edited = session.edit("DEC-0001", rationale="Proved")
+    >>> [(each.id, each.field) for each in session.merge("idea").contested]
+    [('DEC-0001', 'rationale')]
     """
 
     id: MemoryId | str
