@@ -327,6 +327,20 @@ def test_a_fork_records_what_is_new_and_is_told_what_the_other_was_not(
     assert "ten years" in hook("prompt", store, session_id="c2", prompt="How long are orders kept?")
 
 
+def test_a_prompt_to_a_fork_that_is_not_recorded_yet_is_told_nothing_twice(
+    store: Store, shop: Session, transcript: Path
+) -> None:
+    with transcript.open("a") as file:
+        file.write(added(hook("session-start", store, source="startup")))
+    hook("stop", store, transcript_path=str(transcript))
+    hook("session-start", store, session_id="c2", source="fork")
+    fork = _forked(transcript, line(20, "user", "Which cache?"))
+    asked = {"session_id": "c2", "prompt": "Which database for orders?"}
+    assert hook("prompt", store, **asked, transcript_path=str(fork)) == ""
+    hook("stop", store, session_id="c2", transcript_path=str(fork))
+    assert said(shop) == [*ALL, ("user", "Which cache?")]
+
+
 def test_a_resumed_conversation_whose_marks_are_lost_is_told_nothing_twice(
     store: Store, shop: Session, transcript: Path
 ) -> None:

@@ -114,6 +114,9 @@ def _start(place: Workplace, said: Mapping[str, Any]) -> str:
 
 def _prompt(place: Workplace, said: Mapping[str, Any]) -> str:
     """Return what answers a prompt and is new to the conversation; all of it if it knows nothing."""
+    if place.conversation.is_forked:
+        # The answer before is recorded by a process that may not have begun.
+        _note_told(place, said)
     budget = _AT_PROMPT * _SPARE
     if place.conversation.is_new:
         context = place.agent.context(said["prompt"], turns=6, budget=budget)
