@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from itertools import count as counting
 from pathlib import Path
 from typing import Final, NamedTuple, Self, cast
@@ -111,6 +111,40 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
+class _Lines:
+    """The lines of the index by slot; those that were stored are read when they are asked for."""
+
+    def __init__(self, data: bytes = b"", ends: Sequence[int] = (0,)) -> None:
+        self._data, self._ends = data, ends
+        self._later: dict[int, str | None] = {}
+        self._count = len(ends) - 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, slot: int) -> str | None:
+        if slot in self._later:
+            return self._later[slot]
+        if not slot < self._count:
+            raise IndexError(slot)
+        return _text(self._data[self._ends[slot] : self._ends[slot + 1]]) or None
+
+    def __setitem__(self, slot: int, line: str | None) -> None:
+        self._later[slot] = line
+        self._count = max(self._count, slot + 1)
+
+    def __iter__(self) -> Iterator[str | None]:
+        return map(self.__getitem__, range(self._count))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
 class Catalogue:
     """The rows of one session at its latest seen commit; kinds are loaded when asked for."""
 
@@ -118,13 +152,13 @@ class Catalogue:
         self._seen: dict[str, str] = {}
         self._pages: dict[str, tuple[str, list[int]]] = {}
         self._free: list[int] = []
-        self._lines: list[str | None] = []
+        self._lines = _Lines()
         self._rows: dict[int, Row] = {}
         self.sets = _Sets()
         self.by_id: dict[MemoryId, int] = {}
         self.incoming: dict[str, set[tuple[MemoryId, str]]] = {}
         self._groups: dict[Group, list[Place]] | None = {}
-        self._stored_groups = ""
+        self._stored_groups = b""
         self.replaced: dict[str, int] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._names: dict[int, MemoryId] | None = None
@@ -145,15 +179,16 @@ class Catalogue:
         if self._groups is None:
             self._groups = {
                 cast("Group", tuple(group)): [(age, (*key,), slot) for age, key, slot in places]
-                for group, places in json.loads(self._stored_groups)
+                for group, places in json.loads(_text(self._stored_groups))
             }
         return self._groups
 
-    def as_text(self) -> str:
-        """Return all of it as lines; `from_text` makes a catalogue of them.
+    def as_bytes(self) -> bytes:
+        """Return all of it; `from_bytes` makes a catalogue of that.
 
         The lines of the index stand as they are: to read them as JSON takes four times as long.
         """
+        lines = [_bytes((line or "").removesuffix("\n")) for line in self._lines]
         head = {
             "pages": self._pages,
             "free": self._free,
@@ -162,19 +197,22 @@ class Catalogue:
             "incoming": {target: list(sources) for target, sources in self.incoming.items()},
             "replaced": self.replaced,
             "problems": self._problems,
+            "lines": list(map(len, lines)),
         }
         values = (head, list(self.groups.items()))
-        written = (json.dumps(value, ensure_ascii=False) for value in values)
-        return "\n".join((*written, *((line or "").removesuffix("\n") for line in self._lines)))
+        written = (_bytes(json.dumps(value, ensure_ascii=False)) for value in values)
+        return b"\n".join((*written, b"".join(lines)))
 
     @classmethod
-    def from_text(cls, text: str) -> Self:
-        """Return the catalogue that `as_text` gave."""
-        head, groups, *lines = text.split("\n")
-        made, state = cls(), json.loads(head)
+    def from_bytes(cls, data: bytes, start: int) -> Self:
+        """Return the catalogue that `as_bytes` gave, of what stands there from `start` on."""
+        end_of_head = data.index(b"\n", start)
+        end_of_groups = data.index(b"\n", end_of_head + 1)
+        made, state = cls(), json.loads(_text(data[start:end_of_head]))
         made._pages = {path: (tree, slots) for path, (tree, slots) in state["pages"].items()}
-        made._free, made._lines = state["free"], [line or None for line in lines]
-        made._groups, made._stored_groups = None, groups
+        made._free = state["free"]
+        made._lines = _Lines(data, list(accumulate(state["lines"], initial=end_of_groups + 1)))
+        made._groups, made._stored_groups = None, data[end_of_head:end_of_groups]
         made.sets = _Sets({(name, value): int(bits, 16) for name, value, bits in state["sets"]})
         made.by_id, made.replaced = state["by_id"], state["replaced"]
         made.incoming = {
@@ -244,10 +282,7 @@ class Catalogue:
         for entry in page.entries.values():
             slot = self._free.pop() if self._free else len(self._lines)
             row = self._rows[slot] = Row(slot, entry, kind, datetime.fromisoformat(entry.at))
-            if slot == len(self._lines):
-                self._lines.append(page.lines[entry.id])
-            else:
-                self._lines[slot] = page.lines[entry.id]
+            self._lines[slot] = page.lines[entry.id]
             slots.append(slot)
             self.by_id[entry.id] = slot
             for key in _keys(row):
@@ -451,14 +486,14 @@ def roots_of(tags: tuple[str, ...]) -> frozenset[str]:
 INDEXED = frozenset(_INDEXED)
 
 
-# Raised when what `as_text` returns changes.
-_FORM: Final = 5
+# Raised when what `as_bytes` returns changes.
+_FORM: Final = 6
 _SUM_BYTES: Final = 4
 
 
 def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
     """Write a catalogue to its cache; a disk that refuses is no matter."""
-    body = catalogue.as_text().encode("utf-8", "surrogatepass")
+    body = catalogue.as_bytes()
     with suppress(OSError):
         replace_file(path, _sum(body) + body, scratch)
 
@@ -474,10 +509,9 @@ def load(path: Path) -> Catalogue | None:
         data = path.read_bytes()
     except OSError:
         return None
-    body = memoryview(data)[_SUM_BYTES:]
-    if data[:_SUM_BYTES] != _sum(body):
+    if data[:_SUM_BYTES] != _sum(memoryview(data)[_SUM_BYTES:]):
         return None
-    return Catalogue.from_text(str(body, "utf-8", "surrogatepass"))
+    return Catalogue.from_bytes(data, _SUM_BYTES)
 
 
 def _sum(body: bytes | memoryview) -> bytes:
