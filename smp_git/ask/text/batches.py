@@ -69,21 +69,20 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> dict[str, bytes]:
             slots[each].append(slot)
             values[each].append(worth(count, lengths[slot]))
     slots.pop(_GAP, None)
-    # By the first five they are ordered, turn-9999 before turn-10000.
-    columns = (
-        [each.kind for each in documents],
-        [each.sitting for each in documents],
+    # Kinds, sittings, speakers and roles are numbers of names, which many documents share.
+    shared = [[each.kind, each.sitting, each.speaker, each.role] for each in documents]
+    names = {name: number for number, name in enumerate(sorted({""}.union(*shared)))}
+    numbers: tuple[list[int], ...] = (
+        *([names[row[column]] for row in shared] for column in range(4)),
         [each.seconds for each in documents],
-        [len(each.id) for each in documents],
-        [each.id for each in documents],
-        [each.speaker for each in documents],
-        [each.role for each in documents],
         ["?" in each.text or "\uff1f" in each.text for each in documents],
         lengths,
     )
     return {
         "pages": json.dumps({name: len(page) for name, page in listed.items()}).encode(),
-        "columns": json.dumps(columns, separators=(",", ":")).encode(),
+        "ids": _bytes("\n".join(each.id for each in documents)),
+        "names": json.dumps(list(names)).encode(),
+        "numbers": array("q", chain.from_iterable(numbers)).tobytes(),
         "stems": _bytes("\n".join(["", *sorted(slots), ""])),
         **{
             f"words {start}": _bytes("\n".join(sorted(set().union(*texts[start:end]) - {_GAP})))
@@ -106,6 +105,10 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
 class Batch:
     """The pages that were indexed together; `read` returns parts of it by their names."""
 
@@ -126,9 +129,12 @@ class Batch:
 
     @cached_property
     def columns(self) -> list[list[Any]]:
-        """What is known of the documents, slot by slot, as `encode` lists it."""
-        found: list[list[Any]] = json.loads(self._part("columns"))
-        return found
+        """What is known of the documents, slot by slot: their ids first, then as `encode` lists it."""
+        ids, names, numbers = self._read(self.number, ["ids", "names", "numbers"])
+        listed, name_of = _text(ids).split("\n") if ids else [], json.loads(names).__getitem__
+        every, count = array("q", numbers).tolist(), len(listed)
+        columns = [every[at * count :][:count] for at in range(7)]
+        return [listed, *(list(map(name_of, each)) for each in columns[:4]), *columns[4:]]
 
     @cached_property
     def _stems(self) -> bytes:
@@ -144,9 +150,9 @@ class Batch:
 
     def words(self, page: range) -> list[str]:
         """Return the words of a page as they are written, folded."""
-        return self._part(f"words {page.start}").decode("utf-8", "surrogatepass").split("\n")
+        return _text(self._part(f"words {page.start}")).split("\n")
 
     def texts(self, slots: Sequence[int]) -> Iterator[list[str]]:
         """Yield the words of some documents in order."""
         for text in self._read(self.number, [f"text {slot}" for slot in slots]):
-            yield text.decode("utf-8", "surrogatepass").split(" ")
+            yield _text(text).split(" ")

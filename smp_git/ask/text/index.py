@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, islice
 from typing import Any, Final
 
 from smp_git.ask.text.batches import SHORT, Batch, worth
@@ -32,24 +32,28 @@ class Index:
 
     def __init__(self, batches: Sequence[Batch], pages: Sequence[Sequence[range]]) -> None:
         self._batches, self._pages = batches, pages
-        rows: list[tuple[Any, ...]] = []
-        for n, (batch, some) in enumerate(zip(batches, pages, strict=True)):
-            for page in some:
-                of_page = (column[page.start : page.stop] for column in batch.columns)
-                rows += zip(*of_page, repeat(n), page, strict=False)
-        columns = map(list, zip(*sorted(rows), strict=True)) if rows else [[] for _ in range(11)]
-        kinds, sittings, seconds, _, ids, speakers, roles, asks, lengths, homes, slots = columns
+        read: list[list[Any]] = [[] for _ in range(8)]
+        for batch, some in zip(batches, pages, strict=True):
+            for column, every in zip(read, batch.columns, strict=True):
+                for page in some:
+                    column += every[page.start : page.stop]
+        order = _order(read[0], read[1], read[2], read[5])
+        ids, kinds, sittings, speakers, roles, seconds, asks, lengths = (
+            list(map(column.__getitem__, order)) for column in read
+        )
         self.ids: list[str] = ids
         self.seconds: list[int] = seconds
         self.voices: list[list[str]] = [speakers, roles]
-        self._asks: list[bool] = asks
+        self._asks: list[int] = asks
         self._lengths: list[int] = lengths
         # Where the documents of each batch stand, -1 for those of pages that are not used.
         self._places = [[-1] * len(batch.columns[0]) for batch in batches]
-        for place, (batch, slot) in enumerate(zip(homes, slots, strict=True)):
-            self._places[batch][slot] = place
+        places = iter(sorted(order, key=order.__getitem__))
+        for of_batch, some in zip(self._places, pages, strict=True):
+            for page in some:
+                of_batch[page.start : page.stop] = islice(places, len(page))
         # Whether a document and the one after it are turns of one sitting.
-        self._is_joined = [False] * len(rows)
+        self._is_joined = [False] * len(order)
         for place in range(bisect_left(kinds, _TURN), bisect_right(kinds, _TURN) - 1):
             is_paused = seconds[place + 1] - seconds[place] > _PAUSE_SECONDS
             same = sittings[place] == sittings[place + 1]
@@ -149,6 +153,17 @@ class Index:
         return {
             word for batch, pages in several for page in pages if page for word in batch.words(page)
         }
+
+
+def _order(ids: list[str], kinds: list[str], sittings: list[str], seconds: list[int]) -> list[int]:
+    """Return where documents stand by kind, sitting, time and id, turn-9999 before turn-10000."""
+    order = list(range(len(ids)))
+    lengths = list(map(len, ids))
+    # One after the other: at each of ten thousand tuples the garbage collector would look.
+    columns: tuple[list[Any], ...] = (ids, lengths, seconds, sittings, kinds)
+    for column in columns:
+        order.sort(key=column.__getitem__)
+    return order
 
 
 def _times(meant: Sequence[set[str]], text: Sequence[str]) -> int:
