@@ -1,4 +1,7 @@
-"""Questions at several sizes, beside searching without an index (L2, L3, L4, L7)."""
+"""Questions at several sizes, beside searching without an index (L2, L3, L4, L7).
+
+Processor time: on a machine that does nothing else, hardly anything waits.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from smp_git.ask import vectors
 from smp_git.read import pages as index
 from smp_git.read.replica import CATALOGUE, SEARCH
 from tests.bench.commands import _BASE, _command
-from tests.bench.samples import Samples, interleaved
+from tests.bench.samples import Samples, interleaved, processor
 from tests.bench.table import bound, times
 from tests.bench.workload import fill, filled
 
@@ -35,9 +38,9 @@ from smp_git.ask import vectors
 vectors.find_encoder = lambda: None
 session = Store.open(sys.argv[1]).session("bench")
 session.get("DEC-0001")
-started = time.perf_counter()
+started = time.process_time()
 session.query(sys.argv[2] or None, kinds=["decision"], limit=20)
-print(time.perf_counter() - started)
+print(time.process_time() - started)
 """
 
 
@@ -58,14 +61,14 @@ def _one_size(folder: Path, session: Session, size: int, rounds: int) -> Iterato
     folder.mkdir()
     words = cycle(_WORDS)
     session.query("warm")
-    found = interleaved({_STRUCTURED: _structured(session), _TEXT: lambda: session.query(next(words)), **_rivals(folder, session)}, rounds, turn=lambda _: len(_WORDS))  # fmt: skip
+    found = interleaved({_STRUCTURED: _structured(session), _TEXT: lambda: session.query(next(words)), **_rivals(folder, session)}, rounds, turn=lambda _: len(_WORDS), clock=processor)  # fmt: skip
     session.close()
     found["smp structured, first"] = _first(session, "", rounds // 3)
     found["smp structured, no cache"] = _first(session, "", rounds // 3, lost=CATALOGUE)
     found["smp text, first"] = _first(session, "retry cache", rounds // 3)
     found["smp text, no cache"] = _first(session, "retry cache", rounds // 3, lost=SEARCH)
     found["index rebuilt"] = _rebuilding(session, 3)
-    yield f"\nquestions to {size:,} memories\n"
+    yield f"\nquestions to {size:,} memories, processor time\n"
     yield times(found, _TEXT)
     yield ""
     yield bound("L2", "structured, warm, p50 ms", found[_STRUCTURED].p50 * 1e3, 1)
@@ -95,7 +98,7 @@ def _first(session: Session, text: str, rounds: int, *, lost: str = "") -> Sampl
 
 
 def _rebuilding(session: Session, rounds: int) -> Samples:
-    samples = Samples()
+    samples = Samples(clock=processor)
     with Store.open(session.path.parent.parent).session(session.id) as again:
         snapshot = again._handle.reader.snapshot()
         repository, pages = snapshot.repository, snapshot.page_ids()
@@ -111,8 +114,8 @@ def _commands(store: Path, rounds: int) -> Iterator[str]:
         "smp query --kind decision": _command(store, *smp, "--kind", "decision"),
         "smp query TEXT": _command(store, *smp, "retry cache"),
     }
-    found = interleaved(works, rounds)
-    yield "\nwhole commands\n"
+    found = interleaved(works, rounds, clock=processor)
+    yield "\nwhole commands, processor time\n"
     yield times(found, _BASE)
     yield ""
     for name in list(works)[1:]:
@@ -160,14 +163,14 @@ def _across(folder: Path, sessions: int, size: int) -> Iterator[str]:
         with store.create_session(f"s{number:03d}", user="architect") as session:
             fill(session, size)
             session.query("warm", kinds=["decision"])
-    cold, warm, words = Samples(), Samples(), Samples()
+    cold, warm, words = (Samples(clock=processor) for _ in range(3))
     cold.take(lambda: store.query("retry cache"))
     for _ in range(5):
         warm.take(lambda: store.query(kinds=["decision"]))
         words.take(lambda: store.query("invoice parser"))
     store.close()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    yield f"\n{sessions} sessions of {size:,} memories; at most {memory:.0f} MB resident\n"
+    yield f"\n{sessions} sessions of {size:,} memories; at most {memory:.0f} MB resident; processor time\n"
     yield times({"text, first": cold, "text, warm": words, "structured, warm": warm}, "text, warm")
     yield ""
     yield bound("across", "first, s", cold.p50, 2)

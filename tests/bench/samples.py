@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -38,6 +39,12 @@ class Samples:
     @property
     def low(self) -> float:
         return min(self.seconds)
+
+
+def processor() -> float:
+    """Return the seconds that this process and those it waited for had of the processor."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 def settle() -> None:
