@@ -31,6 +31,7 @@ from tests.bench import (
     retrieval,
     start,
     sync,
+    tuning,
     web,
     write,
 )
@@ -56,6 +57,7 @@ PARTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "start": start.run,
     "questions": questions.run,
     "retrieval": retrieval.run,
+    "tuning": tuning.run,
     "web": web.run,
     "frameworks": frameworks.run,
 }
