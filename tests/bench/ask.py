@@ -41,6 +41,7 @@ session.get("DEC-0001")
 started = time.process_time()
 session.query(sys.argv[2] or None, kinds=["decision"], limit=20)
 print(time.process_time() - started)
+session.close()
 """
 
 
