@@ -94,6 +94,12 @@ def _parsed(text: str) -> Id:
         return Id(KINDS["state"], 0, "", match[1])
     elif match := _VALUE.fullmatch(text):
         return _value(match[1])
+    if short := short_id(text):
+        raise InvalidError(
+            f"{shown(text)} is a short id, and this takes full ones",
+            hint=f"in full it is {short.text}"
+            + ("" if short.tag else f", or {short.text}-TAG if another replica wrote it"),
+        )
     raise InvalidError(
         f"{shown(text)} is not a valid id",
         hint="ids look like DEC-0042, turn-0001 or DEC-0042-k3fq",

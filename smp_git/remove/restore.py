@@ -14,11 +14,24 @@ from smp_git.format.records import Tombstones
 from smp_git.model.errors import (
     AlreadyExistsError,
     DamagedError,
+    InvalidError,
     InvalidFileError,
     MemoryNotFoundError,
     RefusedError,
 )
-from smp_git.model.ids import FIRST, PURGED, REDACTED, RESTORE, Edge, Lives, new_life, parse_id
+from smp_git.model.ids import (
+    FIRST,
+    PURGED,
+    REDACTED,
+    RESTORE,
+    Edge,
+    Id,
+    Lives,
+    is_id,
+    new_life,
+    parse_id,
+    short_id,
+)
 from smp_git.model.memory import VALUE, CommitId, MemoryId, check_key
 from smp_git.model.results import Result
 from smp_git.model.times import format_time
@@ -90,8 +103,9 @@ def restore(
     given = (ids,) if isinstance(ids, str) else tuple(ids)
     site, now, who = site_of(handle), handle.clock(), handle.actor(by)
     site.sweep()
-    names, why = tuple(dict.fromkeys(parse_id(name).text for name in given)), site.reason(reason)
-    returns = _found(site, names, now)
+    copies, why = _Copies(site), site.reason(reason)
+    names = tuple(dict.fromkeys(name for each in given for name in copies.named(each)))
+    returns = _found(site, names, now, copies)
     unreadable = 0
     works: list[Work] = []
     versions = 0
@@ -111,9 +125,9 @@ def restore(
     )
 
 
-def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return]:
+def _found(site: Site, names: Iterable[MemoryId], now: datetime, copies: _Copies) -> list[_Return]:
     found = []
-    known, copies = site.tombstones(), _Copies(site)
+    known = site.tombstones()
     for name in names:
         record = _record_of(site, name, now, known, copies.holding(name))
         item = _Return(id=name, record=record, life="", versions=copies.versions(record, name))
@@ -124,6 +138,10 @@ def _found(site: Site, names: Iterable[MemoryId], now: datetime) -> list[_Return
         _check_restorable(name, known.lives(name), item.origin)
         found.append(replace(item, life=new_life()))
     return found
+
+
+def _is_short_for(short: Id, full: Id) -> bool:
+    return (short.kind, short.number) == (full.kind, full.number) and short.tag in ("", full.tag)
 
 
 class _Copies:
@@ -137,6 +155,22 @@ class _Copies:
             for item in record.items:
                 if item.restored_at is None:
                     self._holding.setdefault(item.id, []).append(record)
+
+    def named(self, text: str) -> Sequence[MemoryId]:
+        """Return what a full or short id names, or the id of a deletion with all that it took."""
+        held = [
+            name
+            for name, records in self._holding.items()
+            if any(record.deletion == text for record in records)
+        ]
+        short = None if is_id(text) else short_id(text)
+        if short is not None:
+            held = [name for name in self._holding if _is_short_for(short, parse_id(name))]
+            if len(held) > 1:
+                raise InvalidError(
+                    f"{text} matches several memories", hint=f"one of {', '.join(held)}"
+                )
+        return held or [short.text if short is not None else parse_id(text).text]
 
     def holding(self, name: MemoryId) -> Sequence[Record]:
         """Return the records that hold a memory which is not back, oldest first."""
