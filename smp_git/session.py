@@ -465,11 +465,28 @@ class Session:
         quota.make_room(self._handle)
         return Transaction(self._handle, agent, reason)
 
-    def undo(self, *, agent: str | None = None) -> Change:
-        """Undo the latest write that has not been undone; call again to undo the one before."""
+    def undo(
+        self,
+        id: str | None = None,
+        *,
+        revision: str | datetime | None = None,
+        agent: str | None = None,
+    ) -> Change:
+        """Undo the latest write that has not been undone; call again to undo the one before.
+
+        With an id, the latest change of that memory alone; with a revision, what that
+        commit did. Raises ConflictError if that was changed since, and RefusedError for a
+        deletion, which `restore` brings back.
+        """
         from smp_git.write import edits
 
-        return edits.undo(self._handle, agent)
+        return edits.undo(self._handle, id, revision, agent)
+
+    def redo(self, *, agent: str | None = None) -> Change:
+        """Bring back what the latest undo took back, unless something was written since."""
+        from smp_git.write import edits
+
+        return edits.redo(self._handle, agent)
 
     def rollback(
         self, revision: When, id: str | None = None, *, agent: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smp_git import Session
-from smp_git.model.errors import MemoryNotFoundError, RefusedError
+from smp_git.model.errors import ConflictError, MemoryNotFoundError, RefusedError
 from tests.support import git, own
 
 
@@ -168,3 +168,122 @@ def test_rollback_leaves_a_persons_edit_alone(session: Session) -> None:
     assert change.left == ("decisions/000/DEC-0001.yaml",)
     assert file.read_text() == mine
     session.commit()
+
+
+# Undo of one memory, of one commit, and redo
+
+
+def texts(session: Session) -> dict[str, str]:
+    return {memory.id: memory.content for memory in session.memories()}
+
+
+def test_redo_takes_undos_back_one_by_one(session: Session) -> None:
+    states = [texts(session)]
+    session.add("decision", "a", agent="ada")
+    states.append(texts(session))
+    session.edit("DEC-1", text="b")
+    states.append(texts(session))
+    session.add("finding", "c", agent="ada")
+    states.append(texts(session))
+
+    for _ in range(2):
+        for expected in (2, 1, 0):
+            session.undo()
+            assert texts(session) == states[expected]
+        for expected in (1, 2, 3):
+            session.redo()
+            assert texts(session) == states[expected]
+    with pytest.raises(RefusedError, match="nothing to redo"):
+        session.redo()
+    session.undo()
+    session.add("turn", "d", agent="ada")
+    with pytest.raises(RefusedError, match="nothing to redo"):
+        session.redo()
+
+
+def test_undo_of_a_memory_leaves_the_others_alone(session: Session) -> None:
+    session.add("decision", "a", agent="ada")
+    session.edit("DEC-1", text="b")
+    with session.transaction("ada") as tx:
+        tx.edit("DEC-1", text="c")
+        tx.add("finding", "d")
+
+    session.undo("DEC-1")
+    assert texts(session) == {"DEC-0001": "b", "FIND-0001": "d"}
+    session.undo()
+    assert texts(session) == {"DEC-0001": "b"}
+    session.undo("dec1")
+    assert texts(session) == {"DEC-0001": "a"}
+    session.redo()
+    assert texts(session) == {"DEC-0001": "b"}
+
+
+def test_undo_of_a_commit_leaves_later_ones_alone(session: Session) -> None:
+    session.add("decision", "a", agent="ada")
+    session.edit("DEC-1", text="b")
+    edited = session.head
+    session.add("finding", "c", agent="ada")
+
+    session.undo(revision=edited)
+    assert texts(session) == {"DEC-0001": "a", "FIND-0001": "c"}
+    with pytest.raises(RefusedError, match="nothing to undo"):
+        session.undo(revision=edited)
+    session.undo()
+    assert texts(session) == {"DEC-0001": "a"}
+    session.undo()
+    assert texts(session) == {}
+
+
+def test_undo_of_a_commit_that_was_written_over_is_refused(session: Session) -> None:
+    session.add("decision", "a", agent="ada")
+    session.edit("DEC-1", text="b")
+    session.edit("DEC-1", text="c")
+
+    with pytest.raises(ConflictError, match="changed since: DEC-0001"):
+        session.undo(revision="HEAD~1")
+    with pytest.raises(RefusedError, match="beginning"):
+        session.undo(revision="HEAD~3")
+    assert texts(session) == {"DEC-0001": "c"}
+
+
+def test_undo_after_a_deletion_is_refused_and_points_to_restore(session: Session) -> None:
+    session.add("decision", "a", agent="ada")
+    session.add("finding", "b", agent="ada")
+    session.delete("FIND-0001")
+
+    for way in ({}, {"id": "FIND-1"}, {"revision": "HEAD"}):
+        with pytest.raises(RefusedError, match="is a deletion") as refused:
+            session.undo(**way)
+        assert "smp restore FIND-0001" in (refused.value.hint or "")
+    assert texts(session) == {"DEC-0001": "a"}
+    session.undo("DEC-1")
+    session.redo()
+    session.restore("find1")
+    session.undo()
+    assert texts(session) == {"DEC-0001": "a"}
+
+
+def test_undos_are_told_apart_after_history_was_rewritten(session: Session) -> None:
+    session.add("decision", "a", agent="ada")
+    session.edit("DEC-1", text="b")
+    with session.transaction("ada") as tx:
+        tx.edit("DEC-1", text="c")
+        tx.add("turn", "secret")
+    session.undo("DEC-1")
+    session.delete("turn-0001")
+    session.add("finding", "d", agent="ada")
+    session.undo()
+
+    session.undo("DEC-1")
+    assert texts(session) == {"DEC-0001": "a"}
+
+
+def test_a_deletion_is_restored_whole_by_its_id(session: Session) -> None:
+    session.add("decision", "a", agent="ada", tags=["x"])
+    session.add("finding", "b", agent="ada", tags=["x"])
+    session.add("turn", "c", agent="ada")
+    session.delete("turn-0001")
+    receipt = session.delete(tags=["x"])
+
+    assert session.restore(receipt.deletion).ids == ("DEC-0001", "FIND-0001")
+    assert texts(session) == {"DEC-0001": "a", "FIND-0001": "b"}

@@ -19,6 +19,7 @@ LASTING: Final = ("delete", "purge", "redact")
 # Subjects of commits that are not named after their first memory.
 BATCH: Final = "batch"
 UNDO_BATCH: Final = f"undo {BATCH}"
+REDO_BATCH: Final = f"redo {BATCH}"
 ROLLBACK_BATCH: Final = f"rollback {BATCH}"
 RESTORE_BATCH: Final = f"restore {BATCH}"
 CARRY_BATCH: Final = f"{CARRY} {BATCH}"
@@ -42,7 +43,15 @@ COMPACTED: Final = {
 _REGISTER: Final = "register replica"  # of earlier versions
 # All of them: a rewrite lets a line be that is one of these.
 SUBJECTS: Final = frozenset(
-    {BATCH, UNDO_BATCH, ROLLBACK_BATCH, RESTORE_BATCH, CARRY_BATCH, *LASTING_BATCHES.values()}
+    {
+        BATCH,
+        UNDO_BATCH,
+        REDO_BATCH,
+        ROLLBACK_BATCH,
+        RESTORE_BATCH,
+        CARRY_BATCH,
+        *LASTING_BATCHES.values(),
+    }
     | {CREATE, EDITS, IMPORTS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
     | {*COMPACTED.values()}
 )
@@ -54,7 +63,7 @@ ACCESSES: Final = "accesses\n"
 KIND: Final = r"turn|decision|finding|preference|learning|state|artifact|value(?= VAL-)"
 
 _LINE = re.compile(
-    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|rollback|remove|restore|carry|delete|purge|redact) )?"
+    r"(?:(edit|resolve|supersede|pin|unpin|link|unlink|undo|redo|rollback|remove|restore|carry|delete|purge|redact) )?"
     rf"({KIND}) "
     r"([A-Za-z0-9_-]{1,64})(?:: (.*))?"
 )

@@ -44,6 +44,7 @@ WRITES: Final = frozenset(
         "unlink",
         "set_state",
         "undo",
+        "redo",
         "rollback",
         "commit",
         "override",

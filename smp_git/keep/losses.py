@@ -18,7 +18,7 @@ from smp_git.model.memory import CommitId, MemoryId
 from smp_git.read.replica import OURS
 from smp_git.read.snapshot import Reader, Snapshot
 
-_EXPLAINED = ("remove", "undo", "rollback")
+_EXPLAINED = ("remove", "undo", "redo", "rollback")
 _LOG: Final = "logs/refs/heads/main"
 # As many of Git's own moves of main are looked at.
 _LOOKED_AT: Final = 20

@@ -1,4 +1,4 @@
-"""Edits of memories, undo and rollback: each staged and committed as one write."""
+"""Edits of memories, undo, redo and rollback: each staged and committed as one write."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from smp_git.format import imports, messages, metadata
-from smp_git.format.document import life_of
-from smp_git.git.objects import Commit, ObjectId
-from smp_git.model.errors import InvalidFileError, MemoryNotFoundError, RefusedError
+from smp_git.git.objects import ObjectId
+from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, Rules
@@ -23,71 +22,8 @@ from smp_git.write import hand_edits
 from smp_git.write.hand_edits import HandEdit
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Labels, Stage, draft, full_links
+from smp_git.write.undo import bring_back, is_deleted, stage_redo, stage_undo, stage_undo_of
 from smp_git.write.writer import Change
-
-
-def stage_undo(stage: Stage) -> None:
-    """Stage the reversal of the latest write that is not undone yet; raise RefusedError."""
-    target = _latest_not_undone(stage.base)
-    repository = stage.base.repository
-    parent = repository.commit(target.parents[0])
-    changes = [
-        (path, before)
-        for path, before, _ in repository.changes(parent.tree, target.tree)
-        if parse_path(path) is not None
-    ]
-    _bring_back(stage, changes, "undo")
-
-
-def _latest_not_undone(base: Snapshot) -> Commit:
-    """Return the latest commit that no later undo has reversed."""
-    undone = 0
-    commit = base.commit
-    while commit.parents:
-        if len(commit.parents) > 1:
-            raise RefusedError(
-                f"the latest write is a merge ({commit.id[:12]}), which is not undone",
-                hint="roll back to the revision before it",
-            )
-        if not undone and (verb := _lasting(commit)):
-            raise RefusedError(
-                f"the latest write is a {verb} ({commit.id[:12]}), which is not undone",
-                hint="smp show and smp edit bring single values back",
-            )
-        if _is_undo(commit):
-            undone += 1
-        elif _touches_memories(base, commit):
-            if not undone:
-                return commit
-            undone -= 1
-        commit = base.repository.commit(commit.parents[0])
-    raise RefusedError("there is nothing to undo")
-
-
-# What begins a life leaves nothing behind it that could be shown again.
-_LASTING: Final = {"redact": "redaction", "carry": "sync with a redaction"}
-
-
-def _lasting(commit: Commit) -> str | None:
-    """Return what a commit is called if it is never undone."""
-    for touch in messages.read(commit.message).touches:
-        if touch.verb in _LASTING:
-            return _LASTING[touch.verb]
-    return _LASTING.get(commit.message.partition(" ")[0])
-
-
-def _is_undo(commit: Commit) -> bool:
-    message = messages.read(commit.message)
-    return message.subject.startswith("undo ") and (
-        message.subject == messages.UNDO_BATCH
-        or any(touch.verb == "undo" for touch in message.touches)
-    )
-
-
-def _touches_memories(base: Snapshot, commit: Commit) -> bool:
-    parent = base.repository.commit(commit.parents[0])
-    changes = base.repository.changes(parent.tree, commit.tree)
-    return any(parse_path(path) is not None for path, _, _ in changes)
 
 
 def stage_rollback(stage: Stage, target: Snapshot, memory_id: MemoryId | None) -> None:
@@ -101,40 +37,17 @@ def stage_rollback(stage: Stage, target: Snapshot, memory_id: MemoryId | None) -
         for path, _, then in repository.changes(stage.base.tree, target.tree)
         if parse_path(path) is not None
     ]
-    _bring_back(stage, changes, "rollback")
+    bring_back(stage, changes, "rollback")
 
 
 def _rollback_one(stage: Stage, target: Snapshot, memory_id: MemoryId) -> None:
     then = target.blob(memory_id)
-    if _is_deleted(stage.base, parse_id(memory_id).path, then):
+    if is_deleted(stage.base, parse_id(memory_id).path, then):
         raise RefusedError(f"{memory_id} was deleted", hint="smp restore brings it back")
     if then is None:
         raise MemoryNotFoundError(f"{memory_id} is not there at {target.id[:12]}")
     if then != stage.base.blob(memory_id):
-        _bring_back(stage, [(parse_id(memory_id).path, then)], "rollback")
-
-
-def _bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], verb: str) -> None:
-    for path, blob in changes:
-        if blob is not None and _is_deleted(stage.base, path, blob):
-            continue
-        try:
-            stage.put_file(path, stage.base.repository.blob(blob) if blob else None, verb)
-        except InvalidFileError as error:
-            raise RefusedError(
-                f"the version to bring back cannot be read: {error.message}",
-                hint="bring back single memories instead",
-            ) from error
-
-
-def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
-    """Whether a version, or None for what is in no version any more, must not come back."""
-    place = parse_path(path)
-    if place is None or not base.tombstones.names(place.text):
-        return False
-    if blob is None:
-        return True
-    return base.tombstones.is_dead(place.text, life_of(base.repository.blob(blob), path))
+        bring_back(stage, [(parse_id(memory_id).path, then)], "rollback")
 
 
 class CleanNames(NamedTuple):
@@ -280,9 +193,25 @@ def update_state(handle: Handle, agent: str, changes: Mapping[str, object]) -> M
     return _one(handle, agent, lambda stage: stage.update_state(agent, said.fields), said.redacted)
 
 
-def undo(handle: Handle, agent: str | None) -> Change:
-    """Reverse the latest write that was not undone."""
-    return _change(handle, agent, stage_undo, messages.UNDO_BATCH)
+def undo(
+    handle: Handle, memory_id: str | None, revision: str | datetime | None, agent: str | None
+) -> Change:
+    """Reverse the latest write that was not undone, perhaps of one memory, or one revision."""
+    target = handle.at(revision) if revision is not None else None
+    name = handle.reader.snapshot().full(memory_id) if memory_id is not None else None
+
+    def work(stage: Stage) -> None:
+        if target:
+            stage_undo_of(stage, target.commit, name)
+        else:
+            stage_undo(stage, name)
+
+    return _change(handle, agent, work, messages.UNDO_BATCH)
+
+
+def redo(handle: Handle, agent: str | None) -> Change:
+    """Bring back what the latest undo took back, unless something was written since."""
+    return _change(handle, agent, stage_redo, messages.REDO_BATCH)
 
 
 def rollback(handle: Handle, revision: When, memory_id: str | None, agent: str | None) -> Change:
