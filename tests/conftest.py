@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,11 @@ from hypothesis import settings
 
 from smp_git import Session, Store
 from tests.support import unlisted
+
+# A suite in the background, as with nohup, is started to ignore interrupts, and its children
+# would too: some tests send one, and wait for what it does.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("dev", max_examples=50, derandomize=True, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None)
