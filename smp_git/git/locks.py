@@ -23,6 +23,8 @@ from smp_git.model.errors import LockedError, SessionNotFoundError, SmpError, St
 _STALE_SECONDS: Final = 12 * 60 * 60
 _ASKED_EVERY_SECONDS: Final = 0.02
 _MOST: Final = 512
+# So long is what a lock says of its holder.
+_NAME_BYTES: Final = 200
 # Behind what Git reads there: the process and the machine.
 _OURS: Final = "smp"
 # The folder of the locks of a store.
@@ -100,7 +102,8 @@ class _Locks:
     def sign(self, doing: str) -> None:
         """Say who we are, after removing what a process of ours left that died in here."""
         self.drop()
-        self._own.write_text(f"{os.getpid()} {socket.gethostname()} {_OURS} ({doing})\n")
+        said = f"{os.getpid()} {socket.gethostname()} {_OURS} ({doing})\n"
+        self._own.write_text(said, encoding="utf-8", errors="backslashreplace")
 
     def are_taken(self) -> bool:
         """Take them, if nobody else has one."""
@@ -419,7 +422,7 @@ def _sign(fd: int, doing: str) -> None:
     text = f"process {os.getpid()} on {socket.gethostname()} ({doing}, since {time.strftime('%H:%M:%S')})"
     try:
         os.lseek(fd, 0, os.SEEK_SET)
-        os.write(fd, text.encode().ljust(200))
+        os.write(fd, text.encode(errors="backslashreplace")[:_NAME_BYTES].ljust(_NAME_BYTES))
     except OSError as error:
         # The name is a courtesy; a full disk is found out by the write itself.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -428,7 +431,7 @@ def _sign(fd: int, doing: str) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        return path.read_text().strip() or "another process"
+        return path.read_text(encoding="utf-8", errors="replace").strip() or "another process"
     except OSError:
         return "another process"
 
