@@ -73,7 +73,10 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "log": ListedCommand("history", "Show commits, newest first"),
         "diff": ListedCommand("history", "Show how memories changed, field by field"),
         "blame": ListedCommand("history", "Show who set each field, and when"),
-        "undo": ListedCommand("undo", "Undo the latest write"),
+        "undo": ListedCommand(
+            "undo", "Undo the latest write, of one memory if named, or one commit"
+        ),
+        "redo": ListedCommand("undo", "Take the latest undo back"),
         "rollback": ListedCommand("undo", "Return the session, or one memory, to an earlier state"),
         "bisect": ListedCommand("bisect", "Find the write that broke an expectation"),
         "tag": ListedCommand("branches", "List the tags, tag a commit, or move or remove a tag"),

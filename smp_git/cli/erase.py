@@ -14,7 +14,7 @@ from smp_git.cli.options import By, DryRun, Reason, Yes, confirm
 from smp_git.cli.place import reached, store_of
 from smp_git.cli.proof import FOUND, left_lines, proof_lines, receipt_text, tell
 from smp_git.cli.screen import due, exact, table, when
-from smp_git.cli.terminal import note, paint
+from smp_git.cli.terminal import counted, in_counts, listed, note, paint
 from smp_git.model.errors import InvalidError
 from smp_git.model.given import as_kinds
 from smp_git.model.memory import MemoryId
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ID]...", help="Memories by their full ids, e.g. DEC-0042"),
-]
-SomeIds = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Memories by their full ids, e.g. DEC-0042")
 ]
 
 
@@ -69,7 +66,8 @@ def delete(
     """Delete memories from the session and all of its history
 
     They can be restored until the deadline shown in the receipt. A memory must match
-    all the criteria given. Exits with 9 if any trace is left.
+    all the criteria given; what matches is shown first, and deleted with --yes. Exits
+    with 9 if any trace is left.
     """
     wanted = text_from(text, None) if text is not None else None
     reasons = dict(map(_reason_for, reason_for))
@@ -85,9 +83,11 @@ def delete(
             purge=purge,
             dry_run=True,
         )
-        if dry_run or (purge and not yes):
+        is_asked = purge or any((tag, since, until, agent, kind, wanted))
+        if dry_run or (is_asked and not yes):
             emit(ctx, plan.as_json(), lambda: _titled(session, plan.ids))
-            return confirm(yes=dry_run)
+            what = "this cannot be undone" if purge else f"{counted(len(plan.ids), 'memory')} match"
+            return confirm(what, yes=dry_run)
         receipt = session.delete(
             plan.ids, reason=reason, reasons=reasons, by=asker(ctx, by), purge=purge
         )
@@ -106,8 +106,8 @@ def _reason_for(text: str) -> tuple[str, str]:
 
 def _titled(session: Session, ids: tuple[MemoryId, ...]) -> str:
     titles = {memory.id: memory.title for memory in session.memories() if memory.id in ids}
-    return "\n".join(
-        f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids
+    return listed(
+        [f"would delete {name}: {titles.get(name, '(only in the history)')}" for name in ids]
     )
 
 
@@ -176,7 +176,10 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
 @command(example="smp restore DEC-0042 --with-history")
 def restore(
     ctx: typer.Context,
-    ids: SomeIds,
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Memories, or the id of a deletion with all it took"),
+    ],
     with_history: Annotated[
         bool,
         typer.Option("--with-history", help="Also bring back earlier versions, as new commits"),
@@ -187,7 +190,7 @@ def restore(
     """Restore deleted memories under their ids"""
     with reached(ctx) as session:
         done = session.restore(ids, with_history=with_history, reason=reason, by=asker(ctx, by))
-    emit(ctx, done.as_json(), lambda: "\n".join(f"restored {name}" for name in done.ids))
+    emit(ctx, done.as_json(), lambda: in_counts(("restored", name) for name in done.ids))
     if done.unreadable:
         note(f"{done.unreadable} earlier versions could not be read and were left out")
 

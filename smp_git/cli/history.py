@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final
 
@@ -14,20 +13,17 @@ from smp_git.cli.filters import Agents, Kinds, Since, Until
 from smp_git.cli.graph import graph
 from smp_git.cli.inputs import in_utc
 from smp_git.cli.options import Id
-from smp_git.cli.place import session_of
+from smp_git.cli.place import is_memory, session_of
 from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import paint
 from smp_git.cli.values import as_words, changes
 from smp_git.model.errors import InvalidError
 from smp_git.model.given import as_kinds
-from smp_git.model.ids import is_id, short_id
 from smp_git.model.memory import CommitId
 from smp_git.read.history import MemoryDiff, Version
 from smp_git.session import Session
 
 _CHANGES: Final = {"added": "green", "removed": "red", "changed": "yellow"}
-# What an abbreviated commit looks like.
-_HEX: Final = re.compile(r"[0-9a-f]{4,40}")
 # So many revisions are compared.
 _TWO: Final = 2
 
@@ -153,20 +149,13 @@ def _told_apart(session: Session, given: Sequence[str]) -> tuple[list[str], list
     revisions: list[str] = []
     ids: list[str] = []
     for each in given:
-        (ids if _is_memory(session, each) else revisions).append(each)
+        (ids if is_memory(session, each) else revisions).append(each)
     ends = [in_utc(end or "HEAD") for each in revisions for end in each.split("..")]
     if len(ends) > _TWO:
         raise InvalidError(
             f"{len(ends)} revisions are given, and two are compared", hint="smp diff OLD NEW ID..."
         )
     return ends, ids
-
-
-def _is_memory(session: Session, text: str) -> bool:
-    """Whether an argument is an id; an abbreviated commit may look like one."""
-    if not is_id(text) and short_id(text) is None:
-        return False
-    return not _HEX.fullmatch(text) or session.full_id(text) in session
 
 
 def _compared(

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     pass
 Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept in the audit log")]
 By = Annotated[str | None, typer.Option(metavar="NAME", help="Who requested it [env: SMP_AGENT]")]
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm what cannot be undone")]
+Yes = Annotated[bool, typer.Option("--yes", help="Go ahead with what would be asked for first")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done, and change nothing")
 ]
 
 
-def confirm(*, yes: bool) -> None:
-    """Raise RefusedError unless what cannot be undone is confirmed."""
+def confirm(what: str = "this cannot be undone", *, yes: bool) -> None:
+    """Raise RefusedError unless a plan that was shown is confirmed."""
     if not yes:
-        raise RefusedError("this cannot be undone", hint="nothing was changed; --yes goes ahead")
+        raise RefusedError(what, hint="nothing was changed; --yes goes ahead")
 
 
 # Of commands in several rooms.

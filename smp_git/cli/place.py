@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +21,18 @@ from smp_git.model.errors import (
     SessionArchivedError,
     SessionNotFoundError,
 )
+from smp_git.model.ids import is_id, short_id
 from smp_git.session import Session
 from smp_git.store import Store
 
 # The sessions that this call has opened.
 in_use: Final[list[Session]] = []
+# What an abbreviated commit looks like.
+_HEX: Final = re.compile(r"[0-9a-f]{4,40}")
 # So many sentences about damage are read; more are not.
 _TOLD: Final = 10
+# Beside the choices of terminals, which have other names.
+_DEFAULT: Final = "default"
 
 
 def store_of(ctx: typer.Context) -> Store:
@@ -79,6 +85,13 @@ def main_of(ctx: typer.Context) -> Session:
     return _open(ctx, store_of(ctx))
 
 
+def is_memory(session: Session, text: str) -> bool:
+    """Whether an argument is an id; an abbreviated commit may look like one."""
+    if not is_id(text) and short_id(text) is None:
+        return False
+    return not _HEX.fullmatch(text) or session.full_id(text) in session
+
+
 def tell_damage(session: Session) -> None:
     """Tell what could not be read, each once."""
     found = session.passed_over
@@ -109,16 +122,34 @@ def name_of(ctx: typer.Context, store: Store) -> str:
         raise NotFoundError(f"the store at {store.path} has no session", hint="smp new makes one")
     raise NotFoundError(
         f"{len(known)} sessions, and none is current in this terminal",
-        hint="name one with -s ID, or choose one with smp use ID",
+        hint="name one with -s ID, or choose one with smp use ID, for good with --default",
     )
 
 
-def make_current(store: Store, session_id: str, branch: str = "") -> None:
-    """Let commands of this terminal mean this session, and a branch of it."""
+def make_current(
+    store: Store, session_id: str, branch: str = "", *, everywhere: bool = False
+) -> None:
+    """Let commands of this terminal, or of all without a choice, mean a session and its branch."""
     place = store.path / ".current"
     with reporting(f"which session this terminal uses, in {place}"):
         place.mkdir(mode=0o700, exist_ok=True)
-        (place / _terminal()).write_text(f"{session_id}\n{branch}\n")
+        name = _DEFAULT if everywhere else _terminal()
+        (place / name).write_text(f"{session_id}\n{branch}\n")
+    if not everywhere:
+        _tell_reach(store, session_id, branch)
+
+
+def _tell_reach(store: Store, session_id: str, branch: str) -> None:
+    """Say what a choice does not do where there is no terminal, if that makes a difference."""
+    if any(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        return
+    if branch:
+        note(f"no terminal here, so other shells stay on main; --branch {branch} names the branch")
+    elif len(store.sessions()) > 1 and _said(store, _DEFAULT)[0] != session_id:
+        note(
+            f"no terminal here, so other shells do not use {session_id};"
+            f" smp use --default {session_id} makes them"
+        )
 
 
 def current(store: Store) -> str | None:
@@ -139,9 +170,14 @@ def _chosen_branch(store: Store, session_id: str) -> str | None:
 
 
 def _chosen(store: Store) -> tuple[str, str]:
-    """Return the session and the branch that were chosen in this terminal, empty if none were."""
+    """Return the session and the branch of this terminal, else of all, empty if none were chosen."""
+    session, branch = _said(store, _terminal())
+    return (session, branch) if session else _said(store, _DEFAULT)
+
+
+def _said(store: Store, name: str) -> tuple[str, str]:
     try:
-        lines = (store.path / ".current" / _terminal()).read_text().split("\n")
+        lines = (store.path / ".current" / name).read_text().split("\n")
     except OSError:
         return "", ""
     return lines[0], lines[1] if lines[1:] else ""

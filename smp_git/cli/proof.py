@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,7 +12,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import emit, setting
 from smp_git.cli.place import reached, store_of
 from smp_git.cli.screen import due, exact, table, when
-from smp_git.cli.terminal import counted
+from smp_git.cli.terminal import MOST, counted
 from smp_git.model.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def receipt_text(found: Mapping[str, Any]) -> str:
         f"{counted(counts['objects_removed'], 'object')} removed",
     ]
     lines = [
-        f"{verb} {', '.join(found['ids'])}",
+        f"{verb} {_names(found['ids'])}",
         f"  {', '.join(removed)}",
         *(f"  {line}" for line in proof_lines(proof)),
         f"  {_fate(found)}",
@@ -44,10 +44,18 @@ def receipt_text(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _names(ids: Sequence[str]) -> str:
+    """Return ids, or of many their number and the first."""
+    if len(ids) <= MOST:
+        return ", ".join(ids)
+    return f"{counted(len(ids), 'memory')}: {', '.join(ids[:3])} and {len(ids) - 3:,} more"
+
+
 def _fate(found: Mapping[str, Any]) -> str:
     """Say until when what went can be brought back."""
     if found["deadline"]:
-        return f"restorable until {due(found['deadline'])}"
+        together = f", all with smp restore {found['deletion']}" if found["ids"][1:] else ""
+        return f"restorable until {due(found['deadline'])}{together}"
     if found.get("redacted"):
         return "the versions before it cannot be restored"
     return "cannot be restored"

@@ -24,6 +24,7 @@ from smp_git.cli.switches import (
     OfUsers,
     switches_of,
 )
+from smp_git.cli.terminal import listed
 from smp_git.model.errors import InvalidError
 
 # So many memories are named where there are more.
@@ -136,25 +137,42 @@ def anonymize(
     """Replace a session with a copy without names
 
     The copy has a new id and no history. The old session is deleted and can be restored
-    until its deadline. With ids, the names in these memories alone are replaced, in every
+    until its deadline: that is shown first, and done with --yes. With ids, the names in these memories alone are replaced, in every
     version of them; their earlier versions are gone for good, as after a redaction.
     """
     switches = switches_of(ctx.params)
     if ids:
         _refuse_beside_ids(copy, all_sessions=all_sessions)
-        _memories(ctx, ids, switches, reason, by, dry_run=dry_run, yes=yes)
-        return
+        return _memories(ctx, ids, switches, reason, by, dry_run=dry_run, yes=yes)
+    if copy is None and (dry_run or not yes):
+        _plan(ctx, all_sessions=all_sessions)
+        return confirm("sessions are replaced, not copied", yes=dry_run)
+    if dry_run:
+        raise InvalidError(
+            "--dry-run with --copy has nothing to show", hint="the session stays as it is"
+        )
     if all_sessions:
         found = store_of(ctx).anonymize(switches, copy=copy, by=asker(ctx, by))
         value: dict[str, object] = {
             "sessions": [each.as_json() for each in found],
             "total": len(found),
         }
-        emit(ctx, value, "\n".join(each.session for each in found))
-        return
+        return emit(ctx, value, "\n".join(each.session for each in found))
     with reached(ctx) as session:
         done = session.anonymize(switches, copy=copy, by=asker(ctx, by))
-    emit(ctx, done.as_json(), done.session)
+    return emit(ctx, done.as_json(), done.session)
+
+
+def _plan(ctx: typer.Context, *, all_sessions: bool) -> None:
+    """Print which sessions would be replaced."""
+    names = store_of(ctx).sessions() if all_sessions else (_reached_name(ctx),)
+    value: dict[str, object] = {"sessions": [*names], "total": len(names), "dry_run": True}
+    emit(ctx, value, listed([f"would replace {name} by a copy without names" for name in names]))
+
+
+def _reached_name(ctx: typer.Context) -> str:
+    with reached(ctx) as session:
+        return session.id
 
 
 def _refuse_beside_ids(copy: Path | None, *, all_sessions: bool) -> None:

@@ -104,11 +104,15 @@ def use(
     session: Annotated[
         str, typer.Argument(metavar="SESSION", help="Session id, or a unique prefix of it")
     ],
+    default: Annotated[
+        bool,
+        typer.Option("--default", help="Choose it for whoever chose no other: agents, CI, cron"),
+    ] = False,
 ) -> None:
     """Choose the session that commands in this terminal use"""
     store = store_of(ctx)
     name = store.find_session(session)
-    make_current(store, name)
+    make_current(store, name, everywhere=default)
     emit(ctx, {"id": name}, name)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Final, NamedTuple, TextIO
 
@@ -14,6 +14,8 @@ from smp_git.model.errors import SmpError, StorageError
 
 # What was written elsewhere may move the cursor, rename the window or hide what follows.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+# So much is listed one by one.
+MOST: Final = 20
 # Halves of characters, which no encoding writes; JSON has this for them too.
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -167,7 +169,31 @@ def report(error: SmpError, *, as_json: bool = False) -> None:
 
 def counted(number: int, noun: str) -> str:
     """Return a number of things."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def listed(lines: Sequence[str]) -> str:
+    """Return lines as one text, and of many the first and how many more."""
+    if len(lines) <= MOST:
+        return "\n".join(lines)
+    return "\n".join([*lines[:MOST], f"and {len(lines) - MOST:,} more"])
+
+
+def in_counts(done: Iterable[tuple[str, str]]) -> str:
+    """Return what was done to each memory, by verb and id; of many the counts."""
+    found = [*done]
+    if len(found) <= MOST:
+        return "\n".join(f"{verb} {name}" for verb, name in found)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for verb, name in found:
+        groups.setdefault((verb, name.partition("-")[0]), []).append(name)
+    return "\n".join(
+        f"{verb} {counted(len(names), 'memory')}: {names[0]} to {names[-1]}"
+        if names[1:]
+        else f"{verb} {names[0]}"
+        for (verb, _), names in groups.items()
+    )
 
 
 def visible(text: str) -> str:

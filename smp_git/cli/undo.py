@@ -10,16 +10,16 @@ import typer
 from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
 from smp_git.cli.options import Agent
-from smp_git.cli.place import session_of
-from smp_git.cli.terminal import note
+from smp_git.cli.place import is_memory, session_of
+from smp_git.cli.terminal import in_counts, note
 from smp_git.session import Session
 from smp_git.write.writer import Change
 
 
 def show_change(ctx: typer.Context, session: Session, change: Change) -> None:
     """Print what an undo, a rollback or a commit by hand did."""
-    lines = [f"{touch.verb or 'add'} {touch.id}" for touch in change.touches]
-    emit(ctx, change.as_json(), "\n".join(lines) or "nothing to do")
+    done = in_counts((touch.verb or "add", touch.id) for touch in change.touches)
+    emit(ctx, change.as_json(), done or "nothing to do")
     note_left(session, change.left)
 
 
@@ -31,15 +31,37 @@ def note_left(session: Session, paths: Iterable[str]) -> None:
         )
 
 
-@command(example="smp undo")
-def undo(ctx: typer.Context, agent: Agent = None) -> None:
-    """Undo the latest write
+@command(example="smp undo DEC-42")
+def undo(
+    ctx: typer.Context,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID|REV]",
+            help="Only the latest change of this memory, or what this commit did",
+        ),
+    ] = None,
+    agent: Agent = None,
+) -> None:
+    """Undo the latest write, of one memory if named, or one commit
 
     Makes a new commit; the history keeps both. Run it again to undo the write before
-    that.
+    that; smp redo takes it back. What was deleted comes back with smp restore.
     """
     with session_of(ctx) as session:
-        show_change(ctx, session, session.undo(agent=asker(ctx, agent)))
+        is_id = what is not None and is_memory(session, what)
+        part = {} if what is None else {"id" if is_id else "revision": what}
+        show_change(ctx, session, session.undo(agent=asker(ctx, agent), **part))
+
+
+@command(example="smp redo")
+def redo(ctx: typer.Context, agent: Agent = None) -> None:
+    """Take the latest undo back
+
+    Only at once: after another write there is nothing to redo.
+    """
+    with session_of(ctx) as session:
+        show_change(ctx, session, session.redo(agent=asker(ctx, agent)))
 
 
 @command(example="smp rollback HEAD~3 DEC-42")

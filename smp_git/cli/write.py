@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
@@ -20,10 +20,11 @@ from smp_git.cli.place import session_of
 from smp_git.cli.terminal import note
 from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
-from smp_git.model.errors import InvalidError, MemoryNotFoundError
+from smp_git.model.errors import InvalidError, MemoryNotFoundError, nearest
+from smp_git.model.fields import fields_of
 from smp_git.model.given import NewKind
 from smp_git.model.ids import is_elsewhere
-from smp_git.model.memory import Memory, kind_named
+from smp_git.model.memory import KINDS, Memory, kind_named
 from smp_git.model.secrets.rules import Report
 from smp_git.session import Session
 
@@ -119,6 +120,7 @@ def add(
             **_checked(fields_from(field)),
         )
         _wrote(ctx, session, memory)
+        _note_unknown(memory, field)
 
 
 @contextmanager
@@ -167,6 +169,17 @@ def _objects(lines: Iterable[bytes]) -> Iterator[dict[str, object]]:
             yield found
 
 
+def _note_unknown(memory: Memory, given: Iterable[str]) -> None:
+    """Tell which fields are perhaps slips: their names are near to those of known ones."""
+    known = fields_of(memory.kind)
+    for name in (each.partition("=")[0].strip() for each in given):
+        if name in known or name not in memory.fields:
+            continue
+        if meant := nearest(name, known) or nearest(name, _ALL_FIELDS - {name}):
+            note(f"{name} is a field of your own, kept as it is; perhaps {meant} was meant")
+
+
+_ALL_FIELDS: Final = frozenset(name for kind in KINDS for name in fields_of(kind))
 _STRUCTURAL = ("agent", "tags", "links", "at", "skip_duplicates", "text", "kind", "id")
 
 
@@ -226,6 +239,7 @@ def edit(
             **_checked(fields_from(field)),
         )
         _wrote(ctx, session, made)
+        _note_unknown(made, field)
 
 
 def _edit_in_editor(ctx: typer.Context, memory: str, agent: str | None) -> None:

@@ -220,7 +220,7 @@ def test_purge_finds_what_its_copy_tells_for_the_last_time(copied: Path) -> None
 
 
 def test_anonymize_prints_the_new_session(project: Path) -> None:
-    name = said("-s", "shop", "anonymize")
+    name = said("-s", "shop", "anonymize", "--yes")
 
     assert [session["id"] for session in told("sessions")["sessions"]] == [name]
     assert told("trash", "--sessions")["sessions"][0]["id"] == "shop"
@@ -263,5 +263,5 @@ def test_a_redacted_secret_is_noted(project: Path) -> None:
 def test_anonymize_takes_every_session(project: Path) -> None:
     said("new", "other")
 
-    assert told("anonymize", "--all-sessions")["total"] == 2
+    assert told("anonymize", "--all-sessions", "--yes")["total"] == 2
     assert told("trash", "--sessions")["total"] == 2
