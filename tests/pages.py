@@ -149,7 +149,9 @@ class Desk:
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.status = result.exit_code
-        return result.output
+        # The pages show what a person at a terminal sees; this is none.
+        shown = result.output.splitlines(keepends=True)
+        return "".join(line for line in shown if not line.startswith("note: no terminal here"))
 
     def _in_shell(self, line: str) -> str:
         done = subprocess.run(

@@ -277,7 +277,7 @@ _OBJECTS: list[tuple[str, tuple[str | int, ...], str]] = [
     ("smp -s shop sync", (), "Sync"),
     ("smp -s shop remote", ("remotes", 0), "Remote"),
     ("smp delete-session other", (), "Session receipt"),
-    ("smp -s shop anonymize", (), "Anonymization"),
+    ("smp -s shop anonymize --yes", (), "Anonymization"),
 ]
 
 
