@@ -96,6 +96,17 @@ def switch() -> Check:
     return Check("on or off", lambda value: word("on", "off").take(value) == "on")
 
 
+def switch_or_kinds() -> Check:
+    """Return the check of what is on or off, or so kind by kind."""
+
+    def take(value: object) -> bool | dict[str, bool]:
+        if isinstance(value, dict):
+            return {str(name): switch().take(item) for name, item in value.items()}
+        return bool(switch().take(value))
+
+    return Check("on or off, or a mapping of kinds to on or off", take)
+
+
 def text(says: str) -> Check:
     """Return the check of a text; None is none."""
 

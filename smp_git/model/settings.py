@@ -26,6 +26,7 @@ from smp_git.model.checks import (
     relevance_weights,
     retention_days,
     switch,
+    switch_or_kinds,
     text,
     whole,
     word,
@@ -201,11 +202,11 @@ class Settings:
     summarizer_timeout_seconds: float = _row(
         60.0, number(3600), STORE, "how long that program may take"
     )
-    redaction: bool = _row(
+    redaction: Value = _row(
         True,  # noqa: FBT003 - a default
-        switch(),
+        switch_or_kinds(),
         BOTH,
-        "whether secrets are removed before anything is written",
+        "whether secrets are removed before anything is written; of [single kinds](../explanation/redaction.md#what-is-searched) too, e.g. `{email: off}`",
     )
     redaction_patterns: Value = _row(
         {},

@@ -194,3 +194,20 @@ def test_undo_and_rollback_do_not_redact_what_stands(store: Store) -> None:
         session.undo()
 
         assert session.get("DEC-0001").content == f"key {TOKEN}"
+
+
+def test_one_kind_of_secret_is_switched_off_and_on(store: Store) -> None:
+    text = f"ada@nimbus.io has {TOKEN}"
+    with store.create_session("desk", overrides={"redaction": {"email": "off"}}) as session:
+        assert session.add("turn", text).content == "ada@nimbus.io has [REDACTED:github-token]"
+        assert session.add("turn", "of ada", speaker="ada@nimbus.io").redacted == ()
+    (store.path / "config.yaml").write_text("redaction: {email: off, github-token: off}\n")
+    with Store.open(store.path).create_session("other") as session:
+        assert session.add("turn", text).content == text
+        session.configure({"redaction": {"email": "on"}})
+        assert session.add("turn", text).content == f"[REDACTED:email] has {TOKEN}"
+        session.configure({"redaction": "on"})
+        assert session.add("turn", text).content == "[REDACTED:email] has [REDACTED:github-token]"
+        with pytest.raises(InvalidError, match="no kind of secret 'mail'") as refused:
+            session.configure({"redaction": {"mail": "off"}})
+        assert refused.value.hint == "perhaps email"

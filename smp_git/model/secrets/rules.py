@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from smp_git.model.errors import InvalidError, shown
+from smp_git.model.errors import InvalidError, nearest, shown
 from smp_git.model.regexes import LONGEST, WRITING, Bounded
 from smp_git.model.secrets import REPLACEMENT, SETTINGS
 from smp_git.model.secrets.evidence import SecretPattern
@@ -47,6 +47,8 @@ class Rules:
 
     on: bool = True
     patterns: tuple[SecretPattern, ...] = PATTERNS
+    # Those too that are switched off, so that a session can switch them on.
+    every: tuple[SecretPattern, ...] = PATTERNS
     allow: frozenset[str] = frozenset()
     replacement: str = REPLACEMENT
     # Names that were found to hold no secret: the same few come with every write.
@@ -126,8 +128,14 @@ class Rules:
 
     def overridden(self, settings: Mapping[str, object], where: str) -> Self:
         """Return these rules with what `settings` says of redaction; raise InvalidError."""
-        on = _switch(settings.get("redaction", self.on), where)
-        added = _patterns(settings.get("redaction_patterns", {}), where)
+        every = (*self.every, *_patterns(settings.get("redaction_patterns", {}), where))
+        off = {each.name for each in self.every} - {each.name for each in self.patterns}
+        said, on = settings.get("redaction"), self.on
+        if isinstance(said, dict):
+            kinds = {name: _kind(name, value, every, where) for name, value in said.items()}
+            on, off = True, {*off, *kinds} - {name for name, is_on in kinds.items() if is_on}
+        elif "redaction" in settings:
+            on, off = _switch(said, where), set()
         allowed = settings.get("redaction_allow", [])
         if not isinstance(allowed, list) or not all(isinstance(item, str) for item in allowed):
             raise InvalidError(
@@ -136,7 +144,8 @@ class Rules:
         rules = replace(
             self,
             on=on,
-            patterns=(*self.patterns, *added),
+            patterns=tuple(each for each in every if each.name not in off),
+            every=every,
             allow=self.allow.union(allowed),
             clean=set(),
         )
@@ -194,8 +203,23 @@ def _replacement(value: object, rules: Rules, where: str) -> str:
 def _switch(value: object, where: str) -> bool:
     on = _SWITCH.get(value) if isinstance(value, (bool, str)) else None
     if on is None:
-        raise InvalidError(f"{where}: redaction must be on or off, not {shown(value)}")
+        raise InvalidError(
+            f"{where}: redaction must be on or off, not {shown(value)}",
+            hint="or say which kinds, e.g. {email: off}",
+        )
     return on
+
+
+def _kind(name: str, value: object, every: Iterable[SecretPattern], where: str) -> bool:
+    """Whether a kind of secret is on; raise InvalidError if there is none of this name."""
+    known = sorted({each.name for each in every})
+    if name not in known:
+        meant = nearest(str(name), known)
+        raise InvalidError(
+            f"{where}: redaction knows no kind of secret {shown(name)}",
+            hint=f"perhaps {meant}" if meant else f"one of {', '.join(known)}",
+        )
+    return _switch(value, f"{where}: {name}")
 
 
 def _patterns(value: object, where: str) -> tuple[SecretPattern, ...]:
