@@ -469,7 +469,7 @@ class Session:
         self,
         id: str | None = None,
         *,
-        revision: str | datetime | None = None,
+        revision: When | None = None,
         agent: str | None = None,
     ) -> Change:
         """Undo the latest write that has not been undone; call again to undo the one before.

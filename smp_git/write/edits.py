@@ -193,9 +193,7 @@ def update_state(handle: Handle, agent: str, changes: Mapping[str, object]) -> M
     return _one(handle, agent, lambda stage: stage.update_state(agent, said.fields), said.redacted)
 
 
-def undo(
-    handle: Handle, memory_id: str | None, revision: str | datetime | None, agent: str | None
-) -> Change:
+def undo(handle: Handle, memory_id: str | None, revision: When | None, agent: str | None) -> Change:
     """Reverse the latest write that was not undone, perhaps of one memory, or one revision."""
     target = handle.at(revision) if revision is not None else None
     name = handle.reader.snapshot().full(memory_id) if memory_id is not None else None
