@@ -105,7 +105,8 @@ def test_another_server_on_this_machine_gets_no_cookie(
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as other:
+    # A browser may open a second connection in advance, and say nothing on it.
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         driver.get(f"http://127.0.0.1:{other.server_port}/")
         driver.get(f"http://127.0.0.1:{other.server_port}/s/shop/")
