@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import AnonymizedMemories as AnonymizedMemories
     from smp_git.keep.check import Problem as Problem
     from smp_git.keep.compact import Compaction as Compaction
-    from smp_git.keep.compacted import Compacted as Compacted
     from smp_git.keep.configure import Configured as Configured
     from smp_git.keep.forecast import Forecast as Forecast
     from smp_git.keep.glance import Glance as Glance
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from smp_git.model.settings import Settings as Settings
     from smp_git.read.archives import Archived as Archived
     from smp_git.read.changes import VersionChange as VersionChange
+    from smp_git.read.compactions import Compacted as Compacted
     from smp_git.read.history import BlamedField as BlamedField
     from smp_git.read.history import FieldChange as FieldChange
     from smp_git.read.history import MemoryDiff as MemoryDiff
@@ -105,7 +105,7 @@ _HOMES = {
     "Branch": "write.branches",
     "Bucket": "ask.overviews",
     "Change": "write.writer",
-    "Compacted": "keep.compacted",
+    "Compacted": "read.compactions",
     "Compaction": "keep.compact",
     "Configured": "keep.configure",
     "Conflict": "write.merge.memories",

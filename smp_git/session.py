@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from smp_git.keep.anonymize import Anonymized, AnonymizedMemories
     from smp_git.keep.check import Problem
     from smp_git.keep.compact import Compaction
-    from smp_git.keep.compacted import Compacted
     from smp_git.keep.configure import Configured
     from smp_git.keep.forecast import Forecast
     from smp_git.keep.glance import Glance
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from smp_git.keep.repairs import Repair
     from smp_git.model.given import GivenFields, Kind, NewKind
     from smp_git.read.changes import VersionChange
+    from smp_git.read.compactions import Compacted
     from smp_git.read.history import BlamedField, MemoryDiff, Version
     from smp_git.remove.audit import Audited
     from smp_git.remove.delete import Criteria, Dropped, Plan
@@ -274,9 +274,9 @@ class Session:
 
     def compacted(self) -> tuple[Compacted, ...]:
         """Return what compactions took out and is still absent, the latest first."""
-        from smp_git.keep import compacted
+        from smp_git.read import compactions
 
-        return self._handle.read(None, compacted.compacted)
+        return self._handle.read(None, compactions.compacted)
 
     def bring_back(self, ids: str | Iterable[str], *, agent: str | None = None) -> Change:
         """Bring back what compactions took out."""

@@ -291,7 +291,7 @@ class Store:
         opened, left = self._asked_sessions()
         desks = [session._desk for session in opened]  # noqa: SLF001 - the other door
         moment = now or self.clock()
-        return across(desks, text, moment, spec, parts, archived=self.path, left=left)
+        return across(desks, text, moment, spec, parts, store=self.path, left=left)
 
     def close(self) -> None:
         """Close the sessions that queries opened."""

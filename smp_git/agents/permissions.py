@@ -48,7 +48,7 @@ class Permissions:
     def _hidden(
         self, snapshot: Snapshot, path: str, private: Callable[[], PrivateAt]
     ) -> frozenset[MemoryId]:
-        key = path, str(snapshot.repository.folder(snapshot.tree, path))
+        key = path, str(snapshot.folder_of(path))
         found = self._local.get(key)
         if found is None:
             if len(self._local) >= _KEPT:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,9 +20,9 @@ from smp_git.ask.desk import Desk, Side
 from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_text, ordered
 from smp_git.ask.fields import measure
 from smp_git.ask.finder import Finder, Sought
-from smp_git.ask.questions import refuse_unknown_fields, tag_notes
 from smp_git.ask.request import Order, Query, QueryParts, from_specification, named_parts
 from smp_git.ask.text import Reason
+from smp_git.ask.unknown import refuse_unknown_fields, tag_notes
 from smp_git.model.errors import (
     DamagedError,
     FormatError,
@@ -30,6 +30,8 @@ from smp_git.model.errors import (
     SessionNotFoundError,
 )
 from smp_git.model.lifecycle import State
+from smp_git.read.compactions import archived
+from smp_git.read.snapshot import Snapshot
 
 _UNREADABLE: Final = (DamagedError, FormatError, SessionNotFoundError)
 _BEST_FIRST: Final = (Order("relevance", descending=True),)
@@ -42,25 +44,40 @@ def across(
     spec: Mapping[str, object] | None,
     parts: QueryParts,
     *,
-    archived: Path,
+    store: Path,
     left: Sequence[str] = (),
 ) -> Answer:
     """Return what all sessions answer, the best first unless a sort says otherwise.
 
-    Ties stand in the order of the sessions. Of the sessions archived in a store the
+    Ties stand in the order of the sessions. Of the sessions archived in the store the
     summaries are searched. What is `left` is named; so is a session that cannot be read.
     """
     given = {**named_parts(spec or {}), **named_parts(parts)}
     query = from_specification(given if text is None else {**given, "text": text}, now)
     listed, said = list(desks), list(left)
     try:
-        answer = _answer(listed, query, now)
+        answer = _answer(_present(listed), query, now)
     except _UNREADABLE:
         # A rewrite came between, or a session is damaged.
         listed = [desk for desk in listed if _answers(desk, query, now, said)]
-        answer = _answer(listed, query, now)
-    found, problems = search(archived, query)
+        answer = _answer(_present(listed), query, now)
+    found, problems = search(store, query)
     return replace(answer, archived=found, problems=(*said, *answer.problems, *problems))
+
+
+def with_archived(desk: Desk, snapshot: Snapshot, query: Query, now: datetime) -> Answer:
+    """Return what a session answers together with what compactions archived of it."""
+    found = _answer([(desk, snapshot)], query, now)
+    prefix = f"{desk.handle.name}: "
+    return replace(
+        found,
+        hits=tuple(replace(hit, session="") for hit in found.hits),
+        problems=tuple(each.removeprefix(prefix) for each in found.problems),
+    )
+
+
+def _present(desks: Iterable[Desk]) -> list[tuple[Desk, Snapshot]]:
+    return [(desk, desk.handle.reader.snapshot()) for desk in desks]
 
 
 def _answers(desk: Desk, query: Query, now: datetime, left: list[str]) -> bool:
@@ -85,11 +102,21 @@ class _Voice(NamedTuple):
     factor: float
 
 
-def _answer(desks: Sequence[Desk], query: Query, now: datetime) -> Answer:
+def _sides(
+    stack: ExitStack, asked: Iterable[tuple[Desk, Snapshot]], query: Query, now: datetime
+) -> Iterator[Side]:
+    """Yield who answers: each session, and beside it what was archived of it if that is asked for."""
+    for desk, snapshot in asked:
+        yield stack.enter_context(desk.asking(snapshot, now))
+        beside = archived(desk.handle.reader, snapshot) if query.include_archived else None
+        if beside is not None:
+            apart = stack.enter_context(closing(Desk(desk.handle, is_kept=False)))
+            yield stack.enter_context(apart.asking(beside, now))
+
+
+def _answer(asked: Sequence[tuple[Desk, Snapshot]], query: Query, now: datetime) -> Answer:
     with ExitStack() as stack:
-        sides = [
-            stack.enter_context(desk.asking(desk.handle.reader.snapshot(), now)) for desk in desks
-        ]
+        sides = list(_sides(stack, asked, query, now))
         refuse_unknown_fields(sides, query)
         voices = [_voice(side, query, now) for side in sides]
         reason: Callable[[int, str], Reason] | None = None
@@ -252,7 +279,10 @@ def _related(
     return out
 
 
-def _of(hit: Hit, voice: _Voice) -> Hit:
+def _of(found: Hit, voice: _Voice) -> Hit:
+    hit = found
+    if not voice.side.desk.is_kept:
+        hit = replace(hit, is_archived=True, why=(*hit.why, f"archived: smp bring-back {hit.id}"))
     if voice.factor == 1:
         return replace(hit, session=voice.session)
     why = (*hit.why, f"decaying session x {voice.factor:g}")

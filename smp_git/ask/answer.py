@@ -61,6 +61,8 @@ class Hit:
     priority: float
     why: tuple[str, ...]
     session: str = ""
+    # Whether a compaction archived it; `Session.bring_back` brings it back.
+    is_archived: bool = False
     _load: Callable[[], Memory] = field(repr=False, compare=False)
     _cut: Callable[[Memory, Marks], str] = field(repr=False, compare=False)
 
@@ -157,6 +159,8 @@ class Hit:
         }
         if self.session:
             out["session"] = self.session
+        if self.is_archived:
+            out["archived"] = True
         return out
 
 

@@ -59,10 +59,16 @@ class Side(NamedTuple):
 
 
 class Desk:
-    """Keeps what answers need between questions: the catalogue, the text, the accesses."""
+    """Keeps what answers need between questions: the catalogue, the text, the accesses.
 
-    def __init__(self, handle: Handle, known: Catalogue | None = None) -> None:
+    One that is not kept answers of what is beside the session, and leaves nothing on the disk.
+    """
+
+    def __init__(
+        self, handle: Handle, known: Catalogue | None = None, *, is_kept: bool = True
+    ) -> None:
         self.handle = handle
+        self.is_kept = is_kept
         self._reader = handle.reader
         self._known_scales: tuple[Settings, Scales] | None = None
         self._clock = handle.clock
@@ -91,6 +97,8 @@ class Desk:
     @property
     def finder(self) -> Finder:
         """The text search, opened at the first question that needs it."""
+        if self._finder is None and not self.is_kept:
+            self._finder = Finder(None)
         if self._finder is None:
             meanings = meanings_of(self.handle)
             self._finder = Finder(self._reader.local.folder / SEARCH, meanings)
@@ -119,7 +127,7 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._lock:
             known = self._head_catalogue
-            if known is not None and known.read >= _WORTH_KEEPING:
+            if self.is_kept and known is not None and known.read >= _WORTH_KEEPING:
                 # Whoever holds the lock writes or deletes, and the next one reads what it needs.
                 with suppress(SmpError, OSError):
                     self._keep(known)
@@ -298,7 +306,8 @@ class Desk:
         """Return the catalogue that follows the present, or one of the past."""
         if snapshot.id == self._reader.snapshot().id:
             if self._head_catalogue is None:
-                self._head_catalogue = kept(self.handle) or Catalogue()
+                found = kept(self.handle) if self.is_kept else None
+                self._head_catalogue = found or Catalogue()
             return self._head_catalogue
         if self._past_catalogue is None or self._past_catalogue[0] != snapshot.id:
             self._past_catalogue = snapshot.id, Catalogue()

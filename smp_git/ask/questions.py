@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from smp_git.ask.answer import Answer, Hit
-from smp_git.ask.catalogue import Catalogue
 from smp_git.ask.desk import Desk, Side
 from smp_git.ask.links import Related
 from smp_git.ask.request import Filters, Query, QueryParts, named_parts
-from smp_git.model.errors import InvalidError, InvalidQueryError, nearest, shown
+from smp_git.ask.unknown import refuse_unknown_fields, tag_notes
+from smp_git.model.errors import InvalidError, InvalidQueryError, shown
 from smp_git.model.memory import KINDS, MemoryId, agent_name
 from smp_git.model.times import When
 from smp_git.read.snapshot import Snapshot
@@ -41,6 +41,10 @@ def query(
     asked = desk.asked(text, spec, parts, moment)
 
     def answer(snapshot: Snapshot) -> Answer:
+        if asked.include_archived:
+            from smp_git.ask.across import with_archived  # noqa: PLC0415 - few ask for that
+
+            return with_archived(desk, snapshot, asked, moment)
         with desk.asking(snapshot, moment) as side:
             refuse_unknown_fields([side], asked)
             found = desk.answer(snapshot, asked, moment)
@@ -235,34 +239,3 @@ def bisect(desk: Desk, condition: Condition, good: When | None, bad: When) -> Cu
         )
 
     return handle.read(None, answer)
-
-
-def refuse_unknown_fields(sides: Iterable[Side], query: Query) -> None:
-    """Raise InvalidQueryError for a field that no memory of any of the sessions can have."""
-    unknown: dict[str, str] | None = None
-    for side in sides:
-        lacking = side.engine.unknown(query)
-        unknown = lacking if unknown is None else {k: v for k, v in unknown.items() if k in lacking}
-        if not unknown:
-            return
-    for name, hint in (unknown or {}).items():
-        raise InvalidQueryError(f"no memory has a field {name!r}", hint=hint)
-
-
-def tag_notes(sides: Sequence[Side], query: Query) -> tuple[str, ...]:
-    """Say which tags of a query nobody has."""
-    asked = dict.fromkeys((*query.tags, *query.any_tags, *query.not_tags))
-    for side in sides if asked else ():
-        side.catalogue.follow(side.snapshot, KINDS)
-    catalogues = [side.catalogue for side in sides]
-    return tuple(
-        _unknown_tag(tag, catalogues)
-        for tag in asked
-        if not any(each.sets.get(("tag", tag)) for each in catalogues)
-    )
-
-
-def _unknown_tag(tag: str, catalogues: Iterable[Catalogue]) -> str:
-    known = sorted({name for each in catalogues for name in each.tags()})
-    close = nearest(tag, known)
-    return f"no memory has the tag {tag}" + (f"; perhaps {close}" if close else "")

@@ -24,7 +24,8 @@ PARTS: Final = {
     "min_relevance": "min_relevance", "minRelevance": "min_relevance",
     "include_decayed": "include_decayed", "includeDecayed": "include_decayed",
     "include_superseded": "include_superseded", "includeSuperseded": "include_superseded",
-    "include_related": "include_related", "includeRelated": "include_related", "sort": "sort",
+    "include_related": "include_related", "includeRelated": "include_related",
+    "include_archived": "include_archived", "includeArchived": "include_archived", "sort": "sort",
     "sort_by": "sort", "sortBy": "sort", "aggregations": "aggregations", "limit": "limit",
     "offset": "offset", "explain": "explain", "references": "references",
     "max_depth": "max_depth", "maxDepth": "max_depth",
@@ -126,6 +127,7 @@ class Query:
     min_relevance: float | None = None
     include_superseded: bool = True
     include_related: bool = False
+    include_archived: bool = False
     sort: tuple[Order, ...] = ()
     aggregations: tuple[Aggregation, ...] = ()
     limit: int | None = 20
@@ -155,6 +157,7 @@ class QueryParts(TypedDict, total=False):
     include_decayed: bool
     include_superseded: bool
     include_related: bool
+    include_archived: bool
     sort: Iterable[object]
     aggregations: Iterable[object]
     limit: int | None
@@ -204,6 +207,7 @@ def query(
     include_decayed: bool = False,
     include_superseded: bool = True,
     include_related: bool = False,
+    include_archived: bool = False,
     sort: Iterable[object] = (),
     aggregations: Iterable[object] = (),
     limit: int | None = 20,
@@ -245,6 +249,7 @@ def query(
         min_relevance=_share("min_relevance", min_relevance),
         include_superseded=_flag("include_superseded", include_superseded),
         include_related=_flag("include_related", include_related),
+        include_archived=_flag("include_archived", include_archived),
         sort=tuple(_order(item) for item in _items("sort", _one_or_many(sort))),
         aggregations=tuple(_aggregation(item) for item in _items("aggregations", aggregations)),
         limit=_count("limit", limit) if limit is not None else None,

@@ -72,6 +72,9 @@ def query(
     related: Annotated[
         bool, typer.Option("--related", help="Include the memories that the hits link to")
     ] = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Include the findings that compactions archived")
+    ] = False,
     sort: Annotated[
         list[str],
         typer.Option(
@@ -157,7 +160,7 @@ def _text(answer: Answer, *, explain: bool) -> str:
 
 
 def _row(hit: Hit, *, explain: bool) -> tuple[str, ...]:
-    notes = [line for line in hit.why if line.startswith("superseded")]
+    notes = [line for line in hit.why if line.startswith(("superseded", "archived: "))]
     # A snippet shows which words match; what else leads to a memory has to be said.
     if not explain and hit.why and not hit.why[0].startswith(("matches ", "text ")):
         notes = list(dict.fromkeys((hit.why[0], *notes)))

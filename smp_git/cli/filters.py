@@ -155,6 +155,7 @@ def parts_of(given: dict[str, Any]) -> dict[str, Any]:
     flags = {
         "include_superseded": (not given.get("no_superseded"), True),
         "include_related": (given.get("related", False), False),
+        "include_archived": (given.get("archived", False), False),
         "explain": (given.get("explain", False), False),
         "limit": (given.get("limit", 20), 20),
         "offset": (given.get("offset", 0), 0),

@@ -117,6 +117,10 @@ class Tombstones:
         """Whether a memory was deleted, and no known life of it may be present."""
         return self.names(memory_id) and self.lives(memory_id).is_gone
 
+    def is_unwanted(self, memory_id: str) -> bool:
+        """Whether somebody deleted or redacted a memory, and not time alone."""
+        return self.names(memory_id) and self.lives(memory_id).is_unwanted
+
     def is_purged(self, memory_id: str) -> bool:
         """Whether no life of an id may come back."""
         return self.lives(memory_id).is_purged

@@ -1,22 +1,20 @@
-"""What compactions took out: listed, found by a query that asks for it, brought back."""
+"""What compactions took out: brought back, or erased at its deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from smp_git.format import messages
-from smp_git.format.document import life_of
 from smp_git.format.records import WITH_VALUES
 from smp_git.git.objects import Commit
 from smp_git.git.references import HEADS
 from smp_git.git.repository import Repository
 from smp_git.model.errors import MemoryNotFoundError
 from smp_git.model.ids import parse_id, parse_path, short_id
-from smp_git.model.memory import VALUE, CommitId, Memory, MemoryId
-from smp_git.model.times import format_time
+from smp_git.model.memory import VALUE, MemoryId
+from smp_git.read.compactions import compacted
 from smp_git.read.snapshot import Snapshot
 from smp_git.remove import audit
 from smp_git.remove.history.erase import erase
@@ -24,74 +22,6 @@ from smp_git.remove.history.journal import RewriteOrder
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Change
-
-_STEPS: Final = {subject: step for step, subject in messages.COMPACTED.items()}
-# What this step takes out is kept in the history for good.
-ARCHIVING: Final = "findings"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
-    """A memory that a compaction took out, and the last commit that has it.
-
-    >>> session.compacted()
-    ()
-    """
-
-    id: MemoryId
-    step: str
-    at: datetime
-    commit: CommitId
-    before: CommitId
-
-    @property
-    def is_archived(self) -> bool:
-        """Whether it is kept in the history for good."""
-        return self.step == ARCHIVING
-
-    def as_json(self) -> dict[str, object]:
-        """Return the object that `--json` prints."""
-        return {
-            "id": self.id,
-            "step": self.step,
-            "at": format_time(self.at),
-            "commit": self.commit,
-            "archived": self.is_archived,
-        }
-
-
-def compactions(snapshot: Snapshot) -> Iterator[tuple[CommitId, datetime, str]]:
-    """Yield the commits of compactions, the latest first, each with its time and step."""
-    repository = snapshot.repository
-    for name in repository.walk(snapshot.id):
-        step = _STEPS.get(name.message.partition("\n")[0])
-        if step is not None and name.parents:
-            yield name.id, name.time, step
-
-
-def last_compaction(snapshot: Snapshot) -> datetime | None:
-    """Return when the session was last compacted."""
-    return next((at for _, at, _ in compactions(snapshot)), None)
-
-
-def compacted(snapshot: Snapshot) -> tuple[Compacted, ...]:
-    """Return what compactions took out and is still absent, the latest first."""
-    repository, found = snapshot.repository, dict[MemoryId, Compacted]()
-    for name, at, step in compactions(snapshot):
-        commit = repository.commit(name)
-        before = repository.commit(commit.parents[0])
-        for path, old, new in repository.changes(before.tree, commit.tree):
-            place = parse_path(path)
-            if place is None or old is None or new is not None or place.text in found:
-                continue
-            if snapshot.blob(place.text) is not None:
-                continue
-            if snapshot.tombstones.is_dead(place.text, life_of(repository.blob(old), path)):
-                continue
-            found[place.text] = Compacted(
-                id=place.text, step=step, at=at, commit=name, before=before.id
-            )
-    return tuple(found.values())
 
 
 def bring_back(handle: Handle, ids: str | Iterable[str], agent: str | None) -> Change:
@@ -118,13 +48,6 @@ def _named(text: str, known: Iterable[MemoryId]) -> MemoryId:
     raise MemoryNotFoundError(
         f"no compaction took out {text}", hint="smp compacted lists what they did"
     )
-
-
-def archived(handle: Handle) -> tuple[Memory, ...]:
-    """Return the findings that compactions archived, the latest first."""
-    snapshot = handle.reader.snapshot()
-    found = (each for each in compacted(snapshot) if each.is_archived)
-    return tuple(handle.reader.at(each.before).get(each.id) for each in found)
 
 
 def removed(snapshot: Snapshot) -> dict[MemoryId, datetime]:
@@ -171,6 +94,10 @@ def due(handle: Handle, now: datetime) -> tuple[MemoryId, ...]:
 
 
 def erase_due(handle: Handle, ids: tuple[MemoryId, ...], now: datetime, by: str) -> None:
-    """Take out of history what was removed long ago, in one rewrite."""
-    erase(handle.main_writer, ids, RewriteOrder(by=by, now=now, purge=True, reason=_DUE))
+    """Take out of history what was removed long ago, in one rewrite.
+
+    Nobody wished it gone, so a summary that tells of it stays.
+    """
+    order = RewriteOrder(by=by, now=now, purge=True, expires=True, reason=_DUE)
+    erase(handle.main_writer, ids, order)
     audit.note(handle.at_home().path, "purge", handle.name, at=now, by=by, ids=ids, reason=_DUE)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from smp_git.keep import losses
-from smp_git.keep.compacted import last_compaction
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import CommitId, Value
 from smp_git.model.results import Result
 from smp_git.read import sizes
+from smp_git.read.compactions import last_compaction
 from smp_git.read.snapshot import Snapshot
 from smp_git.sync.exchange import remote_states
 from smp_git.sync.outbound import RemoteState

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from smp_git.keep import every, log
-from smp_git.keep.compacted import compactions
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.lifecycle import State
 from smp_git.model.results import Result
 from smp_git.read import archives, sizes
+from smp_git.read.compactions import compactions
 from smp_git.remove import sessions
 from smp_git.write.handle import Home
 

@@ -439,6 +439,12 @@ class Lives:
         return frozenset(found)
 
     @property
+    def is_unwanted(self) -> bool:
+        """Whether somebody deleted or redacted the memory; what time alone has taken, nobody did."""
+        said = {flag for flags in self.flags.values() for flag in flags}
+        return bool(said - {PURGED} or self.edges or self.generation)
+
+    @property
     def is_purged(self) -> bool:
         """Whether no life may ever come back."""
         return PURGED in self.flags.get(FIRST, ())
@@ -466,3 +472,8 @@ NOTHING: Final = Lives()
 def deleted(lives: Iterable[str] = (), *, purged: bool = False, before: Lives = NOTHING) -> Lives:
     """Return what a deletion records: every known life ends."""
     return before.flagged(lives, DELETED, *((PURGED,) if purged else ()))
+
+
+def expired(lives: Iterable[str], before: Lives = NOTHING) -> Lives:
+    """Return what is recorded of a memory that time has taken: gone for good, by nobody's wish."""
+    return before.flagged(lives, PURGED)

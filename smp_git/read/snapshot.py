@@ -207,12 +207,20 @@ class Lens(NamedTuple):
 class Snapshot:
     """The session at one commit. Answers stay the same whatever is written meanwhile.
 
-    Through a lens, what it hides is in no page that is shown, and cannot be got.
+    Through a lens, what it hides is in no page that is shown, and cannot be got. With
+    pages `beside`, these are there in the place of the commit's own.
     """
 
-    def __init__(self, pages: PageCache, commit_id: CommitId, lens: Lens | None = None) -> None:
+    def __init__(
+        self,
+        pages: PageCache,
+        commit_id: CommitId,
+        lens: Lens | None = None,
+        beside: Mapping[str, Page] | None = None,
+    ) -> None:
         self._cache = pages
         self._lens = lens
+        self._beside = beside
         self._hidden: dict[str, frozenset[MemoryId]] = {}
         self.repository = pages.repository
         self.id = commit_id
@@ -221,6 +229,21 @@ class Snapshot:
     def is_current(self) -> bool:
         """Whether what was read of it may be kept: nothing was deleted meanwhile."""
         return self._cache.is_current()
+
+    def beside(self, found: Iterable[tuple[Entry, str]]) -> Snapshot:
+        """Return the same commit with other memories in the place of its own: entries and lines."""
+        pages: dict[str, dict[MemoryId, tuple[Entry, str]]] = {}
+        for entry, line in found:
+            pages.setdefault(parse_id(entry.id).page, {})[entry.id] = entry, line
+        made = {
+            path: Page(
+                path=path,
+                lines={name: line for name, (_, line) in rows.items()},
+                entries={name: entry for name, (entry, _) in rows.items()},
+            )
+            for path, rows in sorted(pages.items())
+        }
+        return Snapshot(self._cache, self.id, self._lens, made)
 
     @cached_property
     def commit(self) -> Commit:
@@ -269,6 +292,8 @@ class Snapshot:
 
     def dead(self, path: str) -> frozenset[MemoryId]:
         """Return the memories of a page that were deleted, and that plain Git brought back."""
+        if self._beside is not None:
+            return frozenset()
         tree_id = self.repository.folder(self.tree, path) if self.tombstones else None
         return self._cache.dead(path, tree_id, self.tombstones) if tree_id else frozenset()
 
@@ -279,10 +304,25 @@ class Snapshot:
 
     def shown_name(self, path: str) -> str | None:
         """Return the name of one page as it is shown, None if it is not there."""
-        tree_id = self.repository.folder(self.tree, path)
+        tree_id = self.folder_of(path)
         return self._name(path, tree_id) if tree_id else None
 
+    def folder_of(self, path: str) -> ObjectId | None:
+        """Return the tree of a page, or what stands for it beside the commit."""
+        if self._beside is None:
+            return self.repository.folder(self.tree, path)
+        page = self._beside.get(path)
+        if page is None:
+            return None
+        return ObjectId(" ".join(entry.blob for entry in page.entries.values()))
+
+    def _page(self, path: str, tree_id: ObjectId) -> Page:
+        """Return a page that is there."""
+        return self._cache.page(path, tree_id) if self._beside is None else self._beside[path]
+
     def _name(self, path: str, tree_id: ObjectId) -> str:
+        if self._beside is not None:
+            return _key(tree_id, self._unseen(path), ())
         dead = self._cache.dead(path, tree_id, self.tombstones) if self.tombstones else frozenset()
         return _key(tree_id, dead | self._unseen(path), self._cache.damage(path, tree_id))
 
@@ -291,7 +331,7 @@ class Snapshot:
 
         Through a lens nothing is said: it may be of what is hidden.
         """
-        if self._lens is not None:
+        if self._lens is not None or self._beside is not None:
             return ()
         found = dict(self._cache.damage(*self._root))
         for kind in KINDS if kinds is None else kinds:
@@ -330,6 +370,14 @@ class Snapshot:
     def page_ids(self, kind: str | None = None) -> dict[str, ObjectId]:
         """Return the tree id of every page, by its path."""
         out: dict[str, ObjectId] = {}
+        if self._beside is not None:
+            folder_of_kind = f"{kind_named(kind).folder}/" if kind else ""
+            found = {path: self.folder_of(path) for path in self._beside}
+            return {
+                path: tree
+                for path, tree in found.items()
+                if tree and path.startswith(folder_of_kind)
+            }
         root = self.repository.tree(self.tree)
         for each in [kind_named(kind)] if kind else KINDS.values():
             folder = root.get(each.folder)
@@ -357,7 +405,7 @@ class Snapshot:
     def pages(self, kind: str | None = None) -> Iterator[Page]:
         """Yield the pages of a kind, or of all."""
         for path, tree_id in self.page_ids(kind).items():
-            yield self._cache.page(path, tree_id)
+            yield self._page(path, tree_id)
 
     def newest_pages(self, kind: str) -> Iterator[Page]:
         """Yield the pages of a numbered kind, the highest numbers first."""
@@ -382,8 +430,8 @@ class Snapshot:
 
     def page(self, path: str) -> Page | None:
         """Return the page at `path`, or None."""
-        tree_id = self.repository.folder(self.tree, path)
-        return self._cache.page(path, tree_id) if tree_id else None
+        tree_id = self.folder_of(path)
+        return self._page(path, tree_id) if tree_id else None
 
     def entries(self, kind: str | None = None) -> list[Entry]:
         """Return the index entries, sorted like ids."""
@@ -419,6 +467,10 @@ class Snapshot:
 
     def blob(self, memory_id: str) -> ObjectId | None:
         """Return the object id of a memory's file, or None."""
+        if self._beside is not None:
+            page = self._beside.get(parse_id(memory_id).page)
+            entry = page.entries.get(MemoryId(memory_id)) if page else None
+            return ObjectId(entry.blob) if entry else None
         path = parse_id(memory_id).path
         try:
             return self.repository.find(self.tree, path)

@@ -74,7 +74,7 @@ def reach(site: Site, by: str) -> tuple[MemoryId, ...]:
             with suppress(InvalidFileError, MemoryNotFoundError):
                 memory = snapshot.get(entry.id)
                 sources = sources_of(memory.fields.get(SOURCES))
-                gone = frozenset(name for name in sources if known.names(name))
+                gone = frozenset(name for name in sources if known.is_unwanted(name))
                 if gone:
                     stale[entry.id] = None
                     rest = without(memory, sources, gone)

@@ -15,6 +15,7 @@ from smp_git.ask import vectors
 from smp_git.ask.answer import Answer
 from smp_git.ask.text import Encoder, find_encoder, meanings
 from smp_git.errors import InvalidError
+from smp_git.keep import maintenance
 from tests.support import git
 
 CONCEPTS = (("cat", "kitten"), ("car", "lorry"), ("rate", "interest"))
@@ -347,3 +348,44 @@ def test_other_weights_are_refused_and_words_answer(
 @pytest.mark.parametrize("text", ["", "\0", "\ud800", "🙂" * 300, "x" * 5_000, "東京"])
 def test_every_text_has_a_vector(text: str) -> None:
     assert len(real().vector(text)) == 768
+
+
+# In maintenance
+
+
+def test_maintenance_makes_the_vectors_that_are_missing_once(
+    session: Session, store: Store
+) -> None:
+    session.close()
+    planned = store.maintain(dry_run=True)
+    assert ConceptEncoder.asked == []
+    assert not the_file(session).exists()
+
+    done = store.maintain()
+
+    assert [(each.step, each.count) for each in done.actions] == [("vectors", 5)]
+    assert planned.failed == {}
+    assert len(ConceptEncoder.asked) == 5
+    with store.session("s") as again:
+        assert set(found(again.query("kitten"))) == {"DEC-0005", "DEC-0001"}
+        again.add("decision", "the rate rises")
+    ConceptEncoder.asked.clear()
+    assert [(each.step, each.count) for each in store.maintain().actions] == [("vectors", 1)]
+    ConceptEncoder.asked.clear()
+    assert store.maintain().actions == ()
+    assert ConceptEncoder.asked == []
+
+
+def test_maintenance_makes_none_where_meaning_is_off_or_time_is_up(
+    session: Session, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.close()
+    store.configure({"semantic": "off"})
+    assert store.maintain().actions == ()
+    store.configure({"semantic": None})
+    monkeypatch.setattr(maintenance, "_VECTOR_SECONDS", 0.0)
+    assert store.maintain().actions == ()
+    monkeypatch.undo()
+    monkeypatch.setattr(vectors, "find_encoder", lambda: None)
+    assert store.maintain().actions == (), "nor without the packages"
+    assert not the_file(session).exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from smp_git.format import records
 from smp_git.format.records import Tombstones
 from smp_git.git import disk
 from smp_git.git.objects import ObjectId
-from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, deleted
+from smp_git.model.ids import FIRST, PURGED, REDACTED, Lives, deleted, expired
 from smp_git.model.memory import CommitId, MemoryId
 from smp_git.model.results import Result, plain
 from smp_git.read.replica import ERASURE
@@ -73,6 +73,8 @@ class RewriteOrder:
     by: str = "user"
     ids: tuple[MemoryId, ...] = ()
     purge: bool = False
+    # Whether time asks for it, and nobody: then what was made of it may stay.
+    expires: bool = False
     deletion: str = ""
     reason: str | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -112,11 +114,14 @@ class RewriteOrder:
             if each.id in found and each.life is not None:
                 found[each.id].add(each.life)
         return Tombstones.of(
-            {
-                name: deleted(there, purged=self.purge, before=plan.known.lives(name))
-                for name, there in found.items()
-            }
+            {name: self._ended(there, plan.known.lives(name)) for name, there in found.items()}
         )
+
+    def _ended(self, lives: Iterable[str], before: Lives) -> Lives:
+        """Return what is recorded of one memory."""
+        if self.expires:
+            return expired(lives, before)
+        return deleted(lives, purged=self.purge, before=before)
 
 
 def is_final(known: Lives, life: str | None) -> bool:
