@@ -382,11 +382,14 @@ class Session:
         agent: str | None = None,
         action: str | None = None,
         by: str | None = None,
+        verification: str | None = None,
+        next_steps: str | None = None,
     ) -> Memory:
-        """Mark a finding or a decision as resolved."""
+        """Mark a finding or a decision as resolved: what was done, by whom, how that is known."""
         from smp_git.write import edits
 
-        return edits.resolve(self._handle, memory_id, agent, action, by)
+        how = edits.Resolution(action, by, verification, next_steps)
+        return edits.resolve(self._handle, memory_id, agent, how)
 
     def supersede(
         self,

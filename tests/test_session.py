@@ -9,6 +9,7 @@ import pytest
 
 from smp_git import Session, Store
 from smp_git.model.errors import ConflictError, MemoryNotFoundError, RefusedError
+from smp_git.model.given import NewKind
 from tests.support import git
 
 
@@ -254,3 +255,29 @@ def test_a_copy_that_was_noted_is_named_by_receipts(session: Session, tmp_path: 
     receipt = session.delete("DEC-0001")
 
     assert any("copy.txt" in each for each in receipt.out_of_reach)
+
+
+def test_a_resolution_keeps_what_was_said_of_it(session: Session) -> None:
+    both: dict[NewKind, str] = {"finding": "FIND-0001", "decision": "DEC-0001"}
+    for kind, name in both.items():
+        session.add(kind, "Sessions never end", agent="a")
+        session.resolve(
+            name, by="ada", action="A limit of an hour", verification="Seen in commit abc123",
+            next_steps="A limit for each role",
+        )  # fmt: skip
+        memory = session.get(name)
+        said = dict(memory.fields["resolution"])  # type: ignore[arg-type]
+        assert said.pop("resolved_at")
+        assert said.pop("status", "") == ("resolved" if kind == "finding" else "")
+        assert said == {
+            "resolved_by": "ada",
+            "action_taken": "A limit of an hour",
+            "verification": "Seen in commit abc123",
+            "next_steps": "A limit for each role",
+        }
+        assert session.query(where=[("status", "equals", "resolved")], kinds=[kind]).total == 1
+    session.edit("DEC-0001", status="active")
+    assert session.query(where=[("status", "equals", "active")]).total == 1
+    with session.transaction(agent="a") as tx:
+        tx.resolve("DEC-0001", next_steps="none")
+    assert session.get("DEC-0001").fields["resolution"]["next_steps"] == "none"  # type: ignore[index,call-overload]

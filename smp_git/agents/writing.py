@@ -151,7 +151,8 @@ def edit(
 
 def resolve(sight: Sight, memory_id: str, action: str | None) -> Memory:
     """Mark a finding or a decision as resolved."""
-    return edits.resolve(sight.handle, readable(sight, memory_id), sight.access.agent, action, None)
+    how = edits.Resolution(action)
+    return edits.resolve(sight.handle, readable(sight, memory_id), sight.access.agent, how)
 
 
 def supersede(

@@ -20,6 +20,7 @@ from smp_git.integrations.notes import write_notes
 from smp_git.keep.info import SessionInfo
 from smp_git.model.checks import as_text
 from smp_git.model.errors import NotStoreError
+from smp_git.model.memory import Value
 from smp_git.model.names import PLACE
 from smp_git.model.times import format_time
 from smp_git.store import Store
@@ -281,21 +282,39 @@ def _glance(found: SessionInfo) -> str:
             "memories",
             ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",
         ),
-        ("agents", ", ".join(f"{p.agent} ({p.memories})" for p in found.participants) or "none"),
+        ("agents", _agents(found)),
         (
             "size",
-            f"{found.size_bytes:,} bytes, "
-            f"{100 * found.size_bytes / found.quota_bytes:.0f} % of {found.quota_bytes:,}",
+            f"{found.size_bytes:,} bytes, {found.quota_percent:.0f} % of {found.quota_bytes:,}",
         ),
+        ("decay", _decay(found.decay)),
         *(("setting", f"{name}: {as_text(value)}") for name, value in found.overrides.items()),
         *(("remote", str(remote)) for remote in found.remotes),
         *(("problem", problem) for problem in found.problems),
     ]
+    if found.kept_aside:
+        rows.append(("aside", f"{found.kept_aside} lost memories and files, in .git/smp/damaged"))
     if found.last_compaction:
         rows.append(("compacted", due(found.last_compaction)))
     if found.user:
         rows.insert(2, ("user", found.user))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)
+
+
+def _agents(found: SessionInfo) -> str:
+    """Return who wrote, and how much; then who was named and has not written yet."""
+    wrote = {each.agent: f"{each.agent} ({each.memories})" for each in found.participants}
+    silent = [f"{name} (0)" for name in found.agents if name not in wrote]
+    return ", ".join([*wrote.values(), *silent]) or "none"
+
+
+def _decay(said: Mapping[str, Value]) -> str:
+    """Return how the priority of memories falls, as the settings say it."""
+    if said.get("enabled") is False:
+        return "off"
+    rest = {name: value for name, value in said.items() if name not in ("enabled", "preset")}
+    more = f", {as_text(rest)}" if rest else ""
+    return f"{said.get('preset', 'default')}{more}"
 
 
 def _when_archived(each: Archived) -> str:

@@ -260,10 +260,23 @@ def resolve(
     agent: Agent = None,
     action: Annotated[str | None, typer.Option(metavar="TEXT", help="What was done")] = None,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Who or what resolved it")] = None,
+    verification: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="How that is known")
+    ] = None,
+    next_steps: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What is to be done next")
+    ] = None,
 ) -> None:
     """Mark a finding or a decision as resolved"""
     with session_of(ctx) as session:
-        made = session.resolve(memory, agent=asker(ctx, agent), action=action, by=by)
+        made = session.resolve(
+            memory,
+            agent=asker(ctx, agent),
+            action=action,
+            by=by,
+            verification=verification,
+            next_steps=next_steps,
+        )
         _wrote(ctx, session, made)
 
 

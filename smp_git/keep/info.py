@@ -48,12 +48,18 @@ class SessionInfo(Result):
     last_access: datetime
     memories: int
     counts: Mapping[str, int]
+    # The agents that the session was made for, and those that wrote in it.
+    agents: tuple[str, ...]
     participants: tuple[Participant, ...]
     size_bytes: int
     quota_bytes: int
+    quota_percent: float
+    decay: Mapping[str, Value]
     overrides: Mapping[str, Value]
     last_compaction: datetime | None
     problems: tuple[str, ...]
+    # How many memories and files a repair could not use and kept.
+    kept_aside: int = 0
     remotes: tuple[RemoteState, ...] = ()
 
 
@@ -71,6 +77,7 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
         kinds[kind] = kinds.get(kind, 0) + 1
         count, last = agents.get(entry.agent, (0, ""))
         agents[entry.agent] = count + 1, max(last, entry.updated or entry.at)
+    size, quota = sizes.tracked_bytes(handle.reader, snapshot), handle.settings.quota_bytes
     left = [f"{path} has an uncommitted edit" for path in handle.writer.left]
     return SessionInfo(
         id=handle.name,
@@ -89,8 +96,11 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
             Participant(agent=name, memories=count, last_active=last)
             for name, (count, last) in sorted(agents.items())
         ),
-        size_bytes=sizes.tracked_bytes(handle.reader, snapshot),
-        quota_bytes=handle.settings.quota_bytes,
+        agents=said.agents,
+        size_bytes=size,
+        quota_bytes=quota,
+        quota_percent=round(100 * size / quota, 1),
+        decay=handle.settings.decay,
         overrides=said.settings,
         last_compaction=last_compaction(snapshot),
         problems=(
@@ -99,5 +109,6 @@ def _info(handle: Handle, snapshot: Snapshot) -> SessionInfo:
             *handle.in_session.problems,
             *left,
         ),
+        kept_aside=handle.reader.local.kept_aside(),
         remotes=remote_states(handle) if handle.home else (),
     )

@@ -25,7 +25,7 @@ from smp_git.model.ids import is_index
 from smp_git.model.times import format_time
 from smp_git.read import pages
 from smp_git.read.archives import ARCHIVE
-from smp_git.read.replica import DAMAGED
+from smp_git.read.replica import DAMAGED, RECORD
 from smp_git.remove import archive
 from smp_git.sync import remotes
 from smp_git.write.handle import Home
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # What belongs to a pack, in the order in which it is taken away.
 _SUFFIXES: Final = (".idx", ".rev", ".bitmap", ".mtimes", ".keep", ".promisor", ".pack")
 OF_PAGE: Final = "the files of its page"
-_RECORD: Final = "record.jsonl"
 _BUNDLE: Final = b"# v"
 _CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"
 
@@ -69,7 +68,7 @@ class Aside:
         """Write down what is known of something that was lost."""
         disk.make_folders(self.folder)
         line = json.dumps({"at": format_time(self._now), **said}, ensure_ascii=False)
-        fd = os.open(self.folder / _RECORD, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        fd = os.open(self.folder / RECORD, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             disk.write_all(fd, f"{line}\n".encode())
             disk.flush(fd)

@@ -39,6 +39,7 @@ _OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "impact": "how much depends on it, e.g. `high`",
         "status": "`active` if absent; `resolved` and `superseded` are set by the commands",
         "supersedes": "what it replaces, in the writer's words; `smp supersede` makes a link",
+        "resolution": "how it was resolved, as of a finding, without a `status`: that is the decision's own",
     },
     "finding": {
         "severity": "how bad it is",
@@ -50,7 +51,7 @@ _OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "root_cause": "what causes it",
         "recommendation": "what to do about it",
         "status": "`open` if absent; the status of a `resolution` takes precedence",
-        "resolution": "how it was resolved: `status`, and the fields that `smp resolve` sets: `resolved_at`, `resolved_by`, `action_taken`",
+        "resolution": "how it was resolved: `status`, and the fields that `smp resolve` sets: `resolved_at`, `resolved_by`, `action_taken`, `verification`, `next_steps`",
     },
     "preference": {
         "category": "its category",

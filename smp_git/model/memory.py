@@ -57,7 +57,7 @@ _TURN_FIELDS = (
 )  # fmt: skip
 _DECISION_FIELDS = (
     "rationale", "made_by", "agreed_by", "approved_by", "agents_involved",
-    "alternatives", "reversible", "impact", "status", "supersedes",
+    "alternatives", "reversible", "impact", "status", "supersedes", "resolution",
 )  # fmt: skip
 _FINDING_FIELDS = (
     "severity", "category", "discovered_by", "location", "evidence", "impact",

@@ -6,6 +6,7 @@ import json
 import os
 import string
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +39,8 @@ class Use(StrEnum):
 ACCESSES: Final = "access.log"
 CATALOGUE: Final = "search-catalogue"
 DAMAGED: Final = "damaged"
+# What is known of each thing that was lost, in a folder of that.
+RECORD: Final = "record.jsonl"
 EMBEDDINGS: Final = "embeddings"
 ERASURE: Final = "erasure.json"
 EXPORTS: Final = "exports.json"
@@ -314,6 +317,16 @@ class Local:
     def note_tried(self, size: int) -> None:
         """Remember the bytes at which a compaction was tried."""
         self._keep(_SIZE, {**_json(self.folder / _SIZE), "tried": size})
+
+    # What a repair kept aside
+
+    def kept_aside(self) -> int:
+        """Return of how many lost memories and files something is known."""
+        count = 0
+        for file in (self.folder / DAMAGED).glob(f"*/{RECORD}"):
+            with suppress(OSError):
+                count += len(file.read_bytes().splitlines())
+        return count
 
     # Copies that were exported
 

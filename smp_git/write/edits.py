@@ -109,11 +109,6 @@ def names(rules: Rules, tags: Iterable[str] | None, links: Iterable[object] | No
     )
 
 
-def resolver(handle: Handle, by: str | None) -> str | None:
-    """Return who resolved a memory, without secrets; what is no text is checked later."""
-    return handle.rules.text(by)[0] if isinstance(by, str) else by
-
-
 def add(handle: Handle, made: Draft, *, skip_duplicates: bool = False) -> Memory:
     """Add a memory and return it."""
     return _run(handle, made.agent, lambda stage: stage.add(made, skip_duplicates=skip_duplicates))
@@ -137,17 +132,30 @@ def edit(
     return _one(handle, agent, work, said.redacted)
 
 
-def resolve(
-    handle: Handle, memory_id: str, agent: str | None, action: str | None, by: str | None
-) -> Memory:
+class Resolution(NamedTuple):
+    """How a finding or a decision was resolved, in the words of who says so."""
+
+    action: str | None = None
+    by: str | None = None
+    verification: str | None = None
+    next_steps: str | None = None
+
+    @property
+    def said(self) -> dict[str, object]:
+        """What is said, under the names that a resolution has for it."""
+        found = {
+            "action_taken": self.action,
+            "resolved_by": self.by,
+            "verification": self.verification,
+            "next_steps": self.next_steps,
+        }
+        return {name: text for name, text in found.items() if text}
+
+
+def resolve(handle: Handle, memory_id: str, agent: str | None, how: Resolution) -> Memory:
     """Mark a finding or a decision as resolved."""
-    said, who = handle.rules.cleaned(action, {}), resolver(handle, by)
-    return _one(
-        handle,
-        agent,
-        lambda stage: stage.resolve(memory_id, action=said.text, by=who),
-        said.redacted,
-    )
+    said = handle.rules.cleaned(None, how.said)
+    return _one(handle, agent, lambda stage: stage.resolve(memory_id, said.fields), said.redacted)
 
 
 def supersede(

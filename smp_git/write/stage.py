@@ -296,25 +296,19 @@ class Stage:
         new = replace(new, updated_at=_later(self.now, old))
         return self._put(new, verb, old)
 
-    def resolve(
-        self, memory_id: str, *, action: str | None = None, by: str | None = None
-    ) -> Memory:
-        """Stage the resolution of a finding or decision."""
+    def resolve(self, memory_id: str, said: Mapping[str, object]) -> Memory:
+        """Stage the resolution of a finding or decision, with what is said of it."""
         old = self.get(memory_id)
         if old.kind not in ("finding", "decision"):
             raise RefusedError(f"{old.id} is a {old.kind}, which is not resolved")
-        if old.kind == "decision":
-            return self.edit(old.id, fields={"status": "resolved"}, verb="resolve")
         before = old.fields.get("resolution")
         resolution: dict[str, object] = dict(before) if isinstance(before, dict) else {}
-        resolution |= {
-            "status": "resolved",
-            "resolved_at": self.now,
-            "resolved_by": by or self.agent,
-        }
-        if action:
-            resolution["action_taken"] = action
-        changes = {"resolution": resolution, "status": None}
+        resolution |= {"status": "resolved", "resolved_at": self.now, "resolved_by": self.agent}
+        resolution |= said
+        changes: dict[str, object] = {"resolution": resolution, "status": None}
+        if old.kind == "decision":
+            # A decision may be taken up again: its status is its own.
+            changes["status"] = resolution.pop("status")
         return self.edit(old.id, fields=changes, verb="resolve")
 
     def supersede(self, memory_id: str, new: Draft) -> Memory:

@@ -144,11 +144,18 @@ class Transaction:
         return replace(done, redacted=said.redacted)
 
     def resolve(
-        self, memory_id: str, *, action: str | None = None, by: str | None = None
+        self,
+        memory_id: str,
+        *,
+        action: str | None = None,
+        by: str | None = None,
+        verification: str | None = None,
+        next_steps: str | None = None,
     ) -> Memory:
         """Stage the resolution of a finding or decision."""
-        who = edits.resolver(self._handle, by)
-        return self._staged().resolve(memory_id, action=self._cleaned(action, {}).text, by=who)
+        how = edits.Resolution(action, by, verification, next_steps)
+        said = self._cleaned(None, how.said)
+        return replace(self._staged().resolve(memory_id, said.fields), redacted=said.redacted)
 
     def supersede(
         self,
