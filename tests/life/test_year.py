@@ -15,9 +15,13 @@ from tests.support import git, untyped
 
 DAYS = 365
 SESSIONS = 30
+# While sessions begin and are left, each day is lived; then every eleventh: no limit, of
+# 7, 30 or 90 days, is a multiple of that, so each is met from either side.
+DAILY, STRIDE = 24, 11
 TURNS_ARE_KEPT = timedelta(days=90)
-# For how many days a session is used, and on which share of them.
-USES = ((DAYS, 0.12), (60, 0.2), (5, 0.5))
+# For how many days a session is used, and on which share of those that are lived.
+LONG, MONTHS, WEEK = (DAYS, 0.3), (60, 0.2), (5, 0.5)
+USES = (LONG, MONTHS, WEEK, MONTHS, WEEK, WEEK)
 # What was written so long ago to the minute may be there or not.
 DOUBT = timedelta(minutes=10)
 
@@ -50,13 +54,14 @@ class Year:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store, self.clock, self.random = store, clock, random.Random(7)
+        self.begins = (clock.now + timedelta(days=1)).replace(hour=9, minute=0, second=0)
         self.diaries: dict[str, Diary] = {}
 
     def day(self, number: int) -> None:
-        """Begin a session in the first weeks, and use those that are in use."""
-        self.clock.now = self.clock.now.replace(hour=9, minute=0, second=0) + timedelta(days=1)
-        if number < SESSIONS:
-            name, (lasts, share) = f"s{number:02}", USES[number % 3]
+        """Begin two sessions in the first weeks, and use those that are in use."""
+        self.clock.now = self.begins + timedelta(days=number)
+        for begun in range(len(self.diaries), min(2 * number + 2, SESSIONS)):
+            name, (lasts, share) = f"s{begun:02}", USES[begun % len(USES)]
             self.store.create_session(name, user="ada").close()
             self.diaries[name] = Diary(lasts, share, number, self.clock.now)
         for name, diary in self.diaries.items():
@@ -64,10 +69,10 @@ class Year:
                 self.use(name, diary)
 
     def use(self, name: str, diary: Diary) -> None:
-        """Write a memory or two, read one, and sometimes delete one."""
+        """Write a few memories, read one, and sometimes delete one."""
         there, _ = diary.expected(self.clock.now)
         with self.store.session(name) as session:
-            for _ in range(self.random.choice((1, 2))):
+            for _ in range(self.random.choice((1, 2, 4))):
                 kind = self.random.choice(("turn", "decision", "decision", "decision"))
                 text = f"{name} says {self.random.random()} " * 10
                 made = session.add(untyped(kind), text, agent="a").id
@@ -92,19 +97,19 @@ def test_a_year_day_by_day(store: Store, clock: Clock) -> None:
             "retention": {"turn": TURNS_ARE_KEPT.days, "strict": True, "decision": None},
         }
     )
-    year, steps = Year(store, clock), set[str]()
-    for number in range(DAYS):
+    year, found = Year(store, clock), set[str]()
+    for step, number in enumerate((*range(DAILY), *range(DAILY, DAYS, STRIDE)), start=1):
         year.day(number)
         done = store.maintain()
         assert done.failed == {}, (number, done.failed)
-        steps |= {each.step for each in done.actions}
-        if number % 30 == 29:
+        found |= {each.step for each in done.actions}
+        if step % 7 == 0:
             _as_specified(year, done)
     # The clock moves with each reading: past the hour at which everything was written.
     clock.now += timedelta(hours=2)
     store.maintain()
     assert store.maintain().actions == ()
-    assert {"archive", "retention", "purge", "packing"} <= steps, "each was due in that year"
+    assert {"archive", "retention", "purge", "packing"} <= found, "each was due in that year"
     assert len(store.archived_sessions()) >= 2 * SESSIONS // 3
 
 
