@@ -105,6 +105,32 @@ def test_twelve_writers_lose_nothing(root: Path, capsys: pytest.CaptureFixture[s
         assert len(session.memories()) == 1200
 
 
+def _write_many(root: Path, first: int) -> dict[str, set[str]]:
+    store = Store.open(root)
+
+    def one(number: int) -> tuple[str, set[str]]:
+        with store.create_session(f"s{number:03}") as session:
+            return session.id, {session.add("finding", f"No {n}").id for n in range(4)}
+
+    with ThreadPoolExecutor(25) as pool:
+        return dict(pool.map(one, range(first, first + 25)))
+
+
+@pytest.mark.slow
+def test_a_hundred_sessions_written_at_once_lose_nothing(root: Path) -> None:
+    with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as pool:
+        done = [pool.submit(_write_many, root, first) for first in range(0, 100, 25)]
+        acknowledged = {name: ids for each in done for name, ids in each.result().items()}
+
+    assert len(acknowledged) == 100
+    store = Store.open(root)
+    assert store.check() == ()
+    for name, ids in acknowledged.items():
+        with store.session(name) as session:
+            assert {memory.id for memory in session.memories()} == ids
+            assert git(session.path, "status", "--porcelain") == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_writers_lose_nothing_and_block_nobody(root: Path, seed: int) -> None:

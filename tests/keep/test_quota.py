@@ -73,7 +73,9 @@ def test_a_write_beyond_the_quota_is_refused_with_the_figures(
     assert session.add("turn", "y" * 10_000).id
 
 
-def test_a_session_above_its_quota_can_still_be_worked_with(store: Store, session: Session) -> None:
+def test_a_session_above_its_quota_can_still_be_worked_with(
+    session: Session, tmp_path: Path
+) -> None:
     session.add("finding", "Slow", severity="low")
     session.add("turn", "x" * 30_000)
     session.configure({"quota_bytes": 20_000})
@@ -81,9 +83,12 @@ def test_a_session_above_its_quota_can_still_be_worked_with(store: Store, sessio
     assert any("nothing can be added" in each for each in session.size().advice)
     with pytest.raises(QuotaExceededError):
         session.add("decision", "No room")
+    session.add_remote("origin", tmp_path / "hub.git", create=True)
+    assert session.sync().pushed
     session.resolve("FIND-1")
     session.compact()
     session.delete("turn-0001")
+    assert session.sync().pushed
     session.add("decision", "Room")
     session.configure({"quota_bytes": None})
 
