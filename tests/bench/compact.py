@@ -1,9 +1,10 @@
-"""Size: what a full session takes on disk, and how long it takes to compact and to check it (L9, L10)."""
+"""Size: what a full session takes on disk, and how long it takes to check, to archive and to compact it (L9, L10)."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from smp_git import Session, Store
 from smp_git.errors import QuotaExceededError
 from smp_git.git import packing
+from tests.bench.samples import settle
 from tests.bench.table import bound, rows
 
 _QUOTA = 10_485_760
@@ -45,7 +47,27 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
         yield bound("L9", "bytes on disk, of the memories' bytes", disk / own, 3)
         if not short:
             yield bound("L9", "memories of 1 KB that fit", clock.turns, 6_500, least=True)
-        yield from _speed(session, clock)
+        check = _timed(session.check)
+    archive = _timed(lambda: store.archive_session("full"))
+    restore = _timed(lambda: store.unarchive_session("full"))
+    clock.turns += 10_000
+    with store.session("full") as session:
+        done = session.compact("20%", dry_run=True)
+        compact = _timed(lambda: session.compact("20%"))
+    yield ""
+    yield rows(
+        ("", "seconds", "processor s", "bytes freed", "commits"),
+        [
+            ["check", *_cells(check), "", ""],
+            ["archive", *_cells(archive), "", ""],
+            ["restore", *_cells(restore), "", ""],
+            ["compact", *_cells(compact), f"{done.freed_bytes:,}", f"{len(done.steps)}"],
+        ],
+    )
+    yield ""
+    yield bound("L10", "seconds to archive", archive[0], 10)
+    yield bound("L10", "seconds to compact", compact[0], 5)
+    yield bound("L10", "seconds to check", check[0], 5)
 
 
 def _fill(session: Session, clock: _Clock, size: int) -> None:
@@ -58,25 +80,17 @@ def _fill(session: Session, clock: _Clock, size: int) -> None:
             clock.turns += size
 
 
-def _speed(session: Session, clock: _Clock) -> Iterator[str]:
-    begun = time.perf_counter()
-    session.check()
-    check = time.perf_counter() - begun
-    clock.turns += 10_000
-    begun = time.perf_counter()
-    done = session.compact("20%")
-    compact = time.perf_counter() - begun
-    yield ""
-    yield rows(
-        ("", "seconds", "bytes freed", "commits"),
-        [
-            ["check", f"{check:.2f}", "", ""],
-            ["compact", f"{compact:.2f}", f"{done.freed_bytes:,}", f"{len(done.steps)}"],
-        ],
-    )
-    yield ""
-    yield bound("L10", "seconds to compact", compact, 5)
-    yield bound("L10", "seconds to check", check, 5)
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Do the work; return seconds and processor seconds, those of programs that it ran included."""
+    settle()
+    begun, busy = time.perf_counter(), os.times()
+    work()
+    spent = sum(os.times()[:4]) - sum(busy[:4])
+    return time.perf_counter() - begun, spent
+
+
+def _cells(times: tuple[float, float]) -> tuple[str, str]:
+    return f"{times[0]:.2f}", f"{times[1]:.2f}"
 
 
 def _text(number: int) -> str:

@@ -74,6 +74,17 @@ class Server:
             process.wait()
         self._running.clear()
 
+    def busy_seconds(self) -> float:
+        """Return the processor time of the server and of everything that it started."""
+        ticks = 0
+        for process in self._running:
+            for member in _below(process.pid):
+                with suppress(OSError):
+                    said = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+                    # Its own, and that of those it has waited for.
+                    ticks += sum(map(int, said[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def _commands(self) -> Sequence[Sequence[str]]:
         raise NotImplementedError
 
@@ -211,6 +222,21 @@ http {{
         """Let a script answer each request."""
         (self.folder / "backend").write_text(f"#!/bin/sh\n{script}\n")
         (self.folder / "backend").chmod(0o755)
+
+    def busy_seconds(self) -> float:
+        """Return the processor time of nginx, and of what answers, as `counts` has it told."""
+        told = (self.folder / "times").read_text() if (self.folder / "times").exists() else ""
+        spent = (each.rstrip("s").split("m") for each in told.split())
+        return super().busy_seconds() + sum(60 * int(m) + float(s) for m, s in spent)
+
+    def counts(self) -> None:
+        """Let each answer tell its time: fcgiwrap waits for none, so the system adds nothing up.
+
+        Of the shells, bash tells milliseconds.
+        """
+        self.runs(
+            f'exec env --default-signal=CHLD bash -c "{_BACKEND}; times >>{self.folder}/times"'
+        )
 
     def address(self, name: str, port: int | None = None) -> str:
         """Return the address of a repository, perhaps through another port."""
