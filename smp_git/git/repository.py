@@ -639,6 +639,14 @@ def _open(path: Path) -> libgit2.Repository:
         raise _unopened(path, str(error)) from error
 
 
+def gone(path: Path) -> SmpError:
+    """Return the error of a session whose folder is no longer there."""
+    return SessionNotFoundError(
+        f"session {path.name} is no longer at {path}",
+        hint="it was deleted or moved; smp sessions lists what is there",
+    )
+
+
 def _unopened(path: Path, reason: str) -> SmpError:
     from smp_git.git import layout  # noqa: PLC0415 - looked at when all else failed
 
@@ -647,6 +655,8 @@ def _unopened(path: Path, reason: str) -> SmpError:
             f"{path} belongs to another user, so Git refuses it",
             hint="run as its owner, or change the owner of the folder",
         )
+    if not (path / ".git").exists():
+        return gone(path)
     if not layout.is_configured(path / ".git") or not (path / ".git/HEAD").exists():
         return DamagedError(
             f"Git's settings or HEAD of {path} cannot be read",

@@ -17,7 +17,7 @@ from smp_git.format.lines import Entry
 from smp_git.format.metadata import Metadata
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
-from smp_git.git.repository import MAIN, Repository
+from smp_git.git.repository import MAIN, Repository, gone
 from smp_git.model.errors import (
     DamagedError,
     FormatError,
@@ -25,7 +25,6 @@ from smp_git.model.errors import (
     InvalidFileError,
     MemoryNotFoundError,
     NotFoundError,
-    SessionNotFoundError,
     SmpError,
 )
 from smp_git.model.ids import (
@@ -705,10 +704,7 @@ class Reader:
             self.reopen()
         head = self.repository.head(ref)
         if head is None and not self.local.folder.parent.exists():
-            raise SessionNotFoundError(
-                f"session {self.path.name} is no longer at {self.path}",
-                hint="it was deleted or moved; smp sessions lists what is there",
-            )
+            raise gone(self.path)
         if head is None:
             branch = ref.removeprefix("refs/heads/")
             missing = DamagedError if ref == MAIN else NotFoundError
