@@ -160,6 +160,8 @@ class Project:
             "ANTHROPIC_API_KEY": "none",
             "ANTHROPIC_BASE_URL": self.api.address,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            # The time of a hook of a plugin is cut off when a conversation ends, however busy the machine is.
+            "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": "60000",
             "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
         }
 
