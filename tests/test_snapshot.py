@@ -61,10 +61,12 @@ def test_time_outside_the_calendar_is_refused(edited: Session) -> None:
         edited.memories(at=datetime.min.replace(tzinfo=there))
 
 
-def test_naive_time_is_utc(edited: Session) -> None:
-    moment = edited.log()[1].at.replace(tzinfo=None)
+def test_naive_time_is_refused(edited: Session) -> None:
+    moment = edited.log()[1].at
 
     assert edited.get("DEC-1", at=moment).content == "Use Redis"
+    with pytest.raises(InvalidError, match="has no time zone"):
+        edited.get("DEC-1", at=moment.replace(tzinfo=None))
 
 
 def test_snapshot_stays_as_it_was(edited: Session) -> None:
