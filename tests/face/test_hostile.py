@@ -18,7 +18,6 @@ from smp_git import Store
 from smp_git.cli.app import build
 from smp_git.cli.program import program
 
-app = program()
 _COMMANDS: Final[dict[str, Any]] = typer.main.get_command(build()).commands  # type: ignore[attr-defined]
 # These serve until they are stopped, or write outside the store: their own tests run them.
 _ELSEWHERE: Final = frozenset({"web", "mcp", "watch", "demo", "claude", "hook", "completion"})
@@ -40,7 +39,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run(root: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["--root", str(root), *arguments], input="")
+    # As the program does: only the command that is called is built.
+    return CliRunner().invoke(program(arguments[0]), ["--root", str(root), *arguments], input="")
 
 
 def judge(done: Result, *arguments: str) -> None:
@@ -84,8 +84,9 @@ def test_wrong_and_missing_arguments_are_told_in_one_form(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     root = shared
-    judge(run(root, name, "--no-such-option"), name, "--no-such-option")
-    assert run(root, name, "--no-such-option").exit_code == 2
+    wrong = run(root, name, "--no-such-option")
+    judge(wrong, name, "--no-such-option")
+    assert wrong.exit_code == 2
     given = [name, *("\x1b[2J\udcff" for _ in _places(name)), "--json"]
     judge(run(root, *given), *given)
     missing = [name] if any(each.required for each in _places(name)) else [name, *["x"] * 9]
