@@ -22,6 +22,17 @@ _FIRST: Final = (
 # What takes fields of a kind.
 _WITH_FIELDS: Final = ("add", "edit", "supersede")
 _ASKING: Final = frozenset(("-h", "--help"))
+# What other programs call it.
+_ELSEWHERE: Final = {
+    "ask": "query", "find": "query", "grep": "query", "recall": "query", "search": "query",
+    "cat": "show", "get": "show", "view": "show",
+    "ls": "list", "history": "log", "revert": "undo", "checkout": "switch",
+    "create": "add", "note": "add", "remember": "add", "save": "add", "store": "add", "write": "add",
+    "change": "edit", "update": "edit",
+    "erase": "delete", "forget": "delete", "remove": "delete", "rm": "delete",
+    "pull": "sync", "doctor": "check", "fsck": "check", "gc": "maintain",
+    "serve": "web or mcp", "server": "web or mcp", "ui": "web",
+}  # fmt: skip
 # The common options that have a value, when they are before the command.
 _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
 _TITLE: Final = "smp: durable memory for AI agents, in Git"
@@ -111,7 +122,7 @@ def about(words: Sequence[str]) -> str:
 
 def unknown(name: str) -> UsageError:
     """Return the error for a command that there is not."""
-    near = nearest(name, ENTRIES)
+    near = _ELSEWHERE.get(name) or nearest(name, ENTRIES)
     hint = f"did you mean {near}?" if near else "smp help lists the commands"
     return UsageError(f"no command {name!r}", hint=hint)
 

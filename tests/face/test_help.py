@@ -64,6 +64,7 @@ def test_version() -> None:
     ("arguments", "message", "hint"),
     [
         (("ad",), "no command 'ad'", "did you mean add?"),
+        (("forget",), "no command 'forget'", "did you mean delete?"),
         (("help", "forgett"), "no command 'forgett'", "smp help lists the commands"),
         (("-s", "x"), "no command", "smp help lists the commands"),
         (("list", "--limt", "3"), "smp list has no option --limt", "did you mean --limit or --at?"),
