@@ -9,6 +9,7 @@ import typer
 
 from smp_git.cli.app import command
 from smp_git.cli.common import emit, folder
+from smp_git.cli.history import difference
 from smp_git.model.errors import RefusedError
 from smp_git.session import Session
 from smp_git.store import Store
@@ -131,12 +132,7 @@ def _change(session: Session) -> list[str]:
 def _look(session: Session) -> list[str]:
     lines = ["What changed in the last four writes, memory by memory:"]
     for item in session.diff("HEAD~4", "HEAD"):
-        lines.append(f"  {item.change} {item.id}: {item.title}")
-        lines += [
-            f"    {name}: {before} -> {after}"
-            for name, before, after in item.fields
-            if item.change == "changed"
-        ]
+        lines += [f"  {line}" for line in difference(item)]
     asked = session.query(
         "session timeout", kinds=["finding"], where=[("status", "equals", "open")]
     )
