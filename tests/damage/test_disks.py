@@ -129,7 +129,7 @@ def test_a_wrong_clock_repairs_the_same(template: Path, tmp_path: Path, injury: 
 READS = """\
 sessions --all
 stats
-maintain --all --dry-run
+maintain --all-sessions --dry-run
 -s shop info
 -s shop config
 -s shop show DEC-1
@@ -156,7 +156,7 @@ new more
 use shop
 archive shop
 unarchive old
-maintain --all
+maintain --all-sessions
 config set trash_days=40
 -s shop add decision more
 -s shop resolve DEC-1
@@ -168,7 +168,7 @@ config set trash_days=40
 -s shop export bundle -o x.bundle
 -s shop delete DEC-0001
 -s shop redact PG --yes
--s shop anonymize
+-s shop anonymize --yes
 delete-session shop
 undelete-session gone
 -s shop sync

@@ -77,7 +77,7 @@ def test_a_full_disk_stops_what_needs_room_and_the_next_run_does_it(tmp_path: Pa
         done = store.maintain()
         assert any("bytes are free" in note for note in done.notes)
         assert all("disk is full" in error.message for error in done.failed.values()), done.failed
-        told = smp("--root", store.path, "maintain", "--all", check=False)
+        told = smp("--root", store.path, "maintain", "--all-sessions", check=False)
         assert "Traceback" not in told.stderr
         with store.session("shop") as session:
             assert "DEC-0001" in {memory.id for memory in session.memories()}
@@ -94,7 +94,7 @@ def test_a_read_only_disk_is_told(tmp_path: Path) -> None:
         filled(store)
         clock.now += timedelta(days=50)
         run("mount", "-o", "remount,ro", place)
-        told = smp("--root", store.path, "maintain", "--all", check=False)
+        told = smp("--root", store.path, "maintain", "--all-sessions", check=False)
         assert (told.returncode, "Traceback" in told.stderr) == (11, False), told.stderr
         assert "read-only" in told.stderr
         run("mount", "-o", "remount,rw", place)
