@@ -220,11 +220,11 @@ def test_what_a_sync_under_way_holds_is_looked_through(session: Session, clock: 
 
 def test_sync_that_ends_while_it_is_looked_through_is_no_fault(session: Session, clock: Clock) -> None:  # fmt: skip
     """Its folder goes file by file: the objects first, the folder of the repository last."""
-    filled(session)
-    with layout.scratch_folder(session.path / ".git") as place:
+    folder = filled(session)
+    with layout.scratch_folder(folder / ".git") as place, Session(folder, clock) as opened:
         (place / ".git").mkdir()
 
-        assert deleted(session, clock, "DEC-0002").proof.clean
+        assert deleted(opened, clock, "DEC-0002").proof.clean
 
 
 def test_what_a_sync_under_way_holds_is_looked_through_once(session: Session, clock: Clock) -> None:  # fmt: skip

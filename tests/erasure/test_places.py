@@ -256,12 +256,18 @@ def test_handmade_file_of_a_deleted_id_is_refused(session: Session, clock: Clock
     target.parent.rmdir()
 
 
-def test_undo_passes_over_a_deletion(session: Session, clock: Clock) -> None:
+def test_undo_of_a_deletion_is_refused_and_the_write_before_can_be_named(
+    session: Session, clock: Clock
+) -> None:
     session.add("decision", "one that stays for now", agent="a")
     session.add("decision", "one that goes away", agent="a")
     deleted(session, clock, "DEC-0002")
 
-    session.undo()
+    with pytest.raises(RefusedError, match="the latest write is a deletion"):
+        session.undo()
+    assert [memory.id for memory in session.memories()] == ["DEC-0001"]
+
+    session.undo("DEC-0001")
 
     assert session.memories() == ()
 

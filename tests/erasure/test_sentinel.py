@@ -69,7 +69,7 @@ def marked(session: Session) -> Iterator[Session]:
         git(folder, "stash", "-q")
     (folder / "decisions/000/DEC-0002.yaml~").write_text(SENTINEL)
     (folder / "decisions/000/.DEC-0002.yaml.swp").write_text(SENTINEL)
-    with Session(folder, session._handle.clock) as opened:
+    with Session(folder, session._opened.clock) as opened:
         opened.add("decision", "one more after everything", agent="other")
         yield opened
 

@@ -143,12 +143,12 @@ class SessionMachine(RuleBasedStateMachine):
         with self.refusal(memory_id, turns=False) if not refused else contextlib.suppress(MemoryNotFoundError, RefusedError):  # fmt: skip
             self.session.resolve(memory_id, action=action, by="ada")
             fields = self.model[memory_id]["fields"]
+            resolution = {**fields.get("resolution", {}), "resolved_by": "ada"}
+            fields["resolution"] = resolution | ({"action_taken": action} if action else {})
             if memory_id.startswith("DEC"):
                 fields["status"] = "resolved"
             else:
-                resolution = {"status": "resolved", "resolved_by": "ada"}
-                old = fields.get("resolution", {})
-                fields["resolution"] = {**old, **resolution} | ({"action_taken": action} if action else {})  # fmt: skip
+                fields["resolution"]["status"] = "resolved"
                 fields.pop("status", None)
         self.wrote(before)
 

@@ -49,7 +49,7 @@ def put_back(session: Session, copy: Path) -> Session:
 def opened(path: Path, before: Session | None = None) -> Session:
     """Open a session again, later than what wrote there before."""
     clock = Clock()
-    clock.now = before._handle.clock.now if before else clock.now + timedelta(hours=1)  # type: ignore[attr-defined]
+    clock.now = before._opened.clock.now if before else clock.now + timedelta(hours=1)  # type: ignore[attr-defined]
     store = next(each for each in path.parents if (each / "config.yaml").exists())
     return Store.open(store, clock=clock).session("shop")
 
