@@ -16,6 +16,8 @@ from smp_git.model.errors import SmpError, StorageError
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 # So much is listed one by one.
 MOST: Final = 20
+# No more of an error is shown: it may repeat what was given, or a path made of that.
+_LONGEST: Final = 400
 # Halves of characters, which no encoding writes; JSON has this for them too.
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -159,12 +161,21 @@ def note(text: str) -> None:
 
 def report(error: SmpError, *, as_json: bool = False) -> None:
     """Tell what went wrong, and the way out."""
+    message = "\n".join(map(_without_middle, error.message.split("\n")))
     if as_json:
-        say(json.dumps({"error": error.as_json()}, ensure_ascii=False), err=True)
+        told = {**error.as_json(), "message": message}
+        say(json.dumps({"error": told}, ensure_ascii=False), err=True)
         return
-    say(f"{paint('red', 'smp:')} {error.message}", err=True, painted=True)
+    say(f"{paint('red', 'smp:')} {message}", err=True, painted=True)
     if error.hint:
         say(f"{paint('cyan', 'hint:')} {error.hint}", err=True, painted=True)
+
+
+def _without_middle(line: str) -> str:
+    """Return a line of an error, cut so that how it begins and what is wrong at its end stay."""
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -93,6 +93,34 @@ def test_wrong_and_missing_arguments_are_told_in_one_form(
     judge(run(root, *missing), *missing)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("bring-back", "HUGE"),
+        ("config", "HUGE", "HUGE"),
+        ("export", "--format=HUGE"),
+        ("import", "HUGE"),
+        ("new", "--context", "HUGE"),
+    ],
+    ids=lambda given: given[0],
+)
+def test_an_error_does_not_repeat_a_huge_argument_whole(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = tuple(each.replace("HUGE", "very " * 1_000) for each in given)
+    for arguments in (given, (*given, "--json")):
+        done = run(shared, *arguments)
+        judge(done, *arguments)
+        assert done.exit_code
+        assert "very" in done.stderr and "…" in done.stderr
+        assert len(done.stderr) < _BRIEF
+
+
+# One that repeats the beginning and the end of what it refuses, its hint, and what JSON adds.
+_BRIEF: Final = 900
+
+
 def test_an_output_that_is_closed_early_is_no_error(root: Path) -> None:
     call = [sys.executable, "-P", "-m", "smp_git", "--root", str(root), "list"]
     reader, writer = os.pipe()
