@@ -32,7 +32,7 @@ from smp_git.cli.filters import (
     specification,
 )
 from smp_git.cli.options import At, Id
-from smp_git.cli.place import session_of, store_of
+from smp_git.cli.place import session_of, store_of, tell_beginning
 from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import MARKS, note, paint, say
 from smp_git.cli.values import measures
@@ -125,6 +125,7 @@ def query(
             store.close()
         return
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         _show(ctx, session.query(text, at=at, spec=given, **parts), explain=explain)
 
 

@@ -22,7 +22,7 @@ from smp_git.cli.filters import (
     parts_of,
 )
 from smp_git.cli.options import At, Id
-from smp_git.cli.place import session_of
+from smp_git.cli.place import session_of, tell_beginning
 from smp_git.cli.screen import columns, exact, page, table, when
 from smp_git.cli.terminal import note, paint, say
 from smp_git.format import document
@@ -44,6 +44,7 @@ def show(ctx: typer.Context, memory: Id, at: At = None) -> None:
     The file as it is; how often the memory was read before is told on stderr.
     """
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.get(memory, at=at)
     if setting(ctx, "json"):
         emit(ctx, found.as_json(), "")
@@ -111,6 +112,7 @@ def list_(
         if given:
             parts["where"] = [*parts.get("where", []), (name, "in", list(given))]
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = _found(session, parts, at)
     if not sort:
         found = sorted(found, key=lambda memory: memory.created_at)

@@ -6,16 +6,18 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import typer
 
 from smp_git.cli.common import folder, setting
+from smp_git.cli.screen import exact
 from smp_git.cli.terminal import note
 from smp_git.git.disk import reporting
 from smp_git.model.errors import (
+    InvalidError,
     NotFoundError,
     NotStoreError,
     SessionArchivedError,
@@ -90,6 +92,16 @@ def is_memory(session: Session, text: str) -> bool:
     if not is_id(text) and short_id(text) is None:
         return False
     return not _HEX.fullmatch(text) or session.full_id(text) in session
+
+
+def tell_beginning(session: Session, moment: str | None) -> None:
+    """Tell that a time is before the session, so that what is meant is its beginning."""
+    if moment is None or (first := session.version(moment)).parents:
+        return
+    # A revision is no time.
+    with suppress(InvalidError):
+        if not session.log(until=moment, limit=1):
+            note(f"session {session.id} began at {exact(first.at)}, so this is its beginning")
 
 
 def tell_damage(session: Session) -> None:

@@ -9,9 +9,9 @@ import typer
 
 from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
-from smp_git.cli.options import Agent
-from smp_git.cli.place import is_memory, session_of
-from smp_git.cli.terminal import in_counts, note
+from smp_git.cli.options import Agent, Yes, confirm
+from smp_git.cli.place import is_memory, session_of, tell_beginning
+from smp_git.cli.terminal import counted, in_counts, note
 from smp_git.session import Session
 from smp_git.write.writer import Change
 
@@ -72,13 +72,28 @@ def rollback(
     ],
     memory: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this memory")] = None,
     agent: Agent = None,
+    yes: Yes = False,
 ) -> None:
     """Return the session, or one memory, to an earlier state
 
-    Makes a new commit. Deleted memories stay deleted.
+    Makes a new commit. Deleted memories stay deleted. A time before the session began is
+    its beginning; a rollback to before the first memory wants --yes.
     """
     with session_of(ctx) as session:
+        tell_beginning(session, revision)
+        if memory is None:
+            _confirm_emptying(session, revision, yes=yes)
         show_change(ctx, session, session.rollback(revision, memory, agent=asker(ctx, agent)))
+
+
+def _confirm_emptying(session: Session, revision: str, *, yes: bool) -> None:
+    """Raise RefusedError unless a return to before the first memory is confirmed."""
+    if session.version(revision).parents or session.memories(at=revision):
+        return
+    if gone := session.memories():
+        confirm(
+            f"there was no memory then: this would remove {counted(len(gone), 'memory')}", yes=yes
+        )
 
 
 @command(example="smp commit --agent ada")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,31 @@ def test_history_commands(project: Path) -> None:
     assert said("undo") == "undo DEC-0001"
     assert said("rollback", "HEAD~1", "DEC-1") == "rollback DEC-0001"
     assert said("rollback", "HEAD") == "nothing to do"
+
+
+@pytest.mark.parametrize("command", [("list", "--at"), ("query", "Redis", "--at"), ("rollback",)])
+def test_a_time_before_the_session_is_told_to_be_its_beginning(
+    project: Path, command: tuple[str, ...]
+) -> None:
+    said("add", "decision", "Use Redis")
+
+    began = "began at .*, so this is its beginning"
+    assert re.search(began, run(*command, "yesterday").stderr)
+    assert not re.search(began, run(*command, "HEAD~1").stderr)
+
+
+def test_a_rollback_to_before_the_first_memory_wants_yes(project: Path) -> None:
+    said("add", "decision", "Use Redis")
+    refused = run("rollback", "yesterday")
+
+    assert refused.exit_code == 7
+    assert "this would remove 1 memory\nhint: nothing was changed; --yes" in refused.stderr
+    assert told("list")["total"] == 1
+    assert said("rollback", "yesterday", "--yes") == "rollback DEC-0001"
+    assert told("list")["total"] == 0
+    assert said("rollback", "yesterday") == "nothing to do"
+    said("undo")
+    assert told("list")["total"] == 1
 
 
 def test_state_is_shown_and_merged(project: Path) -> None:
