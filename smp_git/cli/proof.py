@@ -11,7 +11,7 @@ import typer
 from smp_git.cli.app import command
 from smp_git.cli.common import emit, setting
 from smp_git.cli.place import reached, store_of
-from smp_git.cli.screen import due, exact, table, when
+from smp_git.cli.screen import due, exact, table, when, wrapped
 from smp_git.cli.terminal import MOST, counted
 from smp_git.model.errors import SessionNotFoundError
 
@@ -33,15 +33,19 @@ def receipt_text(found: Mapping[str, Any]) -> str:
         f"{counted(counts['objects_removed'], 'object')} removed",
     ]
     lines = [
-        f"{verb} {_names(found['ids'])}",
-        f"  {', '.join(removed)}",
-        *(f"  {line}" for line in proof_lines(proof)),
-        f"  {_fate(found)}",
-        *(f"  also found in {name}" for name in proof["also_in"]),
-        *(f"  left: {place}" for place in found.get("left", ())),
-        *(f"  out of reach: {place}" for place in found["out_of_reach"]),
+        ", ".join(removed),
+        *proof_lines(proof),
+        _fate(found),
+        *(f"also found in {name}" for name in proof["also_in"]),
+        *left_lines(found.get("left", ())),
+        *(f"out of reach: {place}" for place in found["out_of_reach"]),
     ]
-    return "\n".join(lines)
+    return "\n".join((wrapped(f"{verb} {_names(found['ids'])}", 0, 2), *map(_below, lines)))
+
+
+def _below(line: str) -> str:
+    """Return a line of a receipt as it stands below what it is about."""
+    return wrapped(line, 2, 4)
 
 
 def _names(ids: Sequence[str]) -> str:
@@ -82,7 +86,7 @@ def tell(proof: Proof | None) -> None:
 def _kept_receipt(found: Mapping[str, Any]) -> str:
     """Return the receipt of an earlier deletion, of memories or of the session."""
     reason = f": {found['reason']}" if found["reason"] else ""
-    said = f"  {found['deletion']}, at {exact(found['at'])} by {found['by']}{reason}"
+    said = _below(f"{found['deletion']}, at {exact(found['at'])} by {found['by']}{reason}")
     if "session" in found:
         return f"deleted session {found['session']}\n{said}"
     return f"{receipt_text(found)}\n{said}"

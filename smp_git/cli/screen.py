@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from smp_git.cli.terminal import bare, end_of, paint, put, rendered, visible
+from smp_git.cli.terminal import bare, end_of, legible, paint, put, rendered, visible
 from smp_git.model.times import format_time
 
 _GAP: Final = "  "
@@ -29,7 +29,7 @@ def columns() -> int | None:
 
 def width(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
-    plain = bare(text)
+    plain = legible(text)
     return len(plain) if plain.isascii() else sum(map(_width, plain))
 
 
@@ -45,13 +45,13 @@ def clipped(text: str, room: int) -> str:
         return text
     out, used, begun = [], 0, ""
     for char in text:
-        wide = _width(char) if bare(char) else 0
-        if used + wide > room - 1:
+        wide = width(char)
+        ends = begun if bare(char) else "" if char == begun else end_of(char)
+        if used + wide + width(ends) > room - 1:
             break
         out.append(char)
         used += wide
-        if not bare(char):
-            begun = "" if char == begun else end_of(char)
+        begun = ends
     return "".join((*out, "…", begun))
 
 

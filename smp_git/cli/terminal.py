@@ -72,6 +72,11 @@ def bare(text: str) -> str:
     return text.translate(_NO_MARKS)
 
 
+def legible(text: str) -> str:
+    """Return a painted text as standard output shows it, without what colours it."""
+    return text.translate(_NO_MARKS if has_colour(sys.stdout) else _PLAIN)
+
+
 def has_colour(stream: TextIO) -> bool:
     """Whether colours are wanted there: on a terminal, unless the environment says otherwise."""
     if os.environ.get("NO_COLOR"):

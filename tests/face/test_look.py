@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,7 +17,7 @@ from smp_git.cli.terminal import bare, paint
 from smp_git.cli.values import as_words, changes, word_diff
 from smp_git.model.memory import CommitId
 from smp_git.read.history import FieldChange, Version
-from tests.face.support import environment, on_terminal
+from tests.face.support import a_session, environment, on_terminal, screens
 
 _NOW = datetime(2026, 1, 11, 14, 30, tzinfo=UTC)
 on_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
@@ -63,6 +64,28 @@ def test_what_is_longer_than_the_terminal_goes_to_the_pager(root: Path) -> None:
 @on_a_terminal
 def test_a_pager_that_is_left_early_is_no_error(root: Path) -> None:
     assert "Traceback" not in _shown(root, "list", rows=20, PAGER="true")
+
+
+# What shows a file or a text whole, as `show` does, leaves it to the terminal to fold.
+_FITTED: Final = ("list", "log", "status", "query cache", "trash", "receipt", "size", "show DEC-1")
+
+
+@on_a_terminal
+@pytest.mark.parametrize(("columns", "no_colour"), [(60, ""), (60, "1"), (100, ""), (200, "")])
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path, columns: int, no_colour: str) -> None:
+    long = "Keep the cache small 会话超时\n" * 20
+    store = a_session(tmp_path / "store")
+    with store.session("shop") as session:
+        session.delete("PREF-0001", reason="no longer ours " * 20)
+        session.edit("DEC-1", text=long, rationale="because of\nthe cache " * 20)
+        session.add("finding", long.replace("\n", " "), agent="ada", tags=["cache." * 5 + "size"])
+    store.close()
+    env = environment(tmp_path, SMP_ROOT=str(store.path), SMP_SESSION="shop", NO_COLOR=no_colour)
+    for command, text in screens(_FITTED, columns=columns, env=env).items():
+        # A path is a word, which is not broken.
+        plain = re.sub(r"\{\d*\}", "", text.replace(str(tmp_path), "/home/ada"))
+        assert "cache" in plain or command in ("status", "size", "receipt", "trash")
+        assert [line for line in plain.splitlines() if screen.width(line) > columns] == []
 
 
 @pytest.mark.parametrize(
