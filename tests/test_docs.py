@@ -140,6 +140,14 @@ def test_every_error_is_listed_with_its_status() -> None:
     assert listed == actual
 
 
+def test_each_command_of_the_twenty_tasks_is_run_by_the_page() -> None:
+    page = (DOCS / "reference/twenty-tasks.md").read_text()
+    ways = re.findall(r"^\| [^|`]+ \| (`smp[^|]*) \|", page, flags=re.MULTILINE)
+    ran = [step.command for block in pages.blocks(page) for step in pages.steps(block)]
+    assert len(ways) == 20
+    assert {each for way in ways for each in re.findall("`([^`]+)`", way)} <= set(ran)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_of_a_kind_is_listed_with_type_and_meaning(kind: str) -> None:
     listed = {row[0]: (row[1], row[2]) for row in _tables("fields.md")[kind]}
