@@ -200,7 +200,11 @@ def begun(order: RewriteOrder, plan: RewritePlan, versions: Sequence[DeadVersion
 def write(smp: Path, journal: Journal) -> None:
     """Write a journal, durable."""
     said = {each.name: plain(getattr(journal, each.name)) for each in fields(journal)}
-    text = json.dumps({**said, "tombstones": records.write(journal.tombstones).decode()})
+    said |= {
+        "tombstones": records.write(journal.tombstones).decode(),
+        "moves": [list(each) for each in journal.moves],
+    }
+    text = json.dumps(said)
     disk.replace_durably(smp / ERASURE, text.encode(), smp / f"{ERASURE}.tmp")
     reached(journal.step)
 
