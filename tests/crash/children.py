@@ -100,9 +100,6 @@ NEVER = {
     ("values", "keep_counters"),
     ("values", "overwrite_file"),
 }
-# An undo only removes a file and writes an index in its place; a handle that wrote before
-# keeps the bytes of the session when it is closed.
-NEVER_FIRST = {*NEVER, ("undo", "replace_file")}
 
 
 def two(session: Session) -> None:

@@ -16,7 +16,6 @@ from tests.crash.children import (
     DIED,
     MAKING,
     NEVER,
-    NEVER_FIRST,
     OPERATIONS,
     VERBS,
     assert_ready,
@@ -62,7 +61,7 @@ def test_killed_first_write_is_whole_or_not_at_all(
             die_at(VERBS[verb], leaving=leaving)
             OPERATIONS[operation](session)
 
-    assert ended(killed) == (0 if (operation, verb) in NEVER_FIRST else DIED)
+    assert ended(killed) == (0 if (operation, verb) in NEVER else DIED)
     assert state(path) in (before, state(twin))
     assert_ready(path)
 
