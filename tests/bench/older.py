@@ -98,6 +98,9 @@ def run(folder: Path, *, short: bool) -> Iterator[str]:
     if not _archived(name, older):
         yield f"skipped: no commit {name} here"
         return
+    if not _starts(older):
+        yield f"skipped: {name} does not start with what is installed: BENCH_PACKAGES names a folder"
+        return
     sizes, history, most = ((0, 100), 60, 20) if short else ((0, 10_000), 1_000, 600)
     rounds = 2 if short else 15
     with ExitStack() as open_ones:
@@ -134,6 +137,22 @@ def _archived(name: str, place: Path) -> bool:
     return True
 
 
+def _starts(tree: Path) -> bool:
+    """Return whether the commands of a tree start with the packages that are here."""
+    command = [sys.executable, "-m", "smp_git", "sessions", "--help"]
+    return not subprocess.run(
+        command, cwd=tree, env=_environment(tree), capture_output=True
+    ).returncode
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    """Return the environment in which a tree runs; its commands are compiled once."""
+    left = ("SMP_", "PYTHONDONTWRITE")
+    names = {key: value for key, value in os.environ.items() if not key.startswith(left)}
+    packages = os.environ.get("BENCH_PACKAGES", "")
+    return {**names, "PYTHONPATH": os.pathsep.join(filter(None, [f"{tree}", packages]))}
+
+
 def _note(found: dict[str, list[_Pair]], what: str, who: int, took: tuple[float, float]) -> None:
     pairs = found.setdefault(what, [(Samples(), Samples()), (Samples(), Samples())])
     for samples, seconds in zip(pairs[who], took, strict=True):
@@ -153,11 +172,7 @@ class _Worker:
     ) -> None:
         folder.mkdir()
         self._folder = folder
-        # Who starts a command again and again has it compiled.
-        left = ("SMP_", "PYTHONDONTWRITE")
-        names = {key: value for key, value in os.environ.items() if not key.startswith(left)}
-        packages = os.environ.get("BENCH_PACKAGES", "")
-        self._env = {**names, "PYTHONPATH": os.pathsep.join(filter(None, [f"{tree}", packages]))}
+        self._env = _environment(tree)
         said = (json.dumps(each) for each in (sizes, history, most))
         self._process = subprocess.Popen(
             [sys.executable, "-c", _WORK, str(folder), *said],
@@ -173,9 +188,7 @@ class _Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
 
     def _answer(self) -> Any:
         assert self._process.stdout

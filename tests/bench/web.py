@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -90,6 +90,10 @@ class _Page:
         answer.read()
         self._cookie = answer.headers["Set-Cookie"].partition(";")[0]
 
+    def close(self) -> None:
+        """Leave the page."""
+        self._connection.close()
+
     def busy_seconds(self) -> float:
         """Return how long processors have worked for the server, 0 where that is not told."""
         tasks = Path(f"/proc/{self._process}/task").glob("*/schedstat")
@@ -111,7 +115,8 @@ def _served(folder: Path) -> Iterator[_Page]:
     ) as process:
         try:
             assert process.stdout is not None
-            yield _Page(process.stdout.readline().strip(), process.pid)
+            with closing(_Page(process.stdout.readline().strip(), process.pid)) as page:
+                yield page
         finally:
             process.terminate()
 
