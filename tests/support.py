@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from smp_git import Session
 from smp_git.read.replica import use_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +38,19 @@ def own(**fields: object) -> dict[str, Any]:
 def untyped(value: object) -> Any:
     """Return what a type checker is not to look at: a kind that varies, or a wrong one."""
     return value
+
+
+def before_next_write(session: Session, act: Callable[[], object]) -> None:
+    """Let somebody else act when a session's writer is about to wait for the lock, once."""
+    writer = session._handle.writer
+    holding = writer.holding
+
+    def late(*arguments: Any) -> Any:
+        writer.holding = holding  # type: ignore[method-assign]
+        act()
+        return holding(*arguments)
+
+    writer.holding = late  # type: ignore[method-assign, assignment]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from smp_git import Session, Store
 from smp_git.model.checks import STORE
 from smp_git.model.errors import InvalidError
 from smp_git.model.settings import Settings, table
-from tests.support import git, smp
+from tests.support import before_next_write, git, smp
 from tests.sync.support import Machine
 
 # What names a program, a key or a folder, which another machine has no say in.
@@ -168,6 +168,15 @@ def test_overrides_of_two_replicas_are_merged_one_by_one(tmp_path: Path) -> None
     }  # fmt: skip
     for each in (session, theirs):
         each.close()
+
+
+def test_settings_that_two_set_at_once_are_both_kept(store: Store, session: Session) -> None:
+    with store.session("shop") as other:
+        before_next_write(session, lambda: other.configure({"redaction": "off"}))
+
+        session.configure({"quota_bytes": 9_000_000})
+
+    assert session.metadata.settings == {"redaction": "off", "quota_bytes": 9_000_000}
 
 
 def test_the_command_shows_and_sets_settings(tmp_path: Path) -> None:

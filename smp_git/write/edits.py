@@ -9,10 +9,11 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from smp_git.format import imports, messages, metadata
+from smp_git.format.metadata import Metadata
 from smp_git.git.objects import ObjectId
 from smp_git.model.errors import MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
-from smp_git.model.memory import KINDS, Memory, MemoryId, agent_name, check_fields
+from smp_git.model.memory import KINDS, Memory, MemoryId, Value, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
 from smp_git.model.times import When
@@ -251,16 +252,24 @@ def hand_edited(handle: Handle) -> tuple[HandEdit, ...]:
 
 def override(handle: Handle, settings: Mapping[str, object], agent: str | None) -> Change:
     """Set settings for this session alone; None removes one."""
-    given, before = check_fields(KINDS["state"], settings), handle.metadata.settings
+    given, before = check_fields(KINDS["state"], settings), handle.metadata
     handle.defaults.of_session(given, "overrides")
-    for name in settings.keys() - before.keys():
+    for name in settings.keys() - before.settings.keys():
         row_of(name, "overrides")
-    kept = {k: v for k, v in {**before, **given}.items() if settings.get(k, "") is not None}
-    rules = handle.defaults.as_far_as_possible(kept, "overrides").settings.rules
-    who = rules.name(agent, "the name of an agent") or handle.metadata.user or "user"
-    clean = split(check_fields(KINDS["state"], rules.settings(kept)))
+
+    def kept(said: Metadata) -> dict[str, Value]:
+        both = {**said.settings, **given}
+        return {name: each for name, each in both.items() if settings.get(name, "") is not None}
+
+    def rules(said: Metadata) -> Rules:
+        return handle.defaults.as_far_as_possible(kept(said), "overrides").settings.rules
+
+    who = rules(before).name(agent, "the name of an agent") or before.user or "user"
 
     def work(stage: Stage) -> None:
+        # Somebody else may have set another one meanwhile.
+        now = stage.base.metadata
+        clean = split(check_fields(KINDS["state"], rules(now).settings(kept(now))))
         blob = stage.base.repository.find(stage.base.tree, metadata.PATH)
         old = stage.base.repository.blob(ObjectId(blob)) if blob else b""
         stage.put_file(metadata.PATH, metadata.with_settings(old, clean), "")
