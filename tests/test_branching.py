@@ -19,7 +19,7 @@ from smp_git.model.errors import (
 from smp_git.model.ids import is_life
 from smp_git.write.stage import Stage
 from tests.conftest import Clock
-from tests.support import git, own, python
+from tests.support import before_next_write, git, own, python
 
 
 @pytest.fixture
@@ -182,6 +182,20 @@ def test_tags_stand_wherever_a_revision_does(session: Session, aside: Session) -
 
 
 # Contested values
+
+
+def test_tag_that_waits_for_a_redaction_names_what_that_left(
+    store: Store, session: Session
+) -> None:
+    session.add("decision", "Use plugh-0451")
+    with store.session("shop") as other:
+        before_next_write(session, lambda: other.redact("plugh-0451"))
+
+        made = session.tag("v1")
+
+    assert made.commit == session.head
+    assert session.check() == ()
+    assert session.verify().clean
 
 
 def test_contested_values_are_listed_and_settled(session: Session, aside: Session) -> None:

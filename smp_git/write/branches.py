@@ -134,9 +134,10 @@ def find(handle: Handle, name: str) -> str:
 def tag(handle: Handle, name: str, revision: When, *, move: bool = False) -> Tag:
     """Name a commit; with `move`, what is named so already."""
     ref = TAGS + checked_name(handle.rules.name(name, "the name of a tag"), "tag")
-    commit = handle.at(revision).id
     handle.writer.ready()
     with handle.writer.holding(f"making tag {name}"):
+        # Not before: a deletion meanwhile gives every commit another name.
+        commit = handle.at(revision).id
         if move:
             handle.reader.repository.point({_found_tag(handle, name): commit})
         else:
