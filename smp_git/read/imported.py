@@ -14,7 +14,9 @@ from smp_git.model.memory import MemoryId
 from smp_git.read.snapshot import Snapshot
 
 # Subjects of commits that take memories out without deleting them.
-_TAKEN_OUT: Final = frozenset((*messages.COMPACTED.values(), messages.EDITS))
+_TAKEN_OUT: Final = frozenset(
+    (*messages.COMPACTED.values(), messages.EDITS, messages.LASTING_BATCHES["redact"])
+)
 
 
 class Taken(NamedTuple):

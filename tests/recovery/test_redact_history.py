@@ -66,8 +66,11 @@ def test_a_memory_that_is_only_in_the_history_goes(session: Session) -> None:
     done = session.redact(SECRET)
 
     assert (done.ids, done.gone) == ((), ("DEC-0001",))
+    assert done.receipt is not None
+    assert done.receipt.proof.clean
+    assert session.verify().clean
     # What is left of it is in the history, so that it can be told elsewhere; the memory stays away.
-    assert [version.subject for version in session.log()[:2]] == ["remove decision DEC-0001", "redact decision DEC-0001"]  # fmt: skip
+    assert [version.subject for version in session.log()[:2]] == ["redact batch", "redact decision DEC-0001"]  # fmt: skip
     assert session.get("DEC-0001", at="HEAD~1").content == "Staff [REDACTED]"
     assert session.memories() == ()
 

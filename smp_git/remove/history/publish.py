@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +20,8 @@ from smp_git.git.repository import MAIN, MovedError
 from smp_git.git.storage import Packed, Written
 from smp_git.model.errors import ConflictError, InvalidFileError, RefusedError
 from smp_git.model.ids import INDEX, parse_id, parse_path
-from smp_git.model.memory import CommitId, MemoryId
+from smp_git.model.memory import VALUE, CommitId, MemoryId
+from smp_git.read.compactions import compacted
 from smp_git.read.snapshot import PageCache, Snapshot
 from smp_git.remove.history import journal, sweep
 from smp_git.remove.history.journal import Incoming, Journal, Replacement
@@ -123,7 +124,7 @@ class Publisher:
             return tip
         files[records.PATH] = records.write(said)
         self._brought[ref] = {path: object_id(BLOB, data) for path, data in brought.items()}
-        return self._taken_out(self._committed(base, files), files)
+        return self._taken_out(ref, self._committed(base, files), files)
 
     def _is_there(self, base: Snapshot, path: str, data: bytes) -> bool:
         """Whether a branch has a file; after an interruption, one that was edited since counts."""
@@ -134,16 +135,30 @@ class Publisher:
             return there == data
         return life_of(there, path) == life_of(data, path)
 
-    def _taken_out(self, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
-        """Return a tip without the files that were brought for the history only."""
-        gone: dict[str, bytes | None] = {
-            path: None for path in files if path in self._entry.removed
-        }
-        if not gone:
-            return tip
-        places = [place for path in gone if (place := parse_path(path)) is not None]
-        touches = [Touch("remove", place.kind.name, place.text) for place in places]
-        return self._committed(self._at(tip), gone, messages.write(touches, self._entry.by))
+    def _taken_out(self, ref: str, tip: bytes, files: Mapping[str, bytes | None]) -> bytes:
+        """Return a tip without the files that were brought for the history only.
+
+        They go as they went before, so that a compaction can be reversed still. No message
+        names them, since a rewrite would take the line out, and so make another commit of it.
+        """
+        gone = [path for path in files if path in self._entry.removed]
+        for head, paths in sorted(self._by_subject(ref, gone).items()):
+            text = messages.write((), self._entry.by, subject=head)
+            tip = self._committed(self._at(tip), dict.fromkeys(paths), text)
+        return tip
+
+    def _by_subject(self, ref: str, gone: Iterable[str]) -> dict[str, list[str]]:
+        """Return files that are on no branch, by the subject of the commits that took them out."""
+        old = self._plan.history.refs.get(ref)
+        steps = {each.id: each.step for each in compacted(self._at(old))} if gone and old else {}
+        found: dict[str, list[str]] = {}
+        for path in gone:
+            place = parse_path(path)
+            step = steps.get(place.text) if place is not None else None
+            is_value = place is not None and place.kind.name == VALUE
+            rest = messages.BATCH if is_value else messages.LASTING_BATCHES["redact"]
+            found.setdefault(messages.COMPACTED[step] if step else rest, []).append(path)
+        return found
 
     def _at(self, tip: bytes) -> Snapshot:
         pages = PageCache(self._plan.repository, self._writer.reader.local)
