@@ -187,7 +187,8 @@ def _doing(step: CompactionStep) -> Callable[[Stage], None]:
 
     def do(stage: Stage) -> None:
         going = [each for each in step.removals if stage.base.blob(each.id) == each.blob]
-        if len(going) != len(step.removals) and step.name == "conversation":
+        is_dead = any(map(stage.base.tombstones.names, (each.id for each in step.made)))
+        if step.name == "conversation" and (is_dead or len(going) != len(step.removals)):
             # A summary names its turns; it is made again without the one that changed.
             return
         for memory in step.made:
@@ -293,6 +294,7 @@ class _Plan:
     def _conversation(self, candidates: Sequence[Removable], target: int) -> CompactionStep:
         """Summarise whole blocks of old turns, the oldest first."""
         removals, made, freed = list[Removal](), list[Memory](), 0
+        known = self._snapshot.tombstones
         for step in self._subsumed(candidates):
             removals.append(step)
             freed += step.size
@@ -304,6 +306,9 @@ class _Plan:
                 continue
             summary = summaries.summary(memories, self._settings)
             there = self._snapshot.blob(summary.id)
+            if there is None and known.names(summary.id):
+                # Somebody deleted it, and wants no such summary.
+                continue
             data = document.encode(summary)
             gone = [
                 each.removal

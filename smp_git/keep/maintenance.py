@@ -19,6 +19,7 @@ from smp_git.keep.check import check
 from smp_git.keep.verified import Verified
 from smp_git.model.errors import (
     AlreadyExistsError,
+    ConflictError,
     GitMissingError,
     LockedError,
     SessionArchivedError,
@@ -245,7 +246,11 @@ class _Round:
         ids = compacted.due(handle, self._now)
         if ids:
             if not self._dry_run:
-                compacted.erase_due(handle, ids, self._now, MAINTAINER)
+                try:
+                    compacted.erase_due(handle, ids, self._now, MAINTAINER)
+                except ConflictError:
+                    # The next one looks again what is due.
+                    return
             self._did(handle.name, "erase", len(ids), "removed long ago, gone from history")
 
     def _quota(self, handle: Handle) -> None:

@@ -48,9 +48,9 @@ def ask_for(
     named = [ids] if isinstance(ids, str) else list(ids)
     if not named:
         raise InvalidError("no memory is expected", hint="name the ids that must be found")
-    place = Id(KINDS["artifact"], 1, tag_of([text.casefold()]))
 
     def begin(stage: Stage) -> None:
+        place = _place(stage.base, text)
         # The same bytes on every replica: one question is one memory, with what each says of it.
         if stage.base.blob(place.text) is None:
             made = Memory(
@@ -67,14 +67,26 @@ def ask_for(
 
     def say(stage: Stage) -> None:
         refs = [stage.find(name) for name in named]
-        stage.edit(place.text, fields={"memory_refs": refs, "first": first})
+        stage.edit(_place(stage.base, text).text, fields={"memory_refs": refs, "first": first})
 
     snapshot = handle.reader.snapshot()
     for name in named:
         snapshot.get(snapshot.find(name))
     who = handle.actor(agent)
     handle.writer.run_all([Work(who, begin), Work(who, say)])
-    return handle.reader.snapshot().get(place.text)
+    return handle.read(None, lambda now: now.get(_place(now, text).text))
+
+
+def _place(snapshot: Snapshot, text: str) -> Id:
+    """Return where a question is, or is to be: under a number of its own once it was deleted."""
+    tag, number = tag_of([text.casefold()]), 1
+    while True:
+        place = Id(KINDS["artifact"], number, tag)
+        there = snapshot.readable(place.text)
+        is_free = snapshot.blob(place.text) is None and not snapshot.tombstones.names(place.text)
+        if is_free or (there is not None and there.content.strip().casefold() == text.casefold()):
+            return place
+        number += 1
 
 
 def test(desk: Desk) -> tuple[RecallResult, ...]:

@@ -17,7 +17,7 @@ from smp_git.keep import compact
 from smp_git.read.derived import SOURCES, ranges, sources_of
 from smp_git.write.writer import Work
 from tests.conftest import Clock
-from tests.support import git, git_bytes
+from tests.support import before_next_write, git, git_bytes
 from tests.sync.support import Machine
 
 
@@ -170,6 +170,36 @@ def test_compacted_is_listed_and_brought_back_as_it_was(session: Session, clock:
     assert session.compacted() == ()
 
 
+def test_compacted_is_redacted_and_still_brought_back(session: Session, clock: Clock) -> None:
+    session.add("learning", "Old plugh-0451 " + "x" * 500)
+    clock.now += timedelta(days=300)
+    session.compact("90%")
+
+    done = session.redact("plugh-0451")
+
+    assert done.receipt is not None
+    assert done.receipt.proof.clean
+    assert [(each.id, each.step) for each in session.compacted()] == [("LEARN-0001", "decayed")]
+    session.bring_back("LEARN-1")
+    assert session.get("LEARN-1").content.startswith("Old [REDACTED] ")
+    assert session.verify().clean
+
+
+def test_what_is_redacted_while_it_is_brought_back_comes_redacted(
+    store: Store, session: Session, clock: Clock
+) -> None:
+    session.add("learning", "Old plugh-0451 " + "x" * 500)
+    clock.now += timedelta(days=300)
+    session.compact("90%")
+    with store.session("shop") as other:
+        before_next_write(session, lambda: other.redact("plugh-0451"))
+
+        session.bring_back("LEARN-1")
+
+    assert session.get("LEARN-1").content.startswith("Old [REDACTED] ")
+    assert session.verify().clean
+
+
 def test_undo_takes_a_compaction_back(session: Session, clock: Clock) -> None:
     session.add("learning", "Old " + "x" * 900)
     clock.now += timedelta(days=300)
@@ -295,6 +325,20 @@ def test_deleting_a_turn_reaches_its_summary(session: Session, clock: Clock) -> 
     assert b"Nightingale" not in _stored(session.path)
 
 
+def test_summary_that_was_deleted_is_not_made_again(session: Session, clock: Clock) -> None:
+    _talk(session, clock, 60, days=9)
+    session.add("turn", "Yesterday")
+    (made,) = (each for step in session.compact("90%").steps for each in step.made)
+    session.bring_back([each.id for each in session.compacted()])
+    session.delete(made.id)
+
+    assert session.compact("90%").steps == ()
+
+    assert made.id not in session
+    assert "turn-0001" in session
+    assert session.check() == ()
+
+
 def test_redacting_a_turn_reaches_its_summary(session: Session, clock: Clock) -> None:
     session.add(
         "turn", "We agreed that Nightingale pays 4711 crowns to Ada in May 2027.", agent="user"
@@ -354,6 +398,21 @@ def test_a_question_keeps_what_answers_it(session: Session, clock: Clock) -> Non
     assert session.recall_test() == ()
     with pytest.raises(MemoryNotFoundError):
         session.recall("What else?", "LEARN-0009")
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_question_that_was_deleted_is_asked_again(session: Session, *, purge: bool) -> None:
+    kept = session.add("decision", "Use PostgreSQL").id
+    gone = session.add("decision", "Use no database at all").id
+    first = session.recall("Which database?", [kept, gone])
+    session.delete(gone, purge=purge)
+    assert first.id not in session
+
+    made = session.recall("Which database?", kept)
+
+    assert session.recall("which database?", kept, first=3).id == made.id
+    assert [(each.first, each.expected) for each in session.recall_test()] == [(3, (kept,))]
+    assert session.verify().clean
 
 
 def test_the_same_question_of_two_replicas_is_one(

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from smp_git import Memory, Session, Store
-from smp_git.model.errors import MemoryNotFoundError
+from smp_git.keep.compacted import due, erase_due
+from smp_git.model.errors import ConflictError, MemoryNotFoundError
 from tests.conftest import Clock
 from tests.independent_scan import scan
-from tests.support import git, python
+from tests.support import before_next_write, git, python
 from tests.sync.support import Machine
 
 SECRET = "plugh-0451-of-the-cave"
@@ -84,6 +85,39 @@ def summary_of(session: Session) -> Memory:
     """Return the summary that a compaction made."""
     (found,) = [each for each in session.memories("artifact") if each.fields["type"] == "summary"]
     return found
+
+
+def test_what_a_branch_still_has_is_not_erased(store: Store, clock: Clock) -> None:
+    with store.create_session("shop") as session:
+        session.add("learning", f"{SECRET} was learned " + "x" * 300)
+        clock.now += timedelta(days=200)
+        with session.branch("idea") as idea:
+            idea.edit("LEARN-1", text="learned twice")
+        assert session.compact(1 - 1e-9).commit
+        clock.now += timedelta(days=31)
+        session.add("decision", "in use")
+
+        assert "erase" not in {each.step for each in store.maintain().actions}
+
+        session.merge("idea")
+        assert session.get("LEARN-1").content == "learned twice"
+
+
+def test_what_is_brought_back_while_it_falls_due_stays(store: Store, clock: Clock) -> None:
+    with store.create_session("shop") as session, store.session("shop") as other:
+        for number in range(2):
+            session.add("learning", f"{number} was learned " + "x" * 300)
+        clock.now += timedelta(days=200)
+        session.compact(1 - 1e-9)
+        clock.now += timedelta(days=31)
+        ids = due(session._handle, clock.now)
+        before_next_write(session, lambda: other.bring_back("LEARN-1"))
+
+        with pytest.raises(ConflictError):
+            erase_due(session._handle, ids, clock.now, "a")
+
+        assert session.get("LEARN-1").content.startswith("0 was learned")
+        assert due(session._handle, clock.now) == ("LEARN-0002",)
 
 
 def test_a_summary_outlives_the_turns_that_time_erases(tmp_path: Path) -> None:
