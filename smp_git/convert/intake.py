@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,9 +28,10 @@ from smp_git.convert.formats import BUNDLE, FORMATS, format_of
 from smp_git.convert.ledger import FOLDER, Ledger, SessionPart, part_of
 from smp_git.convert.report import Import, Imported
 from smp_git.convert.revising import KnownEntry
+from smp_git.format import imports
 from smp_git.keep import archive, stores
 from smp_git.keep.every import opened
-from smp_git.model.errors import InvalidError, SessionNotFoundError, SmpError
+from smp_git.model.errors import ConflictError, InvalidError, SessionNotFoundError, SmpError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import VALUE, MemoryId, Value, check_key, is_same
 from smp_git.model.secrets.rules import merged
@@ -39,7 +41,7 @@ from smp_git.read.values import SeenValues
 from smp_git.remove.forgotten import SOURCE
 from smp_git.write import edits
 from smp_git.write.handle import GLOBAL, Handle, Home
-from smp_git.write.stage import Draft
+from smp_git.write.stage import Draft, Stage
 from smp_git.write.transaction import Transaction
 
 # So much below the warning an import ends a part: what is written later does not compact it at once.
@@ -47,6 +49,8 @@ _BELOW_WARNING: Final = 5
 # What a memory takes beside its text: its keys, its index line, its page.
 _OVERHEAD: Final = 600
 _PROGRESS_EVERY: Final = 200
+# How often an import looks again because somebody else wrote the same meanwhile.
+_TRIES: Final = 5
 # Entries that are here already are compared in groups of so many bytes.
 _COMPARED_BYTES: Final = 4_000_000
 
@@ -212,12 +216,33 @@ class _Intake:
             known = [each for part, each in waiting if part.name == name]
             ids = self._ids if name == self._part.name else self._of(name)
             with opened(self._home, name) as handle:
-                found = list(revising.revisions(handle, known, ids, self._before, report))
-                report.updated.update(each.memory.kind for each in found)
-                if found and not self._wanted.dry_run:
-                    with Transaction(handle, None, self._reason) as tx:
-                        for each in found:
-                            each.stage(tx)
+                for left in reversed(range(_TRIES)):
+                    before = deepcopy(report)
+                    try:
+                        self._change(handle, known, ids, report)
+                        break
+                    except ConflictError:
+                        if not left:
+                            raise
+                        report.take_back(before)
+
+    def _change(
+        self,
+        handle: Handle,
+        known: Sequence[KnownEntry],
+        ids: Mapping[str, MemoryId],
+        report: Imported,
+    ) -> None:
+        """Change what the source changed; raise ConflictError if somebody else does so meanwhile."""
+        # Begun before anything is compared: what changes after that is in the way.
+        with Transaction(handle, None, self._reason) as tx:
+            found = list(revising.revisions(handle, known, ids, self._before, report))
+            report.updated.update(each.memory.kind for each in found)
+            if not found or self._wanted.dry_run:
+                tx.rollback()
+                return
+            for each in found:
+                each.stage(tx)
 
     @property
     def _reason(self) -> str:
@@ -281,9 +306,17 @@ class _Intake:
         self._touched.setdefault(name, None)
         with opened(self._home, name) as handle:
             edits.never_import(handle, self._gone, None)
-            found = list(self._drafts(handle, batch, report))
-            if found:
-                self._commit(handle, found, report)
+            for left in reversed(range(_TRIES)):
+                before = deepcopy(report)
+                try:
+                    self._commit(handle, batch, report)
+                    break
+                except ConflictError:
+                    if not left:
+                        raise
+                    # Somebody else wrote meanwhile: an agent, a hook, another import.
+                    report.take_back(before)
+                    batch = self._unknown(handle, batch, report)
 
     def _restored(self, batch: Sequence[ForeignMemory], report: Imported) -> list[ForeignMemory]:
         """Restore the part from its archive; return what of a batch it really has not."""
@@ -292,8 +325,14 @@ class _Intake:
         archive.restore(self._home, name, reason=self._reason)
         self._ledger.note_active(name)
         with opened(self._home, name) as handle:
-            known = taken(handle.reader.snapshot())
-        self._part = SessionPart(name, known)
+            return self._unknown(handle, batch, report)
+
+    def _unknown(
+        self, handle: Handle, batch: Sequence[ForeignMemory], report: Imported
+    ) -> list[ForeignMemory]:
+        """Return what of a batch the part has not, as it is now."""
+        name = self._part.name
+        self._part = SessionPart(name, taken(handle.reader.snapshot()))
         self._parts = [each for each in self._parts if each.name != name] + [self._part]
         self._know(self._part)
         return [entry for entry in batch if not self._is_settled(entry, report)]
@@ -350,14 +389,15 @@ class _Intake:
             report.known += 1
         return known is not None
 
-    def _commit(
-        self,
-        handle: Handle,
-        found: Sequence[tuple[ForeignMemory, Draft | None]],
-        report: Imported,
-    ) -> None:
-        added = [entry for entry, draft in found if draft is not None]
-        with Transaction(handle, None, self._reason) as tx:
+    def _commit(self, handle: Handle, batch: Sequence[ForeignMemory], report: Imported) -> None:
+        """Write a batch; raise ConflictError if something of it came in by another way meanwhile."""
+        guarded = replace(handle, guard=self._refuse_known)
+        with Transaction(guarded, None, self._reason) as tx:
+            found = list(self._drafts(handle, batch, report))
+            if not found:
+                tx.rollback()
+                return
+            added = [entry for entry, draft in found if draft is not None]
             ids = tx.reserve(Counter(entry.kind for entry in added))
             for entry in added:
                 self._ids[entry.id] = next(ids[entry.kind])
@@ -375,6 +415,15 @@ class _Intake:
         if tx.change is not None:
             report.redacted = merged([report.redacted, tx.change.redacted])
         _count_reads(handle, [entry for entry, _ in found], self._ids)
+
+    def _refuse_known(self, stage: Stage) -> None:
+        """Raise ConflictError if the part has, or had, something of what is staged by now."""
+        if stage.base.id == self._part.taken.head:
+            return
+        sources = {imports.source_of(memory) for memory in stage.memories.values()} - {None}
+        now = taken(stage.base)
+        if any(source in now.ids or now.has_had(str(source)) for source in sources):
+            raise ConflictError("what is imported came in by another way meanwhile")
 
     def _set_state(self, tx: Transaction, entry: ForeignMemory, report: Imported) -> None:
         fields = drafts.state_fields(entry, self._source_of(entry), self._ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from smp_git.convert.entries import Trouble
 from smp_git.model.secrets.rules import Report
@@ -40,6 +40,11 @@ class Imported:
             or self.created
             or self.was_deleted
         )
+
+    def take_back(self, before: Imported) -> None:
+        """Say again what was said before."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(before, each.name))
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""

@@ -27,6 +27,8 @@ class Taken(NamedTuple):
     # Digests: by this uid, and by none.
     digests: frozenset[str] = frozenset()
     uid: str = ""
+    # The commit that tells it, where one does.
+    head: str = ""
 
     def has_had(self, source: str) -> bool:
         """Whether it had a memory that was deleted or taken out."""
@@ -58,6 +60,7 @@ def taken(snapshot: Snapshot) -> Taken:
         removed=frozenset(_removed(snapshot)) - ids.keys(),
         digests=digests(snapshot),
         uid=snapshot.metadata.uid,
+        head=snapshot.id,
     )
 
 

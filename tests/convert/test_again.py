@@ -164,6 +164,53 @@ def test_import_that_is_killed_is_finished_by_the_next(store: Store, tmp_path: P
             assert len(texts) == len(set(texts)) == 60
 
 
+def test_two_imports_at_once_bring_each_memory_once(store: Store, tmp_path: Path) -> None:
+    """What the other one brought and somebody deleted at once stays away, too."""
+    log, acted = _log(tmp_path / "log.jsonl", 201), list[int]()
+    store.create_session("shop").close()
+
+    def act(_: int) -> None:
+        if not acted:
+            acted.append(store.import_(log, session="shop").added)
+            with store.session("shop") as session:
+                session.delete("FIND-0202", purge=True)
+
+    done = store.import_(log, session="shop", progress=act)
+
+    assert acted == [201]
+    (report,) = done.sessions
+    assert (done.added, report.known, report.deleted) == (0, 200, 1)
+    with store.session("shop") as session:
+        assert len(session.memories()) == 200
+
+
+def test_what_an_agent_writes_during_an_import_stays(store: Store, tmp_path: Path) -> None:
+    with store.create_session("old") as old:
+        for number in range(200):
+            old.values("app").put(("n", str(number)), number)
+        old.set_state("coder", {"task": "imported"})
+        (tmp_path / "old.jsonl").write_text("".join(old.export("jsonl")))
+    new = store.create_session("new")
+
+    def act(_: int) -> None:
+        new.set_state("coder", {"task": "written"})
+        new.values("app").put(("n", "7"), "written")
+
+    done = store.import_(tmp_path / "old.jsonl", session="new", progress=act)
+
+    assert (done.added, done.sessions[0].known) == (199, 1)
+    assert [each.reason for each in done.problems] == [
+        "the session has another value under its key",
+        "state-coder is here already, and stays as it is",
+    ]
+    assert new.state("coder") == {"task": "written"}
+    kept = new.values("app").get(("n", "7"))
+    assert kept is not None
+    assert kept.value == "written"
+    assert len(new.values("app").list()) == 200
+    new.close()
+
+
 def test_dry_run_changes_nothing(store: Store) -> None:
     done = store.import_(FOREIGN / "003", dry_run=True)
 

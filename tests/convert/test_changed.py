@@ -6,8 +6,12 @@ import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from smp_git import Session, Store
+from smp_git.convert import revising
 from tests.support import git, smp
 
 
@@ -48,6 +52,28 @@ def test_note_that_was_changed_is_changed_here(store: Store, tmp_path: Path) -> 
     assert store.import_(vault).updated == 0
     with store.session("notes-vault") as session:
         assert session.head == head
+
+
+def test_edit_made_while_the_source_is_compared_stays(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = _vault(tmp_path / "vault", a="# A\n", b="# B\n")
+    store.import_(vault)
+    _vault(vault, a="# A\n\nMore.\n", b="# B\n\nMore.\n")
+    session, found = store.session("notes-vault"), revising.revisions
+
+    def late(*arguments: Any) -> Any:
+        yield from found(*arguments)
+        session.edit("ART-0001", text="# A\n\nBy an agent.\n")
+
+    monkeypatch.setattr(revising, "revisions", late)
+    again = store.import_(vault)
+
+    assert again.updated == 1
+    assert [each.where for each in again.problems] == ["a.md"]
+    assert session.get("ART-0001").content == "# A\n\nBy an agent.\n"
+    assert session.get("ART-0002").content == "# B\n\nMore.\n"
+    session.close()
 
 
 def test_entity_that_was_told_more_is_told_more_here(store: Store, tmp_path: Path) -> None:
