@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
@@ -14,24 +15,31 @@ from typing import Final, NamedTuple
 
 from smp_git.format import document
 from smp_git.format.metadata import Metadata
+from smp_git.git import disk
+from smp_git.git.references import is_ancestor
+from smp_git.git.repository import MAIN, Repository
 from smp_git.keep import archive, every, stores
 from smp_git.keep.mask import Mask, Switches
 from smp_git.keep.stores import create_session
 from smp_git.model.errors import (
     AlreadyExistsError,
+    ConflictError,
     InvalidError,
     InvalidFileError,
     RefusedError,
+    SmpError,
 )
 from smp_git.model.ids import id_of_value, parse_id
-from smp_git.model.memory import VALUE, Link, Memory, MemoryId, Value, check_fields
+from smp_git.model.memory import VALUE, CommitId, Link, Memory, MemoryId, Value, check_fields
 from smp_git.model.results import Result
 from smp_git.read import archives
 from smp_git.read.counts import Access
+from smp_git.read.snapshot import Snapshot
 from smp_git.remove import audit, redact, sessions
 from smp_git.remove.history.journal import Receipt
 from smp_git.remove.rewording import NewWords
 from smp_git.remove.sessions import SessionReceipt
+from smp_git.write import branches, hand_edits
 from smp_git.write.handle import GLOBAL, Handle, Home
 from smp_git.write.stage import Stage
 from smp_git.write.writer import Writer
@@ -94,18 +102,18 @@ def anonymize(
     """Make copies of sessions without names, with new identities and without their history.
 
     A name has the same placeholder in all of them, and links between them stay. In place,
-    the old sessions are deleted; with `copy` the new ones are made in the store at that
-    folder, and nothing else changes.
+    the old sessions are deleted, and what the new ones would be without is refused; with
+    `copy` the new ones are made in the store at that folder, and nothing else changes.
     """
     target = home if copy is None else _store_at(copy, home)
-    switches, told = given or Switches(), _told(home, ids)
+    switches, told = given or Switches(), _told(home, ids, is_in_place=copy is None)
     mask = mask_of(
         [(each.origin, each.memories) for each in told.values()], switches, _renamed(ids)
     )
     made = []
     for name, each in told.items():
         fresh = _made(target, mask.session(name), each, mask, switches)
-        receipt = _replaced(home, name, by or each.origin.user) if copy is None else None
+        receipt = _replaced(home, name, each, fresh, by) if copy is None else None
         if name == GLOBAL:
             fresh = _as_global(target, fresh)
         made.append(replace(fresh, receipt=receipt))
@@ -146,20 +154,47 @@ def _renamed(ids: Sequence[str]) -> dict[str, str]:
 
 
 class _Told(NamedTuple):
-    """What a session says: of itself, in its memories, and of how often they were read."""
+    """What a session says at a commit: of itself, in its memories, and of how often they were read."""
 
+    head: CommitId
     origin: SessionOrigin
     memories: Sequence[Memory]
     reads: Mapping[str, Access]
 
 
-def _told(home: Home, ids: Sequence[str]) -> dict[str, _Told]:
+def _told(home: Home, ids: Sequence[str], *, is_in_place: bool) -> dict[str, _Told]:
     found = {}
     for name in ids:
         with every.opened(home, name) as handle:
-            memories = handle.reader.snapshot().memories()
-            found[name] = _Told(origin_of(handle.metadata), memories, handle.accesses.totals())
+            snapshot = handle.reader.snapshot()
+            memories = snapshot.memories()
+            if is_in_place:
+                _refuse_loss(handle, snapshot, memories)
+            origin, reads = origin_of(snapshot.metadata), handle.accesses.totals()
+            found[name] = _Told(snapshot.id, origin, memories, reads)
     return found
+
+
+def _refuse_loss(handle: Handle, snapshot: Snapshot, memories: Iterable[Memory]) -> None:
+    """Raise RefusedError for what a session has and a copy of main would be without."""
+    repository = handle.reader.repository
+    for branch in branches.listed(handle):
+        if not is_ancestor(repository, branch.commit, snapshot.id):
+            raise RefusedError(
+                f"branch {branch.name} of session {handle.name} has writes that main has not, and the copy would be without them",
+                hint=f"smp merge {branch.name}, or smp branch {branch.name} --drop, or make a copy with --copy",
+            )
+    for memory in memories:
+        if memory.problem:
+            raise RefusedError(
+                f"{memory.id} of session {handle.name} cannot be read: {memory.problem}",
+                hint="smp repair, or make a copy with --copy",
+            )
+    if edited := hand_edits.listed(snapshot, handle.reader.path):
+        raise RefusedError(
+            f"{edited[0].path} of session {handle.name} was edited by hand and is in no commit",
+            hint="smp commit, or git checkout puts it back",
+        )
 
 
 def _store_at(path: str | PathLike[str], home: Home) -> Home:
@@ -203,8 +238,25 @@ def _as_global(home: Home, made: Anonymized) -> Anonymized:
     return replace(made, session=GLOBAL, path=str(place))
 
 
-def _replaced(home: Home, name: str, by: str | None) -> SessionReceipt:
-    receipt = sessions.delete(home, name, "replaced by an anonymized copy", by)
+def _replaced(
+    home: Home, name: str, told: _Told, fresh: Anonymized, by: str | None
+) -> SessionReceipt:
+    """Delete the old session, unless somebody wrote to it since: then the new one goes."""
+
+    def check(place: Path) -> None:
+        with closing(Repository(place)) as repository:
+            if repository.head(MAIN) != told.head:
+                raise ConflictError(
+                    f"session {name} was written to while it was anonymized; it stays as it is",
+                    hint="try again",
+                )
+
+    why = "replaced by an anonymized copy"
+    try:
+        receipt = sessions.delete(home, name, why, by or told.origin.user, check=check)
+    except SmpError:
+        disk.remove_folder(Path(fresh.path))
+        raise
     audit.note(home.path, "anonymize", name, at=home.clock(), by=receipt.by)
     return receipt
 

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -110,8 +110,18 @@ def _identity_of(place: Path) -> tuple[str, str]:
     return str(found.get("uid", "")), user if isinstance(user, str) else "user"
 
 
-def delete(home: Home, name: str, reason: str | None, by: str | None) -> SessionReceipt:
-    """Delete a session, active or archived: it moves to `deleted/` as it is, until its deadline."""
+def delete(
+    home: Home,
+    name: str,
+    reason: str | None,
+    by: str | None,
+    *,
+    check: Callable[[Path], None] = lambda _: None,
+) -> SessionReceipt:
+    """Delete a session, active or archived: it moves to `deleted/` as it is, until its deadline.
+
+    `check` looks at its folder under the lock; what it raises leaves everything as it was.
+    """
     is_name = bool(name) and Path(name).name == name
     is_archived = is_name and archives.is_archived(home.path, name)
     place = home.path / archives.FOLDER / name if is_archived else _active(home, name)
@@ -136,7 +146,7 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
     )
     with holding(home, "deleting a session"):
         remotes = _remotes_kept(home.path, name) if is_archived else remotes_of(place)
-        _move_away(home, place, made)
+        _move_away(home, place, made, check)
         receipt = SessionReceipt(
             deletion=made.deletion,
             session=name,
@@ -154,7 +164,7 @@ def delete(home: Home, name: str, reason: str | None, by: str | None) -> Session
     return receipt
 
 
-def _move_away(home: Home, place: Path, made: Record) -> None:
+def _move_away(home: Home, place: Path, made: Record, check: Callable[[Path], None]) -> None:
     """Move a session to `deleted/`; nothing in it changes."""
     target = _place(home.path, made)
     seconds = home.settings.lock_timeout_seconds
@@ -166,6 +176,7 @@ def _move_away(home: Home, place: Path, made: Record) -> None:
             Local(place / ".git").lock_path, time.monotonic() + seconds, "deleting the session"
         ),
     ):
+        check(place)
         disk.make_folders(target)
         disk.replace_file(target / audit.RECORD, audit.write_record(made), target / "record.tmp")
         disk.flush_folder(target)

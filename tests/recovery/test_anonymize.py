@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smp_git import Session, Store
-from smp_git.errors import RefusedError
+from smp_git.errors import ConflictError, RefusedError
 from smp_git.keep.mask import Switches
+from smp_git.remove import sessions
 from tests.recovery.support import everything
 from tests.support import git, own, smp
 
@@ -287,6 +289,43 @@ def test_session_of_what_holds_across_sessions_loses_its_names(store: Store) -> 
     with store.global_session() as shared:
         assert shared.memories()[0].content == "User-1 likes it short"
         assert shared.check() == ()
+
+
+def test_session_is_not_replaced_by_a_copy_that_lacks_something(
+    store: Store, named: Session, tmp_path: Path
+) -> None:
+    with named.branch("idea") as idea:
+        idea.add("decision", "Only on the branch")
+
+    with pytest.raises(RefusedError, match="branch idea"):
+        store.anonymize_session("shop-of-john")
+
+    assert store.anonymize_session("shop-of-john", copy=tmp_path / "public").memories == 4
+    named.merge("idea")
+    with named.file("DEC-0001").open("a") as file:
+        file.write("by_hand: yes\n")
+    with pytest.raises(RefusedError, match="edited by hand"):
+        store.anonymize_session("shop-of-john")
+    named.commit()
+    assert store.anonymize_session("shop-of-john").memories == 5
+
+
+def test_write_made_while_names_are_taken_out_is_not_lost(
+    store: Store, named: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = sessions.delete
+
+    def late(*arguments: Any, **more: Any) -> Any:
+        named.add("decision", "Written meanwhile")
+        return delete(*arguments, **more)
+
+    monkeypatch.setattr(sessions, "delete", late)
+    with pytest.raises(ConflictError, match="was written to"):
+        store.anonymize_session("shop-of-john")
+
+    assert store.sessions() == ("shop-of-john",)
+    assert "Written meanwhile" in [each.content for each in named.memories()]
+    assert store.deleted_sessions() == ()
 
 
 def test_store_without_names_keeps_links_archives_and_read_counts(
