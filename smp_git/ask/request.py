@@ -137,36 +137,6 @@ class Query:
     max_depth: int = 1
 
 
-class QueryParts(TypedDict, total=False):
-    """Parts of a query besides its text; a single word may stand for a list of one."""
-
-    kind: Kind | Iterable[Kind]
-    kinds: Kind | Iterable[Kind]
-    tag: str | Iterable[str]
-    tags: str | Iterable[str]
-    any_tags: str | Iterable[str]
-    not_tags: str | Iterable[str]
-    agent: str | Iterable[str]
-    agents: str | Iterable[str]
-    since: When | None
-    until: When | None
-    where: Iterable[Sequence[object]]
-    min_priority: float | None
-    min_importance: float | None
-    min_relevance: float | None
-    include_decayed: bool
-    include_superseded: bool
-    include_related: bool
-    include_archived: bool
-    sort: Iterable[object]
-    aggregations: Iterable[object]
-    limit: int | None
-    offset: int
-    explain: bool
-    references: Iterable[str]
-    max_depth: int
-
-
 class Filters(TypedDict, total=False):
     """Parts of a query that choose memories, whatever their order."""
 
@@ -187,6 +157,19 @@ class Filters(TypedDict, total=False):
     min_importance: float | None
     include_decayed: bool
     include_superseded: bool
+
+
+class QueryParts(Filters, total=False):
+    """Parts of a query besides its text; a single word may stand for a list of one."""
+
+    min_relevance: float | None
+    include_related: bool
+    include_archived: bool
+    sort: Iterable[object]
+    aggregations: Iterable[object]
+    limit: int | None
+    offset: int
+    explain: bool
 
 
 def query(
