@@ -84,6 +84,32 @@ def peak_kilobytes():
 """
 
 
+# For code that dies at one of its steps, or, with 0, says how many there are.
+# `around` makes two steps of a function: before it and after it.
+STEPS = """
+import os, sys
+from smp_git import Store
+from smp_git.remove.history import journal
+wanted, seen = int(sys.argv[2]), []
+
+def reached(step):
+    seen.append(step)
+    if len(seen) == wanted:
+        os._exit(73)
+
+def around(home, name):
+    real = getattr(home, name)
+    def told(*args, **kwargs):
+        reached(f"before {name}")
+        done = real(*args, **kwargs)
+        reached(f"after {name}")
+        return done
+    setattr(home, name, told)
+
+journal.reached = reached
+"""
+
+
 def python(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own, with this checkout first on its path."""
     return subprocess.run(

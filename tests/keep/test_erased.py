@@ -12,7 +12,7 @@ from smp_git.keep.compacted import due, erase_due
 from smp_git.model.errors import ConflictError, MemoryNotFoundError
 from tests.conftest import Clock
 from tests.independent_scan import scan
-from tests.support import before_next_write, git, python
+from tests.support import STEPS, before_next_write, git, python
 from tests.sync.support import Machine
 
 SECRET = "plugh-0451-of-the-cave"
@@ -194,22 +194,16 @@ def test_a_replica_erases_what_another_one_erased(tmp_path: Path) -> None:
     assert scan(other.path, [SECRET.encode()]) == []
 
 
-DIES = """
-import os, sys
+DIES = (
+    STEPS
+    + """
 from datetime import datetime
-from smp_git import Store
-from smp_git.remove.history import journal
-wanted, seen = int(sys.argv[2]), []
-def reached(step):
-    seen.append(step)
-    if len(seen) == wanted:
-        os._exit(73)
-journal.reached = reached
 now = datetime.fromisoformat(sys.argv[3])
 store = Store.open(sys.argv[1], clock=lambda: now)
 store.maintain()
 print(len(seen))
 """
+)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from smp_git.model.errors import (
 from smp_git.remove.history.places import place_of
 from tests.conftest import Clock
 from tests.independent_scan import scan
-from tests.support import git, python, smp
+from tests.support import STEPS, git, python, smp
 
 SECRET = "plugh-0451-of-the-cave"
 
@@ -232,36 +232,19 @@ def test_a_sync_of_all_sessions_reaches_an_archive(store: Store, tmp_path: Path)
     assert scan(store.path / "archived", [SECRET.encode()]) == []
 
 
-DIES = """
-import os, sys
+DIES = (
+    STEPS
+    + """
 from datetime import UTC, datetime
-from smp_git import Store
 from smp_git.git import disk
 from smp_git.remove import archive
-from smp_git.remove.history import journal
-wanted, seen = int(sys.argv[2]), []
-
-def reached(step):
-    seen.append(step)
-    if len(seen) == wanted:
-        os._exit(73)
-
-def around(home, name):
-    real = getattr(home, name)
-    def told(*args, **kwargs):
-        reached(f"before {name}")
-        done = real(*args, **kwargs)
-        reached(f"after {name}")
-        return done
-    setattr(home, name, told)
-
-journal.reached = reached
 for home, name in ((archive, "_write"), (archive, "_unpack"), (archive, "_keep_identity"),
                    (archive, "_discard"), (disk, "flush_folder"), (archive.shutil, "rmtree")):
     around(home, name)
 ACT
 print(len(seen))
 """
+)
 
 
 @pytest.mark.slow

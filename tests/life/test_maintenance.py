@@ -15,7 +15,7 @@ from smp_git.keep import maintenance
 from smp_git.keep.maintenance import Maintained
 from tests.conftest import Clock
 from tests.independent_scan import scan
-from tests.support import git, python, smp
+from tests.support import STEPS, git, python, smp
 
 SECRET = "plugh-0451-of-the-cave"
 
@@ -211,30 +211,12 @@ def test_by_the_command(store: Store) -> None:
         assert each in printed
 
 
-DIES = """
-import os, sys
+DIES = (
+    STEPS
+    + """
 from datetime import datetime
-from smp_git import Store
 from smp_git.keep import archive, growth, maintenance, retention
 from smp_git.remove import archive as rooms
-from smp_git.remove.history import journal
-wanted, seen = int(sys.argv[2]), []
-
-def reached(step):
-    seen.append(step)
-    if len(seen) == wanted:
-        os._exit(73)
-
-def around(home, name):
-    real = getattr(home, name)
-    def told(*args, **kwargs):
-        reached(f"before {name}")
-        done = real(*args, **kwargs)
-        reached(f"after {name}")
-        return done
-    setattr(home, name, told)
-
-journal.reached = reached
 for home, name in ((growth, "pack"), (retention, "remove"), (maintenance, "purge_due"),
                    (rooms, "put_away"), (maintenance.sessions, "purge_record")):
     around(home, name)
@@ -243,6 +225,7 @@ store = Store.open(sys.argv[1], clock=lambda: now)
 store.maintain()
 print(len(seen))
 """
+)
 
 
 @pytest.mark.slow

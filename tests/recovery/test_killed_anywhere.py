@@ -10,7 +10,7 @@ from smp_git import Session, Store
 from smp_git.remove.interrupted import site_of
 from tests.independent_scan import scan
 from tests.recovery.support import everything
-from tests.support import git, python
+from tests.support import STEPS, git, python
 
 pytestmark = pytest.mark.slow
 
@@ -18,29 +18,10 @@ SECRET = "plugh-0451-of-the-cave"
 KEPT = "the shop stays open on Sundays"
 
 # Dies at the step of that number; the last line says how many there are.
-DIES = """
-import os, sys
-from smp_git import Store
-from smp_git.remove.history import journal
+DIES = (
+    STEPS
+    + """
 from smp_git.remove import audit, restore, trash
-
-wanted, seen = int(sys.argv[2]), []
-
-def reached(step):
-    seen.append(step)
-    if len(seen) == wanted:
-        os._exit(73)
-
-def around(home, name):
-    real = getattr(home, name)
-    def told(*args, **kwargs):
-        reached(f"before {name}")
-        done = real(*args, **kwargs)
-        reached(f"after {name}")
-        return done
-    setattr(home, name, told)
-
-journal.reached = reached
 for home, name in (
     (audit, "keep_receipt"), (audit, "note"), (trash.Trash, "keep"), (trash.Trash, "confirm"),
     (trash.Trash, "drop"), (trash.Trash, "update"),
@@ -50,6 +31,7 @@ with Store.open(sys.argv[1]).session("shop") as session:
     ACT
 print(len(seen))
 """
+)
 ACTS = {
     "delete": 'session.delete("DEC-0001", reason="why")',
     "delete for good": 'session.delete("DEC-0001", purge=True, reason="why")',
