@@ -24,7 +24,7 @@ _WITH_FIELDS: Final = ("add", "edit", "supersede")
 _ASKING: Final = frozenset(("-h", "--help"))
 # What other programs call it.
 _ELSEWHERE: Final = {
-    "ask": "query", "find": "query", "grep": "query", "recall": "query", "search": "query",
+    "ask": "query", "find": "query", "grep": "query", "search": "query",
     "cat": "show", "get": "show", "view": "show",
     "ls": "list", "history": "log", "revert": "undo", "checkout": "switch",
     "create": "add", "note": "add", "remember": "add", "save": "add", "store": "add", "write": "add",

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from smp_git import Store
+from smp_git.cli import help as helping
 from smp_git.cli.catalogue import ENTRIES, GROUPS
 from smp_git.cli.program import program
 from tests.face.support import environment, on_terminal
@@ -29,6 +30,12 @@ def test_smp_alone_shows_ten_commands() -> None:
 
     assert result.exit_code == 0
     assert sum(line.startswith("  smp ") for line in result.stdout.splitlines()) == 10
+
+
+def test_words_of_other_programs_lead_to_commands() -> None:
+    for word, meant in helping._ELSEWHERE.items():
+        assert word not in ENTRIES
+        assert set(meant.split(" or ")) <= ENTRIES.keys(), word
 
 
 @pytest.mark.parametrize("arguments", [("help",), ("--help",), ("-h",)])
