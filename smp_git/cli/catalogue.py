@@ -49,9 +49,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "state": ListedCommand("write", "Show or change the state of an agent"),
     },
     "Ask": {
-        "list": ListedCommand(
-            "listing", "List memories, the newest last; values of programs only by --kind value"
-        ),
+        "list": ListedCommand("listing", "List memories, the newest last"),
         "show": ListedCommand("listing", "Show a memory"),
         "query": ListedCommand("ask", "Search memories, best matches first"),
         "similar": ListedCommand("ask", "Find the memories most similar to a text or a memory"),
@@ -73,9 +71,7 @@ GROUPS: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "log": ListedCommand("history", "Show commits, newest first"),
         "diff": ListedCommand("history", "Show how memories changed, field by field"),
         "blame": ListedCommand("history", "Show who set each field, and when"),
-        "undo": ListedCommand(
-            "undo", "Undo the latest write, of one memory if named, or one commit"
-        ),
+        "undo": ListedCommand("undo", "Undo the latest write, or that of a memory or commit"),
         "redo": ListedCommand("undo", "Take the latest undo back"),
         "rollback": ListedCommand("undo", "Return the session, or one memory, to an earlier state"),
         "bisect": ListedCommand("bisect", "Find the write that broke an expectation"),

@@ -106,7 +106,10 @@ def list_(
     ] = None,
     at: At = None,
 ) -> None:
-    """List memories, the newest last; values of programs only by --kind value"""
+    """List memories, the newest last
+
+    What programs keep under keys of their own is listed by --kind value.
+    """
     parts = parts_of(ctx.params)
     for name, given in (("status", status), ("severity", severity)):
         if given:

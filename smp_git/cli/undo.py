@@ -43,7 +43,7 @@ def undo(
     ] = None,
     agent: Agent = None,
 ) -> None:
-    """Undo the latest write, of one memory if named, or one commit
+    """Undo the latest write, or that of a memory or commit
 
     Makes a new commit; the history keeps both. Run it again to undo the write before
     that; smp redo takes it back. What was deleted comes back with smp restore.
