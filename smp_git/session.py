@@ -481,23 +481,23 @@ class Session:
         commit did. Raises ConflictError if that was changed since, and RefusedError for a
         deletion, which `restore` brings back.
         """
-        from smp_git.write import edits
+        from smp_git.write import undo
 
-        return edits.undo(self._handle, id, revision, agent)
+        return undo.undo(self._handle, id, revision, agent)
 
     def redo(self, *, agent: str | None = None) -> Change:
         """Bring back what the latest undo took back, unless something was written since."""
-        from smp_git.write import edits
+        from smp_git.write import undo
 
-        return edits.redo(self._handle, agent)
+        return undo.redo(self._handle, agent)
 
     def rollback(
         self, revision: When, id: str | None = None, *, agent: str | None = None
     ) -> Change:
         """Return the session, or one memory, to an earlier state; deleted memories stay deleted."""
-        from smp_git.write import edits
+        from smp_git.write import undo
 
-        return edits.rollback(self._handle, revision, id, agent)
+        return undo.rollback(self._handle, revision, id, agent)
 
     def commit(self, *, agent: str | None = None) -> Change:
         """Check what a person edited by hand and commit it as it is.
@@ -506,15 +506,15 @@ class Session:
         and lines, if anything does not parse, and ConflictError if both changed the
         same field; in that case nothing is committed.
         """
-        from smp_git.write import edits
+        from smp_git.write import hand_edits
 
-        return edits.commit_hand_edits(self._handle, agent)
+        return hand_edits.commit(self._handle, agent)
 
     def hand_edits(self) -> tuple[HandEdit, ...]:
         """Return what a person changed in the session's folder and did not commit, by path."""
-        from smp_git.write import edits
+        from smp_git.write import hand_edits
 
-        return edits.hand_edited(self._handle)
+        return hand_edits.listed(self._handle)
 
     def configure(self, settings: Mapping[str, object], *, agent: str | None = None) -> Change:
         """Set settings for this session only, e.g. `{"redaction": "off"}`; None removes one."""

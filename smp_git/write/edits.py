@@ -1,9 +1,8 @@
-"""Edits of memories, undo, redo and rollback: each staged and committed as one write."""
+"""Edits of memories: each staged and committed as one write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
@@ -11,44 +10,14 @@ from typing import NamedTuple, cast
 from smp_git.format import imports, messages, metadata
 from smp_git.format.metadata import Metadata
 from smp_git.git.objects import ObjectId
-from smp_git.model.errors import MemoryNotFoundError, RefusedError
-from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import KINDS, Memory, MemoryId, Value, agent_name, check_fields
 from smp_git.model.secrets.rules import Report, Rules
 from smp_git.model.settings import row_of, split
 from smp_git.model.times import When
 from smp_git.read import imported
-from smp_git.read.snapshot import Snapshot
-from smp_git.write import hand_edits
-from smp_git.write.hand_edits import HandEdit
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Draft, Labels, Stage, draft, full_links
-from smp_git.write.undo import bring_back, is_deleted, stage_redo, stage_undo, stage_undo_of
 from smp_git.write.writer import Change
-
-
-def stage_rollback(stage: Stage, target: Snapshot, memory_id: MemoryId | None) -> None:
-    """Stage the session, or one memory, as it was at `target`."""
-    repository = stage.base.repository
-    if memory_id is not None:
-        _rollback_one(stage, target, memory_id)
-        return
-    changes = [
-        (path, then)
-        for path, _, then in repository.changes(stage.base.tree, target.tree)
-        if parse_path(path) is not None
-    ]
-    bring_back(stage, changes, "rollback")
-
-
-def _rollback_one(stage: Stage, target: Snapshot, memory_id: MemoryId) -> None:
-    then = target.blob(memory_id)
-    if is_deleted(stage.base, parse_id(memory_id).path, then):
-        raise RefusedError(f"{memory_id} was deleted", hint="smp restore brings it back")
-    if then is None:
-        raise MemoryNotFoundError(f"{memory_id} is not there at {target.id[:12]}")
-    if then != stage.base.blob(memory_id):
-        bring_back(stage, [(parse_id(memory_id).path, then)], "rollback")
 
 
 class CleanNames(NamedTuple):
@@ -202,54 +171,6 @@ def update_state(handle: Handle, agent: str, changes: Mapping[str, object]) -> M
     return _one(handle, agent, lambda stage: stage.update_state(agent, said.fields), said.redacted)
 
 
-def undo(handle: Handle, memory_id: str | None, revision: When | None, agent: str | None) -> Change:
-    """Reverse the latest write that was not undone, perhaps of one memory, or one revision."""
-    target = handle.at(revision) if revision is not None else None
-    name = handle.reader.snapshot().full(memory_id) if memory_id is not None else None
-
-    def work(stage: Stage) -> None:
-        if target:
-            stage_undo_of(stage, target.commit, name)
-        else:
-            stage_undo(stage, name)
-
-    return _change(handle, agent, work, messages.UNDO_BATCH)
-
-
-def redo(handle: Handle, agent: str | None) -> Change:
-    """Bring back what the latest undo took back, unless something was written since."""
-    return _change(handle, agent, stage_redo, messages.REDO_BATCH)
-
-
-def rollback(handle: Handle, revision: When, memory_id: str | None, agent: str | None) -> Change:
-    """Bring the session, or one memory, back to how it was; what was deleted stays away."""
-    target = handle.at(revision)
-    name = _somewhere(handle, memory_id, target) if memory_id is not None else None
-    return _change(
-        handle,
-        agent,
-        lambda stage: stage_rollback(stage, target, name),
-        messages.ROLLBACK_BATCH,
-    )
-
-
-def commit_hand_edits(handle: Handle, agent: str | None) -> Change:
-    """Check what a person changed by hand and commit it as it is."""
-    handle.refuse_on_a_branch("edits by hand are committed there")
-    folder, rules, local = handle.reader.path, handle.rules, handle.reader.local
-    return _change(
-        handle,
-        agent,
-        lambda stage: hand_edits.stage_all(stage, folder, rules, local),
-        messages.EDITS,
-    )
-
-
-def hand_edited(handle: Handle) -> tuple[HandEdit, ...]:
-    """Return what a person changed in the folder and did not commit."""
-    return hand_edits.listed(handle.reader.main(), handle.reader.path)
-
-
 def override(handle: Handle, settings: Mapping[str, object], agent: str | None) -> Change:
     """Set settings for this session alone; None removes one."""
     given, before = check_fields(KINDS["state"], settings), handle.metadata
@@ -291,15 +212,11 @@ def never_import(handle: Handle, sources: Iterable[str], agent: str | None) -> N
         handle.main_writer.run(handle.actor(agent), work, subject=messages.IMPORTS)
 
 
-def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:
-    """Return the id that a text names now, else at `target`."""
-    now = handle.reader.snapshot()
-    with suppress(MemoryNotFoundError):
-        return now.find(memory_id)
-    # A deleted memory is in no revision; whoever asks for it is told so later.
-    if now.tombstones.names_text(memory_id.encode()):
-        return MemoryId(memory_id)
-    return target.find(memory_id)
+def staged(
+    handle: Handle, agent: str | None, work: Callable[[Stage], None], subject: str
+) -> Change:
+    """Stage what touches many memories, or no memory by its id, and commit it."""
+    return handle.writer.run(handle.actor(agent), handle.guarded(work), subject=subject)[1]
 
 
 def _one(
@@ -314,9 +231,3 @@ def _run(
     memory, change = handle.writer.run(who, handle.guarded(work))
     commit = change.commit or handle.reader.snapshot().id
     return replace(memory, commit=commit, redacted=redacted or memory.redacted)
-
-
-def _change(
-    handle: Handle, agent: str | None, work: Callable[[Stage], None], subject: str
-) -> Change:
-    return handle.writer.run(handle.actor(agent), handle.guarded(work), subject=subject)[1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import document
+from smp_git.format import document, messages
 from smp_git.format.document import KEY, OLD_KEY, life_of
 from smp_git.format.records import Tombstones
 from smp_git.git import disk
@@ -36,7 +36,10 @@ from smp_git.model.secrets.rules import Rules
 from smp_git.read.history import is_alike
 from smp_git.read.replica import Local
 from smp_git.read.snapshot import Snapshot
+from smp_git.write.edits import staged
+from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
+from smp_git.write.writer import Change
 
 # Every write sets it, so that it says nothing about a conflict.
 _STAMP = "updated_at"
@@ -138,7 +141,19 @@ def _written(data: bytes, path: str, life: str) -> bytes:
     return document.encode(replace(document.decode(data, path), life=life))
 
 
-def stage_all(stage: Stage, folder: Path, rules: Rules, local: Local) -> None:
+def commit(handle: Handle, agent: str | None) -> Change:
+    """Check what a person changed by hand and commit it as it is."""
+    handle.refuse_on_a_branch("edits by hand are committed there")
+    folder, rules, local = handle.reader.path, handle.rules, handle.reader.local
+    return staged(
+        handle,
+        agent,
+        lambda stage: _stage_all(stage, folder, rules, local),
+        messages.EDITS,
+    )
+
+
+def _stage_all(stage: Stage, folder: Path, rules: Rules, local: Local) -> None:
     """Check and stage what a person changed by hand, together with later writes.
 
     Raises InvalidFileError, naming files and lines, if anything does not parse, and
@@ -175,7 +190,12 @@ class HandEdit(Result):
     change: str
 
 
-def listed(snapshot: Snapshot, folder: Path) -> tuple[HandEdit, ...]:
+def listed(handle: Handle) -> tuple[HandEdit, ...]:
+    """Return what a person changed in the folder and did not commit."""
+    return _listed_in(handle.reader.main(), handle.reader.path)
+
+
+def _listed_in(snapshot: Snapshot, folder: Path) -> tuple[HandEdit, ...]:
     """Return what a person changed by hand since the snapshot, sorted by path."""
     return tuple(
         HandEdit(path=path, id=place.text, change=_kind_of_change(snapshot, path, data))

@@ -1,9 +1,10 @@
-"""Undo and redo: what a commit did to memories, reversed by another commit."""
+"""Undo, redo and rollback: what commits did to memories, reversed by another commit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from smp_git.format import messages
@@ -12,8 +13,12 @@ from smp_git.git.objects import Commit, ObjectId
 from smp_git.model.errors import ConflictError, InvalidFileError, MemoryNotFoundError, RefusedError
 from smp_git.model.ids import parse_id, parse_path
 from smp_git.model.memory import MemoryId
+from smp_git.model.times import When
 from smp_git.read.snapshot import Snapshot
+from smp_git.write.edits import staged
+from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
+from smp_git.write.writer import Change
 
 # What cannot be shown again after it, and what to do instead.
 _RESTORE: Final = "smp restore {} brings back what was deleted, smp undo ID undoes a write before"
@@ -37,7 +42,49 @@ class _Step(NamedTuple):
         return _Step(self.path, self.after, self.before)
 
 
-def stage_undo(stage: Stage, memory_id: MemoryId | None = None) -> None:
+def undo(handle: Handle, memory_id: str | None, revision: When | None, agent: str | None) -> Change:
+    """Reverse the latest write that was not undone, perhaps of one memory, or one revision."""
+    target = handle.at(revision) if revision is not None else None
+    name = handle.reader.snapshot().full(memory_id) if memory_id is not None else None
+
+    def work(stage: Stage) -> None:
+        if target:
+            _stage_undo_of(stage, target.commit, name)
+        else:
+            _stage_undo(stage, name)
+
+    return staged(handle, agent, work, messages.UNDO_BATCH)
+
+
+def redo(handle: Handle, agent: str | None) -> Change:
+    """Bring back what the latest undo took back, unless something was written since."""
+    return staged(handle, agent, _stage_redo, messages.REDO_BATCH)
+
+
+def rollback(handle: Handle, revision: When, memory_id: str | None, agent: str | None) -> Change:
+    """Bring the session, or one memory, back to how it was; what was deleted stays away."""
+    target = handle.at(revision)
+    name = _somewhere(handle, memory_id, target) if memory_id is not None else None
+    return staged(
+        handle,
+        agent,
+        lambda stage: _stage_rollback(stage, target, name),
+        messages.ROLLBACK_BATCH,
+    )
+
+
+def _somewhere(handle: Handle, memory_id: str, target: Snapshot) -> MemoryId:
+    """Return the id that a text names now, else at `target`."""
+    now = handle.reader.snapshot()
+    with suppress(MemoryNotFoundError):
+        return now.find(memory_id)
+    # A deleted memory is in no revision; whoever asks for it is told so later.
+    if now.tombstones.names_text(memory_id.encode()):
+        return MemoryId(memory_id)
+    return target.find(memory_id)
+
+
+def _stage_undo(stage: Stage, memory_id: MemoryId | None = None) -> None:
     """Stage the reversal of the latest write, perhaps of one memory, that is not undone yet."""
     base, path = stage.base, parse_id(memory_id).path if memory_id else None
     undone: Counter[_Step] = Counter()
@@ -52,14 +99,14 @@ def stage_undo(stage: Stage, memory_id: MemoryId | None = None) -> None:
         if _is(commit, "undo"):
             undone.update(step.reverse for step in steps)
         elif left := _effective(base, _less(steps, undone)):
-            bring_back(stage, _befores(left), "undo")
+            _bring_back(stage, _befores(left), "undo")
             return
     if not is_known:
         raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
     raise RefusedError("there is nothing to undo")
 
 
-def stage_undo_of(stage: Stage, commit: Commit, memory_id: MemoryId | None = None) -> None:
+def _stage_undo_of(stage: Stage, commit: Commit, memory_id: MemoryId | None = None) -> None:
     """Stage the reversal of one commit; raise ConflictError if memories changed since."""
     base = stage.base
     if len(commit.parents) != 1:
@@ -75,10 +122,10 @@ def stage_undo_of(stage: Stage, commit: Commit, memory_id: MemoryId | None = Non
         )
     if not left:
         raise RefusedError(f"nothing to undo is left of {commit.id[:12]}")
-    bring_back(stage, _befores(left), "undo")
+    _bring_back(stage, _befores(left), "undo")
 
 
-def stage_redo(stage: Stage) -> None:
+def _stage_redo(stage: Stage) -> None:
     """Stage what the latest undo took back, unless something was written since."""
     base = stage.base
     redone: Counter[_Step] = Counter()
@@ -87,17 +134,41 @@ def stage_redo(stage: Stage) -> None:
         if _is(commit, "redo"):
             redone.update(step.reverse for step in steps)
         elif _is(commit, "undo") and (left := _effective(base, _less(steps, redone))):
-            bring_back(stage, _befores(left), "redo")
+            _bring_back(stage, _befores(left), "redo")
             return
         elif steps and not _is(commit, "undo"):
             break
     raise RefusedError("there is nothing to redo", hint="smp redo takes back an undo, at once")
 
 
-def bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], verb: str) -> None:
+def _stage_rollback(stage: Stage, target: Snapshot, memory_id: MemoryId | None) -> None:
+    """Stage the session, or one memory, as it was at `target`."""
+    repository = stage.base.repository
+    if memory_id is not None:
+        _rollback_one(stage, target, memory_id)
+        return
+    changes = [
+        (path, then)
+        for path, _, then in repository.changes(stage.base.tree, target.tree)
+        if parse_path(path) is not None
+    ]
+    _bring_back(stage, changes, "rollback")
+
+
+def _rollback_one(stage: Stage, target: Snapshot, memory_id: MemoryId) -> None:
+    then = target.blob(memory_id)
+    if _is_deleted(stage.base, parse_id(memory_id).path, then):
+        raise RefusedError(f"{memory_id} was deleted", hint="smp restore brings it back")
+    if then is None:
+        raise MemoryNotFoundError(f"{memory_id} is not there at {target.id[:12]}")
+    if then != stage.base.blob(memory_id):
+        _bring_back(stage, [(parse_id(memory_id).path, then)], "rollback")
+
+
+def _bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], verb: str) -> None:
     """Stage files as they were, but for versions that must not come back."""
     for path, blob in changes:
-        if blob is not None and is_deleted(stage.base, path, blob):
+        if blob is not None and _is_deleted(stage.base, path, blob):
             continue
         try:
             stage.put_file(path, stage.base.repository.blob(blob) if blob else None, verb)
@@ -108,7 +179,7 @@ def bring_back(stage: Stage, changes: Iterable[tuple[str, ObjectId | None]], ver
             ) from error
 
 
-def is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
+def _is_deleted(base: Snapshot, path: str, blob: ObjectId | None) -> bool:
     """Whether a version, or None for what is in no version any more, must not come back."""
     place = parse_path(path)
     if place is None or not base.tombstones.names(place.text):
@@ -156,7 +227,7 @@ def _effective(base: Snapshot, steps: Iterable[_Step]) -> list[_Step]:
         step
         for step in steps
         if _now(base, step) != step.before
-        and not (step.before is not None and is_deleted(base, step.path, step.before))
+        and not (step.before is not None and _is_deleted(base, step.path, step.before))
     ]
 
 
