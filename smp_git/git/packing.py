@@ -25,9 +25,6 @@ from smp_git.model.errors import GitMissingError
 # So many objects, and bytes of them, are in memory at a time.
 _MOST_OBJECTS: Final = 4_000
 _MOST_BYTES: Final = 16_000_000
-# Of the 256 folders of loose objects these tell how many there are, as `git gc --auto` does it.
-_SAMPLED: Final = ("17", "4b", "83", "d6")
-_ALL: Final = 256
 _DIGITS: Final = 2
 _THOROUGHLY: Final = 6
 # More packs make every look for an object slower.
@@ -46,15 +43,6 @@ class Packing(NamedTuple):
     bytes_after: int = 0
     left: int = 0
     damaged: int = 0
-
-
-def estimated_loose(git: Path) -> int:
-    """Return about how many loose objects there are, by a look into a few folders."""
-    count = 0
-    for name in _SAMPLED:
-        with suppress(OSError):
-            count += len(os.listdir(git / "objects" / name))  # noqa: PTH208 - at every close
-    return count * _ALL // len(_SAMPLED)
 
 
 def count_loose(git: Path) -> int:
