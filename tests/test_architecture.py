@@ -85,6 +85,7 @@ LATE = {
     "smp_git.integrations.claude_code.hooks",
     "smp_git.integrations.loopback",
     "smp_git.integrations.mcp.serve",
+    "smp_git.keep.growth",
     "smp_git.keep.opening",
     "smp_git.keep.quota",
     "smp_git.keep.stores",

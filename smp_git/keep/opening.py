@@ -12,6 +12,7 @@ from typing import Final
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
 from smp_git.git.repository import MAIN
+from smp_git.keep import growth
 from smp_git.model.errors import DamagedError, SmpError
 from smp_git.model.settings import Settings
 from smp_git.read import sizes
@@ -137,6 +138,4 @@ def close(handle: Handle) -> None:
 
 def _pack_some(handle: Handle) -> None:
     if handle.keeper.has_written:
-        from smp_git.keep import growth  # noqa: PLC0415 - most programs only read
-
         growth.at_close(handle)
