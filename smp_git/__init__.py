@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from smp_git.keep.info import SessionInfo as SessionInfo
     from smp_git.keep.maintenance import Maintained as Maintained
     from smp_git.keep.mask import Switches as Switches
-    from smp_git.keep.quota import SizeReport as SizeReport
     from smp_git.keep.recall import RecallResult as RecallResult
     from smp_git.keep.repairs import Repair as Repair
     from smp_git.keep.stats import Stats as Stats
     from smp_git.keep.syncing import Synced as Synced
+    from smp_git.keep.usage import SizeReport as SizeReport
     from smp_git.model.errors import SmpError as SmpError
     from smp_git.model.given import GivenFields as GivenFields
     from smp_git.model.memory import Link as Link
@@ -155,7 +155,7 @@ _HOMES = {
     "SessionInfo": "keep.info",
     "SessionReceipt": "remove.sessions",
     "Settings": "model.settings",
-    "SizeReport": "keep.quota",
+    "SizeReport": "keep.usage",
     "SmpError": "model.errors",
     "Stats": "keep.stats",
     "Store": "store",

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from smp_git.keep.glance import Glance
     from smp_git.keep.info import SessionInfo
     from smp_git.keep.mask import Switches
-    from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
     from smp_git.keep.repairs import Repair
+    from smp_git.keep.usage import SizeReport
     from smp_git.model.given import GivenFields, Kind, NewKind
     from smp_git.read.changes import VersionChange
     from smp_git.read.compactions import Compacted
@@ -238,9 +238,9 @@ class Session:
 
     def size(self) -> SizeReport:
         """Return what the session has of its quota, and what takes it."""
-        from smp_git.keep import quota
+        from smp_git.keep import usage
 
-        return quota.report(self._handle)
+        return usage.report(self._handle)
 
     def compact(
         self,

@@ -12,8 +12,8 @@ from smp_git.cli.place import session_of
 
 if TYPE_CHECKING:
     from smp_git.keep.compact import Compaction
-    from smp_git.keep.quota import SizeReport
     from smp_git.keep.recall import RecallResult
+    from smp_git.keep.usage import SizeReport
 
 
 @command(example="smp size")

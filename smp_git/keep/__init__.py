@@ -3,5 +3,5 @@
 Entered by: anonymize, archive, check, compact, compacted, configure, every,
 forecast, glance, hooks.install, hooks.merge, hooks.proposal, hooks.push, info, log,
 losses, maintenance, mask, opening, quota, recall, repair, repairs, schedules, stats, stores,
-syncing.
+syncing, usage.
 """

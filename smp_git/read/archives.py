@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from smp_git.format import yamlfile
 from smp_git.model.errors import SessionArchivedError, SmpError
@@ -18,8 +18,7 @@ SUMMARY: Final = "summary.yaml"
 ARCHIVE: Final = "archive.tar.gz"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """What a summary keeps of one memory."""
 
     id: str

@@ -12,7 +12,7 @@ from smp_git.ask.answer import Hit
 from smp_git.ask.overviews import AgentActivity, Topic
 from smp_git.format.metadata import Metadata
 from smp_git.keep.compact import Compaction
-from smp_git.keep.quota import SizeReport
+from smp_git.keep.usage import SizeReport
 from smp_git.model.memory import KINDS, Memory
 from smp_git.read.compactions import Compacted
 from smp_git.web.charts import Strip
