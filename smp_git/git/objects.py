@@ -31,6 +31,10 @@ FOLDER_MODE: Final = "40000"
 
 # Opening a pipe waits for whoever writes into it.
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# An entry of a tree: its mode, its name, and the id in bytes.
+ENTRY: Final = re.compile(rb"([^ \0]+) ([^\0]+)\0(.{20})", re.DOTALL)
+# The bytes of an entry besides its mode and its name.
+_BESIDE: Final = 22
 EMPTY_TREE: Final = ObjectId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 
@@ -113,15 +117,14 @@ def _row(name: str, child: Child) -> tuple[bytes, bytes]:
 
 
 def read_tree(data: bytes) -> dict[str, Child]:
-    """Return the entries of a tree by name."""
+    """Return the entries of a tree by name; raise ValueError if it is none."""
     out: dict[str, Child] = {}
-    at = 0
-    while at < len(data):
-        space = data.index(b" ", at)
-        end = data.index(b"\0", space)
-        name = data[space + 1 : end].decode("utf-8", "surrogateescape")
-        out[name] = Child(data[at:space].decode(), ObjectId(data[end + 1 : end + 21].hex()))
-        at = end + 21
+    size = 0
+    for mode, name, raw in ENTRY.findall(data):
+        out[name.decode("utf-8", "surrogateescape")] = Child(mode.decode(), ObjectId(raw.hex()))
+        size += len(mode) + len(name) + _BESIDE
+    if size != len(data):
+        raise ValueError(f"{len(data) - size} bytes of a tree are no entry")
     return out
 
 
