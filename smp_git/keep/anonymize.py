@@ -190,7 +190,7 @@ def _refuse_loss(handle: Handle, snapshot: Snapshot, memories: Iterable[Memory])
                 f"{memory.id} of session {handle.name} cannot be read: {memory.problem}",
                 hint="smp repair, or make a copy with --copy",
             )
-    if edited := hand_edits.listed(snapshot, handle.reader.path):
+    if edited := hand_edits.listed(handle):
         raise RefusedError(
             f"{edited[0].path} of session {handle.name} was edited by hand and is in no commit",
             hint="smp commit, or git checkout puts it back",

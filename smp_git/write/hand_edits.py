@@ -191,15 +191,11 @@ class HandEdit(Result):
 
 
 def listed(handle: Handle) -> tuple[HandEdit, ...]:
-    """Return what a person changed in the folder and did not commit."""
-    return _listed_in(handle.reader.main(), handle.reader.path)
-
-
-def _listed_in(snapshot: Snapshot, folder: Path) -> tuple[HandEdit, ...]:
-    """Return what a person changed by hand since the snapshot, sorted by path."""
+    """Return what a person changed in the folder and did not commit, sorted by path."""
+    snapshot = handle.reader.main()
     return tuple(
         HandEdit(path=path, id=place.text, change=_kind_of_change(snapshot, path, data))
-        for path, data in find(snapshot, folder).files.items()
+        for path, data in find(snapshot, handle.reader.path).files.items()
         if (place := parse_path(path)) is not None
     )
 
