@@ -313,8 +313,8 @@ def test_git_objects_are_parsed_in_known_places() -> None:
     }
     # Raw trees are searched by their bytes where each tree of a history is, or a stranger's.
     assert _say(r"\(\.\{20\}\)") == {
+        "smp_git.git.objects",
         "smp_git.git.survey",
-        "smp_git.remove.history.reading",
         "smp_git.sync.inspect.structure",
     }
 
