@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any, Final
 
-from smp_git.ask.text.words import stem, words
+from smp_git.ask.text.words import spaced, stem, words
 
 Read = Callable[[int, Sequence[str]], list[bytes]]
 
@@ -85,11 +85,9 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> dict[str, bytes]:
         "numbers": array("q", chain.from_iterable(numbers)).tobytes(),
         "stems": _bytes("\n".join(["", *sorted(slots), ""])),
         **{
-            f"words {start}": _bytes("\n".join(sorted(set().union(*texts[start:end]) - {_GAP})))
+            f"texts {start}": _bytes("\n".join(map(spaced, texts[start:end])))
             for start, end in pairwise(accumulate(map(len, listed.values()), initial=0))
-            if start < end
         },
-        **{f"text {slot}": _bytes(" ".join(text)) for slot, text in enumerate(texts)},
         **{
             f"stem {each}": slots[each].tobytes() + values[each].tobytes() for each in sorted(slots)
         },
@@ -148,11 +146,6 @@ class Batch:
         body = self._part(f"stem {wanted}")
         return array("I", body[: len(body) // 2]), array("f", body[len(body) // 2 :])
 
-    def words(self, page: range) -> list[str]:
-        """Return the words of a page as they are written, folded."""
-        return _text(self._part(f"words {page.start}")).split("\n")
-
-    def texts(self, slots: Sequence[int]) -> Iterator[list[str]]:
-        """Yield the words of some documents in order."""
-        for text in self._read(self.number, [f"text {slot}" for slot in slots]):
-            yield _text(text).split(" ")
+    def texts(self, page: range) -> list[str]:
+        """Return the words of each document of a page, folded, in one text."""
+        return _text(self._part(f"texts {page.start}")).split("\n")

@@ -26,7 +26,7 @@ Test = Callable[[], bool]
 T = TypeVar("T")
 
 # Raised with every change to how batches are written, or to what their words are.
-_FORMAT: Final = 8
+_FORMAT: Final = 9
 # Postings are numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, Final
 
 from smp_git.ask.text.batches import SHORT, Batch, worth
-from smp_git.ask.text.questions import Pattern, fits
-from smp_git.ask.text.words import stem
+from smp_git.ask.text.questions import Pattern
 
 _TURN: Final = "turn"
 # The share that a turn lends to those next to it, or if it asks something to the one after;
@@ -19,8 +18,6 @@ _TURN: Final = "turn"
 _LENT: Final = 0.3
 _LENT_BY_QUESTION: Final = 0.6
 _PAUSE_SECONDS: Final = 6 * 3600
-# Words that a wildcard stands for, the shortest first.
-_MOST_EXPANDED: Final = 256
 _YEAR_SECONDS: Final = 31_556_952
 
 # What a word is worth by the place of a document, from 0 to 1.
@@ -110,7 +107,8 @@ class Index:
 
     def pattern(self, pattern: Pattern) -> Values:
         """Return what a phrase or a wildcard is worth in each document that holds it."""
-        return {at: worth(count, self._lengths[at]) for at, count in self._matches(pattern)}
+        counts = ((at, len(pattern.finder.findall(text))) for at, text in self._texts)
+        return {at: worth(count, self._lengths[at]) for at, count in counts if count}
 
     def lent(self, own: Values) -> Values:
         """Return what a word is worth more by what neighbours lend, where it is said little or not."""
@@ -127,32 +125,17 @@ class Index:
         joined = [place for place, is_joined in enumerate(self._is_joined) if is_joined]
         return {*joined, *(place + 1 for place in joined)}
 
-    def _matches(self, pattern: Pattern) -> Iterator[tuple[int, int]]:
-        """Yield where words that fit a pattern stand side by side, and how often."""
-        meant = [self._expanded(word) for word in pattern.words]
-        for batch, places in zip(self._batches, self._places, strict=True):
-            holders = [
-                {slot for each in set(map(stem, some)) for slot in batch.postings(each)[0]}
-                for some in meant
-            ]
-            slots = sorted(slot for slot in set.intersection(*holders) if places[slot] >= 0)
-            for slot, text in zip(slots, batch.texts(slots), strict=True):
-                if count := _times(meant, text):
-                    yield places[slot], count
-
-    def _expanded(self, word: str) -> set[str]:
-        """Return the words that a part of a pattern stands for."""
-        if not {"*", "?"} & set(word):
-            return {word}
-        found = filter(fits(word), self._vocabulary)
-        return set(sorted(found, key=lambda each: (len(each), each))[:_MOST_EXPANDED])
-
     @cached_property
-    def _vocabulary(self) -> set[str]:
-        several = zip(self._batches, self._pages, strict=True)
-        return {
-            word for batch, pages in several for page in pages if page for word in batch.words(page)
-        }
+    def _texts(self) -> list[tuple[int, str]]:
+        """The place and the words of each document."""
+        several = zip(self._batches, self._places, self._pages, strict=True)
+        return [
+            found
+            for batch, places, pages in several
+            for page in pages
+            if page
+            for found in zip(places[page.start : page.stop], batch.texts(page), strict=True)
+        ]
 
 
 def _order(ids: list[str], kinds: list[str], sittings: list[str], seconds: list[int]) -> list[int]:
@@ -164,12 +147,3 @@ def _order(ids: list[str], kinds: list[str], sittings: list[str], seconds: list[
     for column in columns:
         order.sort(key=column.__getitem__)
     return order
-
-
-def _times(meant: Sequence[set[str]], text: Sequence[str]) -> int:
-    """Return how often words that are meant stand side by side in a text."""
-    if len(meant) == 1:
-        # Four times as fast, and what is asked at each key while somebody types.
-        return sum(map(meant[0].__contains__, text))
-    runs = zip(*(text[step:] for step in range(len(meant))), strict=False)
-    return sum(all(map(set.__contains__, meant, run)) for run in runs)

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from smp_git.ask.text.questions import Question, fits, parse
-from smp_git.ask.text.words import Token, stem, tokens
+from smp_git.ask.text.questions import Question, parse
+from smp_git.ask.text.words import Token, spaced, stem, tokens
 
 _WIDTH: Final = 160
 _CUT: Final = "…"
@@ -42,12 +42,12 @@ def snippet(
 def _matches(found: Sequence[Token], asked: Question) -> list[Token]:
     terms = {stem(word) for word in asked.words}
     places = {place for place, token in enumerate(found) if stem(token.word) in terms}
+    text = spaced(token.word for token in found)
     for pattern in asked.patterns:
-        tests = [fits(word) for word in pattern.words]
-        for start in range(len(found) - len(tests) + 1):
-            run = range(start, start + len(tests))
-            if all(test(found[at].word) for test, at in zip(tests, run, strict=True)):
-                places.update(run)
+        start, at = -1, 0
+        for match in pattern.finder.finditer(text):
+            start, at = start + text.count(" ", at, match.end()), match.end()
+            places.update(range(start, start + len(pattern.words)))
     return [found[place] for place in sorted(places)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -60,6 +61,11 @@ def words(text: str) -> list[str]:
     return found
 
 
+def spaced(several: Iterable[str]) -> str:
+    """Return words with a space before and after each, as patterns are looked for."""
+    return f" {' '.join(several)} "
+
+
 def tokens(text: str) -> list[Token]:
     """Return the words of `text` with their places in it."""
     pattern = _ASCII_WORD if text.isascii() else _word()
@@ -71,7 +77,7 @@ def fold(word: str) -> str:
     """Return `word` without case and accents."""
     if not word.isascii():
         letters = unicodedata.normalize("NFKD", word)
-        word = "".join(x for x in letters if not unicodedata.combining(x))
+        word = "".join(x for x in letters if not unicodedata.combining(x) and x != " ")
         word = word.replace("\u2019", "'").replace("\u02bc", "'")
     return word.casefold()[:_LONGEST]
 
