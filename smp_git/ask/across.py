@@ -21,7 +21,7 @@ from smp_git.ask.engine import Candidate, Ranked, best_found, end_of, most_by_te
 from smp_git.ask.fields import measure
 from smp_git.ask.finder import Finder, Sought
 from smp_git.ask.request import Order, Query, QueryParts, from_specification, named_parts
-from smp_git.ask.text import Reason
+from smp_git.ask.text.ranking import Reason
 from smp_git.ask.unknown import refuse_unknown_fields, tag_notes
 from smp_git.model.errors import (
     DamagedError,

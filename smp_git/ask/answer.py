@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple, overload
 
 from smp_git.ask.request import Query
-from smp_git.ask.text import Reason
+from smp_git.ask.text.ranking import Reason
 from smp_git.model.memory import Link, Memory, MemoryId, Value
 from smp_git.model.results import Result
 

@@ -19,7 +19,8 @@ from smp_git.ask.finder import Finder, Sought, searched_text
 from smp_git.ask.links import Links, Related
 from smp_git.ask.ranking import Ranking, Scale
 from smp_git.ask.request import Query, QueryParts, from_specification, named_parts
-from smp_git.ask.text import Reason, snippet
+from smp_git.ask.text.ranking import Reason
+from smp_git.ask.text.snippets import snippet
 from smp_git.ask.vectors import VectorKeeper, meanings_of
 from smp_git.model.errors import DamagedError, InvalidQueryError, SmpError
 from smp_git.model.ids import parse_path

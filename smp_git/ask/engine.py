@@ -17,7 +17,10 @@ from smp_git.ask.fields import MERGED, Fields, in_order
 from smp_git.ask.links import Links
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
-from smp_git.ask.text import Reason, Steer, Steering, snippet, steering, stem, words
+from smp_git.ask.text.questions import Steer, Steering, steering
+from smp_git.ask.text.ranking import Reason
+from smp_git.ask.text.snippets import snippet
+from smp_git.ask.text.words import stem, words
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import is_elsewhere, parse_id

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from smp_git.ask.answer import Allowed, Findings, Found
-from smp_git.ask.text import Document, Followed, Meanings, Reason, SearchCache, meaning_text, search
+from smp_git.ask.text.batches import Document
+from smp_git.ask.text.cache import Followed, SearchCache, search
+from smp_git.ask.text.meanings import Meanings, meaning_text
+from smp_git.ask.text.ranking import Reason
 from smp_git.format.lines import Entry
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import (

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from smp_git.ask.finder import Finder, shown_entries, text_of_meaning
-from smp_git.ask.text import Encoder, EncoderUnfitError, Meanings, find_encoder
+from smp_git.ask.text.meanings import Encoder, EncoderUnfitError, Meanings, find_encoder
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidError, SmpError
 from smp_git.model.results import Result

@@ -31,15 +31,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from smp_git.ask.text import (
-    Document,
-    Encoder,
-    Followed,
-    SearchCache,
-    find_encoder,
-    meaning_text,
-    search,
-)
+from smp_git.ask.text.batches import Document
+from smp_git.ask.text.cache import Followed, SearchCache, search
+from smp_git.ask.text.meanings import Encoder, find_encoder, meaning_text
 from tests.bench import table
 
 Rank = Callable[[str], list[int]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smp_git import Store
-from smp_git.ask.text import find_encoder
+from smp_git.ask.text.meanings import find_encoder
 
 
 def smp(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from smp_git.ask.text import Document, stem, words
+from smp_git.ask.text.batches import Document
 from smp_git.ask.text.questions import Pattern, date_words, named_days, parse
-from smp_git.ask.text.words import STOP_WORDS
+from smp_git.ask.text.words import STOP_WORDS, stem, words
 
 
 class Naive:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from smp_git.ask.text import Document
+from smp_git.ask.text.batches import Document
 
 WORDS = [
     "deploy",

@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from smp_git.ask.text import Document, Followed, Reason, SearchCache, TextHit, search
+from smp_git.ask.text.batches import Document
+from smp_git.ask.text.cache import Followed, SearchCache, search
+from smp_git.ask.text.ranking import Reason, TextHit
 
 Pages = Mapping[str, tuple[Document, ...]]
 

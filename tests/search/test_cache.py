@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import pytest
 
 from smp_git import Store
-from smp_git.ask.text import Document, Followed, SearchCache
+from smp_git.ask.text.batches import Document
+from smp_git.ask.text.cache import Followed, SearchCache
 from tests.search.support import a_cache, a_document, follow, found
 
 PAGES = {

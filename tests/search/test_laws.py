@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.ask.text import Document, SearchCache, search
+from smp_git.ask.text.batches import Document
+from smp_git.ask.text.cache import SearchCache, search
 from tests.search import naive
 from tests.search.strategies import page_states, questions, sentences
 from tests.search.support import Pages, a_document, follow, hits

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from smp_git.ask.text import SearchCache, search
+from smp_git.ask.text.cache import SearchCache, search
 from tests.search.support import a_cache, a_document, first_reason, follow, found, hits
 
 

@@ -13,7 +13,8 @@ import pytest
 from smp_git import Session, Store
 from smp_git.ask import vectors
 from smp_git.ask.answer import Answer
-from smp_git.ask.text import Encoder, find_encoder, meanings
+from smp_git.ask.text import meanings
+from smp_git.ask.text.meanings import Encoder, find_encoder
 from smp_git.errors import InvalidError
 from smp_git.keep import maintenance
 from tests.support import git

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smp_git.ask.text import snippet
 from smp_git.ask.text.questions import Days, named_days
+from smp_git.ask.text.snippets import snippet
 from smp_git.ask.text.words import stem, tokens, words
 
 YEARS = range(2022, 2024)

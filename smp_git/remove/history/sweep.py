@@ -229,7 +229,7 @@ def drop_vectors(git: Path) -> None:
     path = git / "smp" / VECTORS
     if path.exists():
         # The search is loaded by no other step of a deletion, a restoration or a sync.
-        from smp_git.ask.text import keep_vectors  # noqa: PLC0415
+        from smp_git.ask.text.meanings import keep_vectors  # noqa: PLC0415
 
         keep_vectors(path, set(storage.stored_names(git / "objects")))
 
