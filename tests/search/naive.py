@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from smp_git.ask.text.batches import Document
-from smp_git.ask.text.questions import Pattern, date_words, named_days, parse
+from smp_git.ask.text.questions import Days, Pattern, named_days, parse
 from smp_git.ask.text.words import STOP_WORDS, stem, words
 
 
@@ -84,7 +84,7 @@ def scores(documents: Sequence[Document], question: str) -> dict[str, float]:
     names |= {"user"} if asked.is_first_person else set()
     said = {word for name in names for word in words(name)}
     days = _named(documents, asked.text)
-    said |= date_words(asked.text)
+    said |= {word for d in _dates(documents, asked.text) for word in words(d.said)}
     weights: dict[str | Pattern, float] = {}
     for word in asked.words:
         weights.setdefault(stem(word), 0.3 if word in said else 1.0)
@@ -120,10 +120,14 @@ def _is_named(name: str, asked: object) -> bool:
 
 def _named(documents: Sequence[Document], text: str) -> set[int]:
     days = [datetime.fromtimestamp(d.seconds, UTC).date() for d in documents]
-    years = range(min(days).year, max(days).year + 1) if days else range(0)
     return {
         day.toordinal()
-        for first, last in named_days(text, years)
+        for each in _dates(documents, text)
         for day in days
-        if first <= day <= last
+        if each.first <= day <= each.last
     }
+
+
+def _dates(documents: Sequence[Document], text: str) -> list[Days]:
+    years = [datetime.fromtimestamp(d.seconds, UTC).year for d in documents]
+    return named_days(text, range(min(years) - 1, max(years) + 2) if years else range(0))

@@ -31,13 +31,23 @@ _RELATIVE: Final = re.compile(
     r"|(?P<count>\d{1,3}|an?)\s+(?P<unit>day|week|month)s?\s+ago)\b",
     re.IGNORECASE,
 )
+_AGO: Final[Mapping[str, int]] = MappingProxyType(
+    {"today": 0, "this": 0, "yesterday": 1, "last": 1, "a": 1, "an": 1}
+)
+_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class Days(NamedTuple):
-    """A range of days, both ends in it."""
+    """A range of days, both ends in it, and the words that name them."""
 
     first: date
     last: date
+    said: str = ""
+
+    @property
+    def numbers(self) -> range:
+        """The days as they are counted since 1970."""
+        return range(self.first.toordinal() - _EPOCH, self.last.toordinal() - _EPOCH + 1)
 
 
 def named_days(question: str, years: Iterable[int], now: datetime | None = None) -> list[Days]:
@@ -46,58 +56,49 @@ def named_days(question: str, years: Iterable[int], now: datetime | None = None)
     A date without a year means that date in each of `years`. "Yesterday" and the like
     mean something only when `now` is given. What is no date (31 February) is ignored.
     """
-    found = [days for match in _dates(question) for days in _calendar_days(match, years)]
+    found = [days for match in _DATE.finditer(question) for days in _calendar_days(match, years)]
     if now is not None:
         today = now.astimezone(UTC).date()
-        found += [_period(today, match) for match in _RELATIVE.finditer(question)]
+        found += [Days(*_period(today, m), m[0]) for m in _RELATIVE.finditer(question)]
     return found
 
 
-def date_words(question: str, now: datetime | None = None) -> set[str]:
-    """Return the words by which `question` names days."""
-    relative = _RELATIVE.finditer(question) if now else ()
-    return {word for match in (*_dates(question), *relative) for word in words(match[0])}
-
-
-def _dates(question: str) -> Iterator[re.Match[str]]:
-    """Yield the dates; a month alone is none, for "may" and "march" are verbs too."""
-    for match in _DATE.finditer(question):
-        if any(match[part] for part in ("iso", "by", "day", "then", "year")):
-            yield match
-
-
 def _calendar_days(match: re.Match[str], years: Iterable[int]) -> Iterator[Days]:
+    """Yield the days of a date; a month alone is none, for "may" and "march" are verbs too."""
     if match["iso"]:
         with suppress(ValueError):
-            yield Days(*[date.fromisoformat(match["iso"])] * 2)
+            day = date.fromisoformat(match["iso"])
+            yield Days(day, day, match[0])
+        return
+    number = match["day"] or match["then"]
+    if not (match["by"] or number or match["year"]):
         return
     month = _MONTHS.index(match["month"][:3].lower()) // 3 + 1
-    day = match["day"] or match["then"]
     for year in [int(match["year"])] if match["year"] else years:
         with suppress(ValueError):
-            first = date(year, month, int(day or 1))
-            yield Days(first, first if day else _month_end(first))
+            first = date(year, month, int(number or 1))
+            yield Days(first, first if number else _month_end(first), match[0])
 
 
 def _month_end(day: date) -> date:
     return day.replace(day=month_length(day.year, day.month))
 
 
-def _period(today: date, match: re.Match[str]) -> Days:
-    """Return the day, week (from Monday), month or year that was some of them ago."""
-    unit = (match["unit"] or match["period"] or "day").lower()
-    count = match["count"] or str(int(match[0].lower().startswith(("yesterday", "last"))))
-    back = int(count) if count.isdigit() else 1
-    if unit in ("day", "week"):
-        length = 7 if unit == "week" else 1
-        first = today - timedelta(days=length * back + (today.weekday() if length > 1 else 0))
-        return Days(first, first + timedelta(days=length - 1))
-    months = back * (12 if unit == "year" else 1)
-    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
+def _period(today: date, match: re.Match[str]) -> tuple[date, date]:
+    """Return the first and last day of the day, week (from Monday), month or year of some time ago."""
+    said = (match["day"] or match["which"] or match["count"]).lower()
+    unit = (match["period"] or match["unit"] or "day").lower()
+    ago = int(said) if said.isdecimal() else _AGO[said]
+    if unit == "day":
+        return today - timedelta(ago), today - timedelta(ago)
+    if unit == "week":
+        monday = today - timedelta(today.weekday() + 7 * ago)
+        return monday, monday + timedelta(6)
     if unit == "year":
-        return Days(date(year, 1, 1), date(year, 12, 31))
+        return date(today.year - ago, 1, 1), date(today.year - ago, 12, 31)
+    year, month = divmod(today.year * 12 + today.month - 1 - ago, 12)
     first = date(year, month + 1, 1)
-    return Days(first, _month_end(first))
+    return first, _month_end(first)
 
 
 # Longer questions are pasted texts; what follows changes nothing but the time it takes.

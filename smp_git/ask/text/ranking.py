@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from heapq import nlargest
-from itertools import chain, pairwise
+from itertools import chain
 from math import log
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from smp_git.ask.text.batches import worth
 from smp_git.ask.text.index import Index, Values
-from smp_git.ask.text.questions import Question, date_words, named_days, parse
+from smp_git.ask.text.questions import Question, named_days, parse
 from smp_git.ask.text.words import STOP_WORDS, stem, words
 
 # What a day or a speaker that is named is worth beside the best score; and if the question
@@ -42,7 +42,6 @@ _USER: Final = "user"
 # Less is what sums in another order differ by.
 _ROUNDING: Final = 1e-12
 _DAY_SECONDS: Final = 86_400
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class TextHit(NamedTuple):
@@ -79,38 +78,34 @@ class _Answer:
     def __init__(self, index: Index, words: Sequence[_Term], patterns: Sequence[_Term]) -> None:
         self.index = index
         self._words, self._patterns = words, patterns
+        self._terms = (*words, *patterns)
+        self._added: dict[str, Mapping[int, float]] = {}
         self.scores = [0.0] * len(index.ids)
-        self._steps: list[tuple[str, list[float]]] = []
-        borrowers: set[int] = set()
-        for term in (*words, *patterns):
+        for term in self._terms:
             for values in (term.own, term.lent):
                 for place, value in values.items():
                     self.scores[place] += term.weight * value
-            borrowers.update(term.lent)
-        for place in borrowers:
+        borrowers = {place for term in words for place in term.lent}
+        self._borrowers = borrowers.difference(*(term.own for term in self._terms))
+        for place in self._borrowers:
             # Who only borrows is not above the lender.
-            if not self._says(place):
-                self.scores[place] = min(self.scores[place], self.scores[self._lender(place)])
-        self._said = self.scores
+            self.scores[place] = min(self.scores[place], self.scores[self._lender(place)])
 
-    def _says(self, place: int) -> bool:
-        return any(place in term.own for term in (*self._words, *self._patterns))
-
-    def _lender(self, place: int) -> int:
-        """Return the best of the neighbours that say something of the question."""
-        near = (at for at, _ in self.index.neighbours(place) if self._says(at))
+    def _lender(self, place: int, terms: Sequence[_Term] = ()) -> int:
+        """Return the best of the neighbours that say some of the question."""
+        several = terms or self._terms
+        near = (at for at, _ in self.index.neighbours(place) if any(at in t.own for t in several))
         return max(near, key=self.scores.__getitem__)
 
-    def add(self, step: str, added: Iterable[tuple[int, float]]) -> None:
+    def add(self, step: str, added: Mapping[int, float]) -> None:
         """Add to the scores of some documents."""
-        self._steps.append((step, self.scores))
-        self.scores = list(self.scores)
-        for place, more in added:
+        self._added[step] = added
+        for place, more in added.items():
             self.scores[place] += more
 
     def source(self, place: int) -> str:
         """Return the neighbour that a document is found by, unless something else counts more."""
-        if self._says(place) or not self._said[place]:
+        if place not in self._borrowers:
             return ""
         lender = self._lender(place)
         return self.index.ids[lender] if self.scores[place] <= self.scores[lender] else ""
@@ -121,18 +116,13 @@ class _Answer:
             part: sum(term.weight * term.own.get(place, 0.0) for term in terms)
             for part, terms in (("words", self._words), ("phrases", self._patterns))
         }
-        parts["neighbours"] = self._said[place] - sum(parts.values())
-        for (step, before), (_, after) in pairwise([*self._steps, ("", self.scores)]):
-            parts[step] = after[place] - before[place]
+        more = {step: added.get(place, 0.0) for step, added in self._added.items()}
+        parts["neighbours"] = self.scores[place] - sum((*parts.values(), *more.values()))
         borrowed = [t for t in self._words if place in t.lent and place not in t.own]
-        lenders = [
-            at for at, _ in self.index.neighbours(place) if any(at in t.own for t in borrowed)
-        ]
-        near = max(lenders, key=self._said.__getitem__, default=None)
         return Reason(
-            {part: value / best for part, value in parts.items() if value > _ROUNDING},
-            tuple(t.shown for t in (*self._words, *self._patterns) if place in t.own),
-            "" if near is None else self.index.ids[near],
+            {part: value / best for part, value in (parts | more).items() if value > _ROUNDING},
+            tuple(term.shown for term in self._terms if place in term.own),
+            self.index.ids[self._lender(place, borrowed)] if borrowed else "",
         )
 
 
@@ -153,9 +143,11 @@ class TextSearch:
         weak: Collection[str] = (),
     ) -> None:
         asked = parse(question)
-        voices, days = _named_voices(indexes, asked), _asked_days(indexes, asked, now)
-        known = {word for name in voices for word in words(name)}
-        known |= date_words(asked.text, now).union(weak)
+        voices = _named_voices(indexes, asked)
+        dates = named_days(asked.text, {year for index in indexes for year in index.years}, now)
+        known = {word for name in voices for word in words(name)}.union(
+            weak, *(words(each.said) for each in dates)
+        )
         shown: dict[str, str] = {}
         for word in asked.words:
             shown.setdefault(stem(word), word)
@@ -172,7 +164,7 @@ class TextSearch:
         self._answers = list(map(_Answer, indexes, terms, patterns))
         self._add_meaning(likeness)
         is_alone = bool(shown) and not asked.patterns and known.issuperset(shown.values())
-        self._raise(voices, days, is_alone=is_alone)
+        self._raise(voices, [each.numbers for each in dates], is_alone=is_alone)
         self._best = self._highest()
 
     def _highest(self) -> float:
@@ -192,31 +184,28 @@ class TextSearch:
         unit = _MEANING_WEIGHT * self._highest() / (most - _UNLIKE)
         for answer, each in zip(self._answers, likeness, strict=True):
             said, known = answer.scores, each or [None] * len(answer.scores)
-            answer.add(
-                "meaning",
-                (
-                    (place, unit * (cosine - _UNLIKE))
-                    for place, cosine in enumerate(known)
-                    if cosine is not None and cosine > (_UNLIKE if said[place] else _LIKE)
-                ),
-            )
+            meant = {
+                place: unit * (cosine - _UNLIKE)
+                for place, cosine in enumerate(known)
+                if cosine is not None and cosine > (_UNLIKE if said[place] else _LIKE)
+            }
             lacking = (place for place, cosine in enumerate(known) if cosine is None)
-            answer.add("no vector", ((at, _MEANING_WEIGHT * said[at]) for at in lacking))
+            alike = {place: _MEANING_WEIGHT * said[place] for place in lacking if said[place]}
+            answer.add("meaning", meant)
+            answer.add("no vector", alike)
 
-    def _raise(
-        self, voices: set[str], days: Collection[tuple[int, int]], *, is_alone: bool
-    ) -> None:
+    def _raise(self, voices: set[str], days: Collection[range], *, is_alone: bool) -> None:
         """Raise what is of the named days, said or not, and what the named speakers say of it."""
         unit = self._highest() * (_NAMED_ALONE if is_alone else _NAMED)
         for answer in self._answers:
             if days:
                 moments = enumerate(answer.index.seconds)
-                named = (at for at, moment in moments if any(a <= moment < b for a, b in days))
-                answer.add("dates", ((at, unit) for at in named))
+                named = (at for at, s in moments if any(s // _DAY_SECONDS in each for each in days))
+                answer.add("dates", dict.fromkeys(named, unit))
             if voices:
                 said, several = answer.scores, enumerate(zip(*answer.index.voices, strict=True))
                 named = (at for at, names in several if not voices.isdisjoint(names))
-                answer.add("speaker", ((at, unit) for at in named if said[at] or is_alone))
+                answer.add("speaker", {at: unit for at in named if said[at] or is_alone})
 
     # What is found
 
@@ -281,19 +270,6 @@ def _is_named(name: str, asked: Question) -> bool:
     parts = words(name)
     said = asked.said - STOP_WORDS
     return said.issuperset(parts) or not asked.capitals.isdisjoint(parts)
-
-
-def _asked_days(
-    indexes: Iterable[Index], asked: Question, now: datetime | None
-) -> list[tuple[int, int]]:
-    """Return where the days begin and end that the question names, in seconds since 1970."""
-    years = {year for index in indexes for year in index.years}
-    named = named_days(asked.text, years, now)
-    return [(_midnight(first), _midnight(last) + _DAY_SECONDS) for first, last in named]
-
-
-def _midnight(day: date) -> int:
-    return (day.toordinal() - _EPOCH) * _DAY_SECONDS
 
 
 # What is alike
