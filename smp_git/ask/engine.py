@@ -17,7 +17,7 @@ from smp_git.ask.fields import MERGED, Fields, in_order
 from smp_git.ask.links import Links
 from smp_git.ask.ranking import Ranking, Scale, membership
 from smp_git.ask.request import Order, Query
-from smp_git.ask.text.questions import Steer, Steering, steering
+from smp_git.ask.text.questions import STEERED_AWAY, Steer, Steering, steering
 from smp_git.ask.text.ranking import Reason
 from smp_git.ask.text.snippets import snippet
 from smp_git.ask.text.words import stem, words
@@ -282,7 +282,7 @@ class Engine:
             meant = self._having(steer)
             for slot, each in known.items():
                 if not meant >> slot & 1:
-                    known[slot] = each._replace(score=each.score * steer.factor)
+                    known[slot] = each._replace(score=each.score * STEERED_AWAY)
         answers = list(zip(self._catalogue.rows_of(known), known.values(), strict=True))
         if query.min_relevance is not None:
             least = query.min_relevance
@@ -428,7 +428,7 @@ class Engine:
             if self._having(steer) >> row.slot & 1:
                 yield f"{steer.field} {steer.value}"
             elif query.explain:
-                yield f"not {steer.field} {steer.value} ({steer.word}): text x {steer.factor:.2f}"
+                yield f"not {steer.field} {steer.value} ({steer.word}): text x {STEERED_AWAY:.2f}"
 
     def related(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """Return the memories that the hits link to, or that link to them, a few each."""

@@ -67,7 +67,7 @@ def test_explain_says_what_steers_and_what_it_costs(filled: Session) -> None:
     }
 
     assert {"kind finding", "severity critical"} <= set(why["FIND-0001"])
-    assert "not kind finding (findings): text x 0.70" in why["DEC-0001"]
+    assert "not kind finding (findings): text x 0.50" in why["DEC-0001"]
     assert "not severity critical (critical): text x 0.50" in why["DEC-0001"]
 
 

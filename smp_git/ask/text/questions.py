@@ -195,9 +195,8 @@ def _pattern(text: str) -> Pattern:
     return Pattern(words=tuple(words(text)))
 
 
-# What a score by text keeps where a memory is not of the kind, or lacks the value, asked for.
-_OTHER_KIND: Final = 0.7
-_OTHER_VALUE: Final = 0.5
+# What a score by text keeps where a memory lacks the kind or the value that is asked for.
+STEERED_AWAY: Final = 0.5
 # Words that name a kind, and those that say what somebody did who wrote one.
 _KIND_WORDS: Final = {
     "turn": "say says said mention mentioned",
@@ -214,10 +213,6 @@ _STATE: Final = re.compile(
 # What has a severity and a status, whatever it is called.
 _THINGS: Final = frozenset({"bug", "bugs", "issue", "issues", "problem", "problems"})
 _STATUSES: Final[Mapping[str, str]] = MappingProxyType({"unresolved": "open", "unsolved": "open"})
-# Beside words that steer, these ask for nothing more.
-_FILLERS: Final = frozenset(
-    {"currently", "left", "now", "remain", "remaining", "there", "today", "yet"}
-)
 
 
 class Steer(NamedTuple):
@@ -226,11 +221,6 @@ class Steer(NamedTuple):
     field: str
     value: str
     word: str
-
-    @property
-    def factor(self) -> float:
-        """The factor of a score by text where the field has another value."""
-        return _OTHER_KIND if self.field == "kind" else _OTHER_VALUE
 
 
 class Steering(NamedTuple):
@@ -257,7 +247,7 @@ def _named(text: str) -> tuple[tuple[Steer, ...], tuple[Steer, ...], frozenset[s
     values = [Steer("severity", word, word) for word in rest if word in SEVERITIES]
     values += [Steer("pinned", "true", word) for word in rest if word == "pinned"]
     values += [Steer("status", _STATUSES.get(word, word), word) for word in rest]
-    return tuple(kinds), tuple(values), frozenset(rest) - _FILLERS
+    return tuple(kinds), tuple(values), frozenset(rest)
 
 
 def steering(text: str, has: Callable[[str, str], object], fixed: Sequence[str]) -> Steering:

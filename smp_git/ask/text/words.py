@@ -26,8 +26,8 @@ _SEPARATORS: Final = {
 
 _STOP_WORDS: Final = """
 a about after all also am an and any anybody anyone anything are aren't as at be because been
-before being both but by can can't cannot could couldn't did didn't do does doesn't doing don't
-during each else ever everybody everyone everything few for from further had hadn't happen
+before being both but by can can't cannot could couldn't currently did didn't do does doesn't doing
+don't during each else ever everybody everyone everything few for from further had hadn't happen
 happened happening has hasn't have haven't having he her here hers herself him himself his how i
 i'd i'll i'm i've if in into is isn't it its itself just let me more most much my myself no nobody
 nor not nothing now of off on once only or other our ours ourselves out over own please same shall
