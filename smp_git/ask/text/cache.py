@@ -236,15 +236,8 @@ class SearchCache:
 
     def follow(self, pages: Followed) -> None:
         """Make some pages what is searched."""
-        before = self._pages, self._built
-        if pages.ids != self._pages.ids:
-            self._built = None
-        self._pages = pages
-        try:
-            _repeated([self], lambda: self.index)
-        except BaseException:
-            self._pages, self._built = before
-            raise
+        if self._built is None or pages.ids != self._pages.ids:
+            self._built = _repeated([self], lambda: self._build(pages))
         # What is read again later is no progress of this.
         self._pages = Followed(*pages[:-1])
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, Final
 
 from smp_git.ask.text.batches import SHORT, Batch, worth
@@ -49,12 +49,13 @@ class Index:
         for of_batch, some in zip(self._places, pages, strict=True):
             for page in some:
                 of_batch[page.start : page.stop] = islice(places, len(page))
-        # Whether a document and the one after it are turns of one sitting.
-        self._is_joined = [False] * len(order)
-        for place in range(bisect_left(kinds, _TURN), bisect_right(kinds, _TURN) - 1):
-            is_paused = seconds[place + 1] - seconds[place] > _PAUSE_SECONDS
-            same = sittings[place] == sittings[place + 1]
-            self._is_joined[place] = same and not (is_paused and sittings[place] == "")
+        # The number of each turn's sitting, and for all else one of its own, beyond the ends too.
+        self._sittings = list(range(-len(order), 2))
+        for place in range(bisect_left(kinds, _TURN) + 1, bisect_right(kinds, _TURN)):
+            is_paused = seconds[place] - seconds[place - 1] > _PAUSE_SECONDS
+            same = sittings[place] == sittings[place - 1]
+            if same and not (is_paused and sittings[place] == ""):
+                self._sittings[place] = self._sittings[place - 1]
         self._listeners: dict[int, list[tuple[int, float]]] = {}
 
     @cached_property
@@ -78,19 +79,11 @@ class Index:
         """Return the places of the turns that borrow from a document, and which share."""
         known = self._listeners.get(place)
         if known is None:
-            joined = self._is_joined
-            share = _LENT * min(1.0, SHORT / max(1, self._lengths[place]))
-            later = share * _LENT_BY_QUESTION / _LENT if self._asks[place] else share
-            known = []
-            # Before the first stands the last, which is joined to nothing.
-            if joined[place - 1]:
-                known.append((place - 1, share))
-                if joined[place - 2]:
-                    known.append((place - 2, share / 2))
-            if joined[place]:
-                known.append((place + 1, later))
-                if joined[place + 1]:
-                    known.append((place + 2, later / 2))
+            before = _LENT * min(1.0, SHORT / max(1, self._lengths[place]))
+            after = before * _LENT_BY_QUESTION / _LENT if self._asks[place] else before
+            shares = ((-2, before / 2), (-1, before), (1, after), (2, after / 2))
+            own = self._sittings[place]
+            known = [(place + step, s) for step, s in shares if self._sittings[place + step] == own]
             self._listeners[place] = known
         return known
 
@@ -122,8 +115,9 @@ class Index:
     @cached_property
     def _lenders(self) -> set[int]:
         """The places of the documents that have neighbours."""
-        joined = [place for place, is_joined in enumerate(self._is_joined) if is_joined]
-        return {*joined, *(place + 1 for place in joined)}
+        several = enumerate(pairwise(self._sittings))
+        joined = {place for place, (one, other) in several if one == other}
+        return joined | {place + 1 for place in joined}
 
     @cached_property
     def _texts(self) -> list[tuple[int, str]]:
