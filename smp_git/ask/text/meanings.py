@@ -16,7 +16,7 @@ from smp_git.ask.text.batches import Document
 from smp_git.git import disk
 
 if TYPE_CHECKING:
-    from smp_git.ask.text.minilm import Matrix, MiniLM
+    from smp_git.ask.text.minilm import Floats, MiniLM
 
 
 # Made by somebody else: no other bytes are run.
@@ -38,37 +38,25 @@ _BLOB_BYTES: Final = 20
 _ENTRY_BYTES: Final = _BLOB_BYTES + 768
 
 
-class _VectorFile:
-    """Vectors by blob, in a file that may vanish or break at any time.
+# Vectors are in a file that may vanish or break at any time. It is read without a lock, and
+# written whole, under the session's. What is not as it was written, or is of another model,
+# holds nothing.
 
-    It is read without a lock and written whole, under the session's. What is not as it was
-    written, or is of another model, holds nothing.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+def _read(path: Path) -> dict[str, bytes]:
+    """Return the vectors of a file, by blob."""
+    data = disk.content(path) or b""
+    body = data[_CHECK_BYTES:]
+    if data[:_CHECK_BYTES] != _check(body):
+        return {}
+    entries = (body[at:][:_ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES))
+    return {each[:_BLOB_BYTES].hex(): each[_BLOB_BYTES:] for each in entries}
 
-    def state(self) -> object:
-        """Return what is another after each write."""
-        with suppress(OSError):
-            found = self._path.stat()
-            return found.st_ino, found.st_size, found.st_mtime_ns
-        return None
 
-    def read(self) -> dict[str, bytes]:
-        """Return the vectors."""
-        data = disk.content(self._path) or b""
-        body = data[_CHECK_BYTES:]
-        if data[:_CHECK_BYTES] != _check(body):
-            return {}
-        entries = (body[at:][:_ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES))
-        return {each[:_BLOB_BYTES].hex(): each[_BLOB_BYTES:] for each in entries}
-
-    def write(self, vectors: Mapping[str, bytes]) -> None:
-        """Write these vectors and no others, raising OSError."""
-        body = b"".join(bytes.fromhex(blob) + vector for blob, vector in vectors.items())
-        scratch = self._path.with_name(f"{self._path.name}.tmp")
-        disk.replace_file(self._path, _check(body) + body, scratch)
+def _write(path: Path, vectors: Mapping[str, bytes]) -> None:
+    """Write these vectors and no others, raising OSError."""
+    body = b"".join(bytes.fromhex(blob) + vector for blob, vector in vectors.items())
+    disk.replace_file(path, _check(body) + body, path.with_name(f"{path.name}.tmp"))
 
 
 def _check(body: bytes) -> bytes:
@@ -77,12 +65,11 @@ def _check(body: bytes) -> bytes:
 
 def keep_vectors(path: Path, blobs: Collection[bytes]) -> None:
     """Write a file anew with the vectors of some blobs alone."""
-    file = _VectorFile(path)
-    known = file.read()
+    known = _read(path)
     kept = {blob: vector for blob, vector in known.items() if bytes.fromhex(blob) in blobs}
     # What cannot be read may hold anything.
     if kept != known or not known:
-        file.write(kept)
+        _write(path, kept)
 
 
 class EncoderUnfitError(Exception):
@@ -99,12 +86,11 @@ class Encoder:
         """Return the vector of a text, always the same; raises EncoderUnfitError."""
         return _model(*self._files).vector(text)
 
-    def matrix(self, vectors: Iterable[bytes]) -> Matrix:
+    def matrix(self, vectors: Iterable[bytes]) -> Floats:
         """Return vectors ready to be compared."""
-        made: Matrix = import_module(_RUNNER).Matrix(vectors)
-        return made
+        return import_module(_RUNNER).matrix(vectors)
 
-    def likeness(self, text: str, vectors: Matrix) -> list[float]:
+    def likeness(self, text: str, vectors: Floats) -> list[float]:
         """Return the cosine of a text to each of `vectors`; raises EncoderUnfitError."""
         return _model(*self._files).likeness(text, vectors)
 
@@ -163,18 +149,21 @@ class Meanings:
     def __init__(self, encoder: Encoder, path: Path) -> None:
         self.encoder = encoder
         self.problems: list[str] = []
-        self._file = _VectorFile(path)
-        self._seen: object = None
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
         self._vectors: dict[str, bytes] = {}
-        self._compared: tuple[Sequence[str], list[int], Matrix] | None = None
+        self._compared: tuple[Sequence[str], list[int], Floats] | None = None
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
         """Read the file, if it is another than before."""
         with self._lock:
-            state = self._file.state()
-            if state != self._seen:
-                self._seen, self._vectors, self._compared = state, self._file.read(), None
+            seen = None
+            with suppress(OSError):
+                found = self._path.stat()
+                seen = found.st_ino, found.st_size, found.st_mtime_ns
+            if seen != self._seen:
+                self._seen, self._vectors, self._compared = seen, _read(self._path), None
 
     def lacking(self, blobs: Iterable[str]) -> list[str]:
         """Return those of some blobs that have no vector."""
@@ -185,7 +174,7 @@ class Meanings:
         """Use and keep some vectors; the caller holds the session's lock. Raises OSError."""
         with self._lock:
             self._vectors, self._compared = {**self._vectors, **vectors}, None
-            self._file.write({**self._file.read(), **vectors})
+            _write(self._path, {**_read(self._path), **vectors})
 
     def scores(self, text: str, blobs: Sequence[str]) -> list[float | None] | None:
         """Return the cosine of a text to each blob, None where there is no vector.

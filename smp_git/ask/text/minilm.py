@@ -18,12 +18,9 @@ _MOST_PIECES: Final = 128
 _KEPT: Final = "<f2"
 
 
-class Matrix:
-    """Vectors of many texts, one row each."""
-
-    def __init__(self, vectors: Iterable[bytes]) -> None:
-        rows = [np.frombuffer(each, dtype=_KEPT) for each in vectors]
-        self.rows: Floats = np.array(rows, dtype=np.float32)
+def matrix(vectors: Iterable[bytes]) -> Floats:
+    """Return vectors of many texts, one row each."""
+    return np.array([np.frombuffer(each, dtype=_KEPT) for each in vectors], dtype=np.float32)
 
 
 class MiniLM:
@@ -50,9 +47,9 @@ class MiniLM:
         """
         return bytes(self._pooled(text).astype(_KEPT).tobytes())
 
-    def likeness(self, text: str, vectors: Matrix) -> list[float]:
+    def likeness(self, text: str, vectors: Floats) -> list[float]:
         """Return the cosine of a text to each of `vectors`."""
-        cosines: list[float] = (vectors.rows @ self._asked(text)).tolist()
+        cosines: list[float] = (vectors @ self._asked(text)).tolist()
         return cosines
 
     def _pooled(self, text: str) -> Floats:
