@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from smp_git.ask.text.words import spaced, stem, words
 
@@ -107,6 +107,14 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
+class Posting(NamedTuple):
+    """A stem, the slots of the documents that say it, and what it is worth in each."""
+
+    stem: str
+    slots: Sequence[int]
+    values: Sequence[float]
+
+
 class Batch:
     """The pages that were indexed together; `read` returns parts of it by their names."""
 
@@ -138,13 +146,14 @@ class Batch:
     def _stems(self) -> bytes:
         return self._part("stems")
 
-    def postings(self, wanted: str) -> tuple[Sequence[int], Sequence[float]]:
-        """Return the slots of the documents that say a stem, and what it is worth in each."""
+    def postings(self, wanted: Iterable[str]) -> Iterator[Posting]:
+        """Yield where those of some stems stand that are said here."""
         # What is listed must be there: a part that is lost is not a word that nobody says.
-        if _bytes(f"\n{wanted}\n") not in self._stems:
-            return (), ()
-        body = self._part(f"stem {wanted}")
-        return array("I", body[: len(body) // 2]), array("f", body[len(body) // 2 :])
+        said = [each for each in wanted if _bytes(f"\n{each}\n") in self._stems]
+        bodies = self._read(self.number, [f"stem {each}" for each in said]) if said else []
+        for each, body in zip(said, bodies, strict=True):
+            half = len(body) // 2
+            yield Posting(each, array("I", body[:half]), array("f", body[half:]))
 
     def texts(self, page: range) -> list[str]:
         """Return the words of each document of a page, folded, in one text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import Any, Final
@@ -89,14 +89,15 @@ class Index:
 
     # What is said
 
-    def word(self, wanted: str) -> Values:
-        """Return what a stem is worth in each document that says it."""
-        own: dict[int, float] = {}
+    def words(self, stems: Iterable[str]) -> dict[str, dict[int, float]]:
+        """Return what some stems are worth in each document that says them, read all at once."""
+        found: dict[str, dict[int, float]] = {each: {} for each in stems}
         for batch, places in zip(self._batches, self._places, strict=True):
-            slots, values = batch.postings(wanted)
-            own.update(zip(map(places.__getitem__, slots), values, strict=True))
-        own.pop(-1, None)
-        return own
+            for stem, slots, values in batch.postings(found):
+                found[stem].update(zip(map(places.__getitem__, slots), values, strict=True))
+        for own in found.values():
+            own.pop(-1, None)
+        return found
 
     def pattern(self, pattern: Pattern) -> Values:
         """Return what a phrase or a wildcard is worth in each document that holds it."""

@@ -80,13 +80,15 @@ class _Answer:
         self._words, self._patterns = words, patterns
         self._terms = (*words, *patterns)
         self._added: dict[str, Mapping[int, float]] = {}
-        self.scores = [0.0] * len(index.ids)
-        for term in self._terms:
-            for values in (term.own, term.lent):
-                for place, value in values.items():
-                    self.scores[place] += term.weight * value
+        self.scores = scores = [0.0] * len(index.ids)
+        for _, weight, own, lent in self._terms:
+            # Written out, as this takes most of the time of a question.
+            for place, value in own.items():
+                scores[place] += weight * value
+            for place, value in lent.items():
+                scores[place] += weight * value
         borrowers = {place for term in words for place in term.lent}
-        self._borrowers = borrowers.difference(*(term.own for term in self._terms))
+        self._borrowers = {at for at in borrowers if not any(at in t.own for t in self._terms)}
         for place in self._borrowers:
             # Who only borrows is not above the lender.
             self.scores[place] = min(self.scores[place], self.scores[self._lender(place)])
@@ -196,6 +198,8 @@ class TextSearch:
 
     def _raise(self, voices: set[str], days: Collection[range], *, is_alone: bool) -> None:
         """Raise what is of the named days, said or not, and what the named speakers say of it."""
+        if not voices and not days:
+            return
         unit = self._highest() * (_NAMED_ALONE if is_alone else _NAMED)
         for answer in self._answers:
             if days:
@@ -217,16 +221,18 @@ class TextSearch:
         The best answer of all scores 1, allowed or not, so that a filter changes no score.
         """
         several = [
-            (number, answer, range(len(answer.scores)) if places is None else places)
-            for number, (answer, places) in enumerate(zip(self._answers, allowed, strict=True))
+            (range(len(answer.scores)), answer.scores)
+            if places is None
+            else (places, list(map(answer.scores.__getitem__, places)))
+            for answer, places in zip(self._answers, allowed, strict=True)
         ]
-        every = chain.from_iterable(map(answer.scores.__getitem__, at) for _, answer, at in several)
+        every = chain.from_iterable(scores for _, scores in several)
         least = min(nlargest(max(limit, 0), every), default=0.0)
         found = sorted(
-            (-answer.scores[place], number, answer.index.ids[place], place)
-            for number, answer, places in several
-            for place in places
-            if answer.scores[place] >= least and answer.scores[place]
+            (-score, number, self._answers[number].index.ids[place], place)
+            for number, (places, scores) in enumerate(several)
+            for place, score in zip(places, scores, strict=True)
+            if score >= least and score
         )
         return [
             (number, TextHit(name, -score / self._best, self._answers[number].source(place)))
@@ -249,9 +255,12 @@ def _rarity(indexes: Iterable[Index], own: Iterable[Values]) -> float:
     return log(1 + (documents - holders + 0.5) / (holders + 0.5))
 
 
-def _rarest(indexes: Iterable[Index], stems: Iterable[str], limit: int) -> dict[str, list[Values]]:
+def _rarest(
+    indexes: Iterable[Index], stems: Collection[str], limit: int
+) -> dict[str, list[Values]]:
     """Return what the rarest stems are worth, in the order in which they came."""
-    found = {each: [index.word(each) for index in indexes] for each in stems}
+    said = [index.words(stems) for index in indexes]
+    found: dict[str, list[Values]] = {each: [own[each] for own in said] for each in stems}
     rarest = sorted(found, key=lambda each: (sum(map(len, found[each])), each))[:limit]
     return {each: own for each, own in found.items() if each in rarest}
 
