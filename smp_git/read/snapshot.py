@@ -167,8 +167,8 @@ class PageCache:
             found = self._subjects[path, tree_id] = _by_subject(self.page(path, tree_id))
         return found
 
-    def memory(self, path: str, blob_id: ObjectId) -> Memory:
-        """Return the memory at `path` whose file is `blob_id`; raise InvalidFileError."""
+    def memory(self, path: str, blob_id: ObjectId, commit: CommitId) -> Memory:
+        """Return the memory of a commit at `path` whose file is `blob_id`; raise InvalidFileError."""
         found = self._memories.get((path, blob_id))
         if found is None:
             if len(self._memories) >= _CACHED:
@@ -176,7 +176,7 @@ class PageCache:
             found = document.decode(self.repository.blob(blob_id), path)
             self._memories[path, blob_id] = found
         # Nested fields are copied, so that no caller changes what the next one reads.
-        return replace(found, fields=_copied(found))
+        return replace(found, fields=_copied(found), commit=commit)
 
 
 def _by_subject(page: Page) -> dict[Subject, list[MemoryId]]:
@@ -494,7 +494,7 @@ class Snapshot:
         if self._lens is not None and place.text in self._unseen(place.page):
             raise self._lens.refusal(MemoryId(memory_id))
         try:
-            found = self._cache.memory(path, blob)
+            found = self._cache.memory(path, blob, self.id)
         except DamagedError as error:
             said = self._cache.pass_over(self._place(memory_id), path, error)
             raise DamagedError(f"{memory_id}: {said}", hint=error.hint) from error
@@ -508,7 +508,7 @@ class Snapshot:
                 f"{memory_id} was deleted, and plain Git brought a version of it back",
                 hint=f"smp delete {memory_id} takes it out; smp trash lists what can be restored",
             )
-        return replace(found, commit=self.id)
+        return found
 
     def _place(self, memory_id: str) -> tuple[str, ObjectId]:
         page = parse_id(memory_id).page
