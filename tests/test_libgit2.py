@@ -33,6 +33,36 @@ def test_a_question_loads_libgit2_only_for_packs(shop: Session) -> None:
         assert python(code, shop.path.parents[1]).stdout == f"['Use OAuth'] {is_packed}\n"
 
 
+def test_what_is_checked_out_is_read_from_packs_only_if_somebody_changed_it(shop: Session) -> None:
+    code = (
+        "import sys; from smp_git import Store\n"
+        "with Store.open(sys.argv[1]).session('shop') as session:\n"
+        "    hits = session.query('oauth', limit=5)\n"
+        "    print([hit.memory.content for hit in hits], 'pygit2' in sys.modules)\n"
+    )
+    git(shop.path, "repack", "-adq")
+    git(shop.path, "prune-packed")
+    place, said = shop.path.parents[1], ["Use OAuth\nbecause of the audit"]
+    with Store.open(place).session("shop") as session:
+        session.query("oauth")
+        # It is in files of its own until the next time that they are packed.
+        session.add("turn", "Who decided that?", role="user")
+    # What is new is looked at in its own folder, and the rest is known.
+    assert python(code, place).stdout == f"{said} False\n"
+    (file,) = (shop.path / "decisions").rglob("DEC-*")
+    whole = file.read_text()
+    for other in (whole.replace("OAuth", "passwords"), "", None):
+        file.unlink() if other is None else file.write_text(other)
+        assert python(code, place).stdout == f"{said} True\n"
+    file.write_text(whole)
+    with Store.open(place).session("shop") as session:
+        session.delete("DEC-0001", reason="wrong")
+    file.parent.mkdir(parents=True)
+    file.write_text(whole)
+    assert python(code, place).stdout.startswith("[] ")
+    file.unlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_session_of_another_user_is_refused(shop: Session) -> None:
     shop.close()

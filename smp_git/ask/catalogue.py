@@ -159,6 +159,8 @@ class Catalogue:
         self.incoming: dict[str, set[tuple[MemoryId, str]]] = {}
         self._groups: dict[Group, list[Place]] | None = {}
         self._stored_groups = b""
+        # What left and came since they were stored, in order.
+        self._moved: list[tuple[Group, list[Place], bool]] = []
         self.replaced: dict[str, int] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._names: dict[int, MemoryId] | None = None
@@ -181,6 +183,9 @@ class Catalogue:
                 cast("Group", tuple(group)): [(age, (*key,), slot) for age, key, slot in places]
                 for group, places in json.loads(_text(self._stored_groups))
             }
+            moved, self._moved = self._moved, []
+            for group, places, is_new in moved:
+                (self._sort_in if is_new else self._take_out)(group, places)
         return self._groups
 
     def as_bytes(self) -> bytes:
@@ -229,6 +234,8 @@ class Catalogue:
 
     def follow(self, snapshot: Snapshot, kinds: Iterable[str]) -> None:
         """Bring the rows of some kinds up to date: only pages that changed are read."""
+        if not self._seen:
+            snapshot.know_pages({path: name for path, (name, _) in self._pages.items()})
         for kind in kinds:
             if self._seen.get(kind) != snapshot.id:
                 self._follow(snapshot, kind)
@@ -263,8 +270,7 @@ class Catalogue:
             del self.by_id[row.entry.id]
             for relation, target in row.entry.links:
                 self._unlink(row, relation, target)
-            group = self.groups[group_of(row)]
-            del group[bisect_left(group, place_of(row))]
+            self._take_out(group_of(row), [place_of(row)])
             for blobs in self.lacking.values():
                 blobs.discard(row.entry.blob)
             self.scopes.pop(row.entry.blob, None)
@@ -399,8 +405,19 @@ class Catalogue:
         if _replaces(row, relation, target):
             self.replaced[target] -= 1
 
+    def _take_out(self, group: Group, places: list[Place]) -> None:
+        if self._groups is None:
+            self._moved.append((group, places, False))
+            return
+        known = self._groups[group]
+        for place in places:
+            del known[bisect_left(known, place)]
+
     def _sort_in(self, group: Group, places: list[Place]) -> None:
-        known = self.groups.setdefault(group, [])
+        if self._groups is None:
+            self._moved.append((group, places, True))
+            return
+        known = self._groups.setdefault(group, [])
         if len(places) < _FEW:
             for place in places:
                 insort(known, place)

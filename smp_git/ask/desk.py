@@ -128,7 +128,9 @@ class Desk:
         """Leave for the next process what took long to read."""
         with self._lock:
             known = self._head_catalogue
-            if self.is_kept and known is not None and known.read >= _WORTH_KEEPING:
+            # Where they were in packs, the next one need not load libgit2 for them.
+            least = 1 if self._reader.repository.looks_into_packs else _WORTH_KEEPING
+            if self.is_kept and known is not None and known.read >= least:
                 # Whoever holds the lock writes or deletes, and the next one reads what it needs.
                 with suppress(SmpError, OSError):
                     self._keep(known)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import islice
 from typing import Final
 
 from smp_git.ask.answer import Answer, Hit
@@ -46,6 +47,7 @@ def _ends(text: str) -> str:
 
 _ORDERED: Final = frozenset(("finding", "decision", "preference", "learning"))
 _ON_TOPIC: Final = 50
+_TOGETHER: Final = 50
 _BEST: Final = 3
 # States are private to one agent each.
 _ANSWERING: Final = frozenset(SEARCHED) - {"state"}
@@ -146,8 +148,10 @@ class Source:
     # In which order
 
     def each(self, members: int) -> Iterator[Row]:
-        """Yield the rows of a set."""
-        return map(self.catalogue.row, slots_of(members))
+        """Yield the rows of a set, some read at a time: one by one they take three times as long."""
+        slots = slots_of(members)
+        while some := list(islice(slots, _TOGETHER)):
+            yield from self.catalogue.rows_of(some)
 
     def by_priority(self, members: int) -> Iterator[Row]:
         """Yield the rows of a set, the highest priority first."""
@@ -246,7 +250,7 @@ class Source:
             section=section,
             title=entry.title,
             size=entry.size,
-            load=partial(self.snapshot.get, entry.id),
+            load=partial(self.snapshot.listed, entry),
             session=self.session,
             protected=protected,
             follows=follows,

@@ -30,7 +30,7 @@ FILE_MODE: Final = "100644"
 FOLDER_MODE: Final = "40000"
 
 # Opening a pipe waits for whoever writes into it.
-_READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # An entry of a tree: its mode, its name, and the id in bytes.
 ENTRY: Final = re.compile(rb"([^ \0]+) ([^\0]+)\0(.{20})", re.DOTALL)
 # The bytes of an entry besides its mode and its name.
@@ -265,6 +265,15 @@ class ObjectStore:
         except _unreadable():
             raise unreadable(name, first) from first
 
+    @property
+    def looks_into_packs(self) -> bool:
+        """Whether an object was not loose, and libgit2 was loaded for it."""
+        return not {"_all", "_packed"}.isdisjoint(vars(self))
+
+    def needs_libgit2(self, name: str) -> bool:
+        """Whether libgit2 would have to be loaded for an object: one in a pack, the first that is read."""
+        return not self.looks_into_packs and not self._is_loose(name)
+
     def is_whole(self, name: str) -> bool:
         """Whether the file of a loose object holds it."""
         try:
@@ -281,7 +290,7 @@ class ObjectStore:
     def _loose(self, name: str) -> tuple[bytes, bytes] | None:
         """Return an object that is a file of its own, None if it is not."""
         try:
-            fd = os.open(self._path(name), _READING)
+            fd = os.open(self._path(name), READING)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:

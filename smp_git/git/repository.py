@@ -99,6 +99,11 @@ class Repository:
         """The repository as libgit2 sees it; most questions need no more than single objects."""
         return _open(self.path)
 
+    @property
+    def looks_into_packs(self) -> bool:
+        """Whether libgit2 was loaded for what was read."""
+        return self._objects.looks_into_packs
+
     def close(self) -> None:
         """Let go of packs and files."""
         self._commits.clear()
@@ -157,8 +162,12 @@ class Repository:
         """Take note of a tree that was just made, so that it need not be read."""
         _remember(self._trees, tree_id, children)
 
-    def blob(self, blob_id: ObjectId) -> bytes:
-        """Return the bytes of a file's version."""
+    def blob(self, blob_id: ObjectId, path: str | None = None) -> bytes:
+        """Return the bytes of a file's version; where it may be checked out spares loading libgit2."""
+        if path is not None and self._objects.needs_libgit2(blob_id):
+            found = self._standby.checked_out(path, blob_id)
+            if found is not None:
+                return found
         return self._read(blob_id, BLOB)
 
     def size(self, blob_id: ObjectId) -> int:

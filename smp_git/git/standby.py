@@ -1,4 +1,4 @@
-"""Objects of a damaged store as the checked-out files and Git's index still have them."""
+"""Objects as the checked-out files and Git's index have them, for a store that is damaged or packed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from smp_git.git.objects import (
     BLOB,
     FILE_MODE,
     FOLDER_MODE,
+    READING,
     TREE,
     Child,
     Object,
@@ -60,10 +61,18 @@ class Standby:
         path = self._files.get(name) if kind == BLOB else None
         if path is None:
             return None
+        data = self.checked_out(path, name)
+        return None if data is None else Spare(data, f"the checked-out file {path}")
+
+    def checked_out(self, path: str, name: ObjectId) -> bytes | None:
+        """Return the bytes of a checked-out file, None unless they are the version that is meant."""
         with suppress(OSError):
-            data = Path(f"{self._folder}/{path}").read_bytes()
-            if object_id(BLOB, data) == name:
-                return Spare(data, f"the checked-out file {path}")
+            fd = os.open(f"{self._folder}/{path}", READING)
+            with os.fdopen(fd, "rb") as file:
+                seen = os.fstat(fd)
+                if stat.S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST_BYTES:
+                    data = file.read()
+                    return data if object_id(BLOB, data) == name else None
         return None
 
     def _look(self) -> None:

@@ -45,17 +45,17 @@ class Damage:
 
     def tree(self, path: str, name: ObjectId) -> Mapping[str, Child]:
         """Return the entries of a folder, none if it cannot be read."""
-        found = self._read(path, name, self._repository.tree)
+        found = self._read(path, name, lambda: self._repository.tree(name))
         self.is_tree_lost = found is None
         return found or {}
 
     def blob(self, path: str, name: ObjectId) -> bytes | None:
         """Return the bytes of a file, None if it cannot be read."""
-        return self._read(path, name, self._repository.blob)
+        return self._read(path, name, lambda: self._repository.blob(name, path))
 
-    def _read(self, path: str, name: ObjectId, read: Callable[[ObjectId], _T]) -> _T | None:
+    def _read(self, path: str, name: ObjectId, read: Callable[[], _T]) -> _T | None:
         try:
-            found = read(name)
+            found = read()
         except DamagedError as error:
             self.said.append(lost(path, error))
             return None

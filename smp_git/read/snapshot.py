@@ -16,7 +16,15 @@ from smp_git.format import records as tombstones
 from smp_git.format.lines import Entry
 from smp_git.format.metadata import Metadata
 from smp_git.format.records import Tombstones
-from smp_git.git.objects import FOLDER_MODE, Child, Commit, ObjectId
+from smp_git.git.objects import (
+    FOLDER_MODE,
+    TREE,
+    Child,
+    Commit,
+    ObjectId,
+    object_id,
+    write_tree,
+)
 from smp_git.git.repository import MAIN, Repository, gone
 from smp_git.model.errors import (
     DamagedError,
@@ -111,7 +119,8 @@ class PageCache:
         """Return what the session says of itself in a file."""
         known = self._metadata
         if known is None or known[0] != blob:
-            said = metadata.read(self.repository.blob(blob), self.repository.path.name)
+            data = self.repository.blob(blob, metadata.PATH)
+            said = metadata.read(data, self.repository.path.name)
             known = self._metadata = blob, said
         return known[1]
 
@@ -119,7 +128,8 @@ class PageCache:
         """Return what a commit's records and this replica's own say together."""
         key = blob, self.buried()
         if self._known is None or self._known[0] != key:
-            said = tombstones.read(self.repository.blob(blob)) if blob else Tombstones()
+            data = self.repository.blob(blob, tombstones.PATH) if blob else None
+            said = tombstones.read(data) if data is not None else Tombstones()
             self._known = key, said, said | key[1]
         return self._known[2]
 
@@ -173,7 +183,7 @@ class PageCache:
         if found is None:
             if len(self._memories) >= _CACHED:
                 self._memories.clear()
-            found = document.decode(self.repository.blob(blob_id), path)
+            found = document.decode(self.repository.blob(blob_id, path), path)
             self._memories[path, blob_id] = found
         # Nested fields are copied, so that no caller changes what the next one reads.
         return replace(found, fields=_copied(found), commit=commit)
@@ -224,6 +234,8 @@ class Snapshot:
         self.repository = pages.repository
         self.id = commit_id
         self._newest: dict[str, list[tuple[str, Child]]] = {}
+        # The versions of memories whose entries were at hand.
+        self._listed: dict[str, ObjectId] = {}
 
     def is_current(self) -> bool:
         """Whether what was read of it may be kept: nothing was deleted meanwhile."""
@@ -401,6 +413,17 @@ class Snapshot:
         self._cache.note_spared(place, path, tree_id)
         return found
 
+    def know_pages(self, names: Mapping[str, str]) -> None:
+        """Take note of pages by their paths and trees, so that folders of just these need not be read."""
+        folders: dict[str, dict[str, Child]] = {}
+        for path, tree_id in names.items():
+            folder, _, name = path.partition("/")
+            if name and len(tree_id) == len(self.tree):
+                folders.setdefault(folder, {})[name] = Child(FOLDER_MODE, ObjectId(tree_id))
+        for children in folders.values():
+            # What the name of a tree is made from is what is in it.
+            self.repository.know_tree(object_id(TREE, write_tree(children)), children)
+
     def pages(self, kind: str | None = None) -> Iterator[Page]:
         """Yield the pages of a kind, or of all."""
         for path, tree_id in self.page_ids(kind).items():
@@ -466,6 +489,8 @@ class Snapshot:
 
     def blob(self, memory_id: str) -> ObjectId | None:
         """Return the object id of a memory's file, or None."""
+        if memory_id in self._listed:
+            return self._listed[memory_id]
         if self._beside is not None:
             page = self._beside.get(parse_id(memory_id).page)
             entry = page.entries.get(MemoryId(memory_id)) if page else None
@@ -489,6 +514,14 @@ class Snapshot:
         blob = self.blob(memory_id)
         if blob is None:
             raise MemoryNotFoundError(f"no memory {memory_id}", hint="smp list shows what is there")
+        return self._got(memory_id, blob)
+
+    def listed(self, entry: Entry) -> Memory:
+        """Return the memory of an index entry of this snapshot, whose folder need not be read."""
+        blob = self._listed[entry.id] = ObjectId(entry.blob)
+        return self._got(entry.id, blob)
+
+    def _got(self, memory_id: str, blob: ObjectId) -> Memory:
         place = parse_id(memory_id)
         path = place.path
         if self._lens is not None and place.text in self._unseen(place.page):
@@ -534,7 +567,7 @@ class Snapshot:
     def shown(self, entry: Entry) -> Memory:
         """Return a memory; if its file cannot be read, what its index line says."""
         try:
-            return self.get(entry.id)
+            return self.listed(entry)
         except (DamagedError, InvalidFileError) as error:
             self._reraise_if_rewritten(error)
             path = parse_id(entry.id).path
