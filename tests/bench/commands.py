@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,8 @@ from tests.support import ROOT
 
 _BASE = 'python -c "import pygit2, typer"'
 _GIT = 'python -c "import pygit2"'
+# As `smp claude install` has it called: `-m` would look for the module first.
+_INSTALLED = Path(sys.executable).with_name("smp")
 _PROMPT = "What did we decide about the cache under database load, and why?"
 
 
@@ -72,8 +74,9 @@ def _hooks(folder: Path, size: int) -> dict[str, Callable[[], object]]:
 
     def said(event: str, **more: str) -> object:
         told = {"cwd": str(folder), "session_id": "bench", "prompt": _PROMPT, **more}
-        hook = ("-m", "smp_git", "claude", event, "--session", "bench")
-        return _command(folder, *hook, given=json.dumps(told))()
+        smp = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "smp_git"]
+        hook = [*smp, "claude", event, "--session", "bench"]
+        return _process(folder, hook, json.dumps(told))()
 
     def stop() -> object:
         with transcript.open("a") as file:
@@ -99,12 +102,16 @@ def _line(number: int, role: str, text: str) -> str:
     return json.dumps(entry) + "\n"
 
 
-def _command(cwd: Path, *arguments: str, given: str = "") -> Callable[[], object]:
+def _command(cwd: Path, *arguments: str) -> Callable[[], object]:
+    return _process(cwd, [sys.executable, *arguments])
+
+
+def _process(cwd: Path, command: Sequence[str], given: str = "") -> Callable[[], object]:
     names = {key: value for key, value in os.environ.items() if not key.startswith("SMP_")}
     # Commands start as they do for a user: compiled once.
     names.pop("PYTHONDONTWRITEBYTECODE", None)
     return lambda: subprocess.run(
-        [sys.executable, *arguments],
+        command,
         cwd=cwd,
         env={**names, "PYTHONPATH": str(ROOT)},
         check=True,
