@@ -18,7 +18,7 @@ from smp_git.model.errors import AlreadyExistsError, SessionArchivedError
 from smp_git.model.names import PLACE
 from smp_git.model.settings import Settings
 from smp_git.model.times import When
-from smp_git.read import archives, places
+from smp_git.read import places
 from smp_git.session import Session
 from smp_git.write.handle import GLOBAL
 
@@ -361,6 +361,8 @@ class Store:
 
     def archived_sessions(self) -> tuple[Archived, ...]:
         """Return what is kept of each archived session, by id."""
+        from smp_git.read import archives
+
         return tuple(archives.every(self.path)[0])
 
     # Whole sessions deleted and brought back

@@ -100,6 +100,7 @@ LATE = {
     "smp_git.web.render",
     "smp_git.web.serve",
     "smp_git.write.handle",
+    "smp_git.write.recovery",
 }
 _AROUND = re.compile(r"os\.environ|getenv|Path\.home\(|expanduser\(|Path\.cwd\(|os\.getcwd")
 

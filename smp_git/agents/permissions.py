@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
+from typing import TYPE_CHECKING
 
 from smp_git.agents.requirements import Requirements
 from smp_git.agents.rules import AccessRule, is_private, kind_of
@@ -13,7 +14,9 @@ from smp_git.model.errors import AccessError, SmpError
 from smp_git.model.ids import parse_id, sort_key
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.read.snapshot import Lens, Reader, Snapshot
-from smp_git.write.stage import Stage
+
+if TYPE_CHECKING:
+    from smp_git.write.stage import Stage
 
 _KEPT = 4096
 # What may be private, by page and tree.
@@ -34,11 +37,17 @@ class Permissions:
         `private` tells what may be private of some pages, which need not be read then.
         Of the past it sees what it might have seen then and may see now.
         """
+        # What was the present when an answer began is so to its end.
+        began: Snapshot | None = None
 
         def hidden(snapshot: Snapshot, path: str) -> frozenset[MemoryId]:
+            nonlocal began
             found = self._hidden(snapshot, path, private)
+            if began is snapshot:
+                return found
             now = reader.snapshot()
             if now.id == snapshot.id:
+                began = snapshot
                 return found
             then, present = _entries(snapshot, path), _entries(now, path)
             return found | self._hidden(now, path, private) | (then.keys() - present.keys())

@@ -11,7 +11,6 @@ from smp_git.agents.rules import PRIVATE
 from smp_git.ask.catalogue import Catalogue
 from smp_git.ask.desk import Desk, kept
 from smp_git.ask.sources import DONE
-from smp_git.format.messages import BATCH
 from smp_git.model.memory import Memory, MemoryId
 from smp_git.write.handle import Handle
 
@@ -134,6 +133,8 @@ def _told(version: Version, memory_id: MemoryId) -> Version:
     """Return a version without what its commit says of other memories."""
     if all(touch.id == memory_id for touch in version.touches):
         return version
+    from smp_git.format.messages import BATCH  # noqa: PLC0415 - as above
+
     own = tuple(touch for touch in version.touches if touch.id == memory_id)
     subject = next((f"{touch.verb} {touch.kind} {touch.id}".strip() for touch in own), BATCH)
     return replace(version, subject=subject, touches=own, reason=None)

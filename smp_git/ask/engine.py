@@ -24,9 +24,8 @@ from smp_git.ask.text.words import stem, words
 from smp_git.format.lines import Entry
 from smp_git.model.decay import Decayed, importance
 from smp_git.model.ids import is_elsewhere, parse_id
-from smp_git.model.memory import SEARCHED, MemoryId
+from smp_git.model.memory import RECALL, SEARCHED, MemoryId
 from smp_git.read.counts import with_access
-from smp_git.read.derived import RECALL
 from smp_git.read.snapshot import Snapshot
 
 # Words longer than this are in the memory's file only, not in the index.

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Final
 
-from smp_git.cli.catalogue import ROOMS
-from smp_git.cli.terminal import ready
 from smp_git.integrations.claude_code.calls import EVENTS, is_idle, read_call
 
 # What the scripts of shells call.
@@ -29,8 +27,10 @@ def run(arguments: Sequence[str]) -> None:
 
         complete(arguments[1:])
         return
-    from smp_git.cli.help import command_in  # noqa: PLC0415 - not for a hook
+    from smp_git.cli.catalogue import ROOMS  # noqa: PLC0415 - not for a hook
+    from smp_git.cli.help import command_in  # noqa: PLC0415 - as above
     from smp_git.cli.program import program  # noqa: PLC0415 - as above
+    from smp_git.cli.terminal import ready  # noqa: PLC0415 - as above
 
     ready()
     name = command_in(arguments)

@@ -27,7 +27,7 @@ _REFS: Final = (HEADS, TAGS, ACCESS)
 
 def write(handle: Handle, place: Path) -> None:
     """Write a session with all its branches, tags and read counts; whole or not at all."""
-    fold_counts(handle.accesses, handle.writer, everything=True)
+    fold_counts(handle, everything=True)
     repository = handle.reader.repository
     refs = [ref for ref in repository.references() if ref.startswith(_REFS)]
     manifest = {

@@ -13,6 +13,7 @@ from smp_git.convert.entries import APART, ForeignSession, as_agent
 from smp_git.format import imports
 from smp_git.keep import stores
 from smp_git.model.errors import InvalidError
+from smp_git.model.names import ARCHIVED
 from smp_git.read import archives
 from smp_git.read.imported import Taken
 from smp_git.remove import forgotten, sessions
@@ -81,7 +82,7 @@ class Ledger:
             if is_ours and self.is_there(each):
                 yield SessionPart(each, forgotten.taken_at(stores.place_of(self._home, each)))
             elif is_ours and each in self._archived:
-                place = store / archives.FOLDER / each
+                place = store / ARCHIVED / each
                 yield SessionPart(each, forgotten.taken_at(place), is_archived=True)
             for place in self._trash.get(each, ()):
                 if source is None or forgotten.origin_at(place).source == source.name:
@@ -126,7 +127,7 @@ class Ledger:
         """Yield what sessions have of transcripts that are no import of one."""
         store = self._home.path
         places = [store / "active" / name for name in sorted(self._active)]
-        places += [store / archives.FOLDER / name for name in sorted(self._archived)]
+        places += [store / ARCHIVED / name for name in sorted(self._archived)]
         places += [place for found in self._trash.values() for place in found]
         for place in places:
             if forgotten.origin_at(place).source is None:
@@ -153,7 +154,7 @@ class Ledger:
         return self._origin(name).source == source.name
 
     def _origin(self, name: str) -> forgotten.ImportOrigin:
-        folder = "active" if name in self._active else archives.FOLDER
+        folder = "active" if name in self._active else ARCHIVED
         return forgotten.origin_at(self._home.path / folder / name)
 
     def _was_deleted(self, source: ForeignSession, plain: str) -> bool:

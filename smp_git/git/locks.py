@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import socket
 import sys
 import threading
 import time
@@ -79,6 +78,12 @@ def kept_out_since(git: Path) -> int:
         return time.time_ns()
 
 
+def _machine() -> str:
+    import socket  # noqa: PLC0415 - who only reads locks nothing
+
+    return socket.gethostname()
+
+
 def is_locked_by_us(git: Path) -> bool:
     """Whether a process of ours keeps gc out, or died while it did."""
     return (git / _OWN_LOCK).exists()
@@ -102,7 +107,7 @@ class _Locks:
     def sign(self, doing: str) -> None:
         """Say who we are, after removing what a process of ours left that died in here."""
         self.drop()
-        said = f"{os.getpid()} {socket.gethostname()} {_OURS} ({doing})\n"
+        said = f"{os.getpid()} {_machine()} {_OURS} ({doing})\n"
         self._own.write_text(said, encoding="utf-8", errors="backslashreplace")
 
     def are_taken(self) -> bool:
@@ -145,7 +150,7 @@ def _worker(git: Path | str) -> str | None:
     machine, _, ours = rest.strip().partition(" ")
     if age > _STALE_SECONDS or not process.isdecimal() or not machine or ours.startswith(_OURS):
         return None
-    if machine == socket.gethostname() and not _lives(int(process)):
+    if machine == _machine() and not _lives(int(process)):
         return None
     return f"process {process} on {machine}"
 
@@ -419,7 +424,7 @@ def _is_current(fd: int, path: Path) -> bool:
 
 
 def _sign(fd: int, doing: str) -> None:
-    text = f"process {os.getpid()} on {socket.gethostname()} ({doing}, since {time.strftime('%H:%M:%S')})"
+    text = f"process {os.getpid()} on {_machine()} ({doing}, since {time.strftime('%H:%M:%S')})"
     try:
         os.lseek(fd, 0, os.SEEK_SET)
         os.write(fd, text.encode(errors="backslashreplace")[:_NAME_BYTES].ljust(_NAME_BYTES))

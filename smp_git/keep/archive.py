@@ -22,6 +22,7 @@ from smp_git.model.errors import (
     shown,
 )
 from smp_git.model.memory import CommitId, Value
+from smp_git.model.names import ARCHIVED
 from smp_git.model.times import format_time
 from smp_git.read import archives, imported
 from smp_git.read.archives import SUMMARY, Archived
@@ -78,7 +79,7 @@ def restore(home: Home, text: str, *, reason: str | None = None, by: str | None 
 def undelete(home: Home, name: str, *, reason: str | None, by: str | None) -> Path:
     """Restore a deleted session, from its archive if it was archived; return its folder."""
     place = sessions.undelete(home, name, by, reason)
-    return rooms.bring_back(home, name) if place.parent.name == archives.FOLDER else place
+    return rooms.bring_back(home, name) if place.parent.name == ARCHIVED else place
 
 
 def find_archived(store: Path, text: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smp_git.format.records import FORMAT
 from smp_git.git import locks, staging
@@ -20,7 +20,9 @@ from smp_git.read.counts import Accesses
 from smp_git.read.snapshot import Reader
 from smp_git.write import recovery
 from smp_git.write.handle import Handle, Home, IndexKeeper, fold_counts
-from smp_git.write.writer import Writer
+
+if TYPE_CHECKING:
+    from smp_git.write.writer import Writer
 
 # Another process that wrote this recently will refresh the index itself.
 _RECENT: Final = timedelta(seconds=3)
@@ -73,18 +75,22 @@ def unchecked(
 ) -> Handle:
     """Return a handle on a session of which nothing was read yet."""
     reader = Reader(path, durable=settings.durable)
-    limit = settings.lock_timeout_seconds
-    writer = Writer(reader, clock, timeout_seconds=limit, defaults=settings)
     return Handle(
         reader=reader,
-        writer=writer,
-        keeper=IndexKeeper(writer),
+        keeper=IndexKeeper(reader, partial(_writer, reader, clock, settings)),
         accesses=Accesses(reader),
         clock=clock,
         defaults=settings,
         home=home,
         shared=shared,
     )
+
+
+def _writer(reader: Reader, clock: Callable[[], datetime], settings: Settings) -> Writer:
+    from smp_git.write.writer import Writer  # noqa: PLC0415 - most programs only read
+
+    limit = settings.lock_timeout_seconds
+    return Writer(reader, clock, timeout_seconds=limit, defaults=settings)
 
 
 def _upgrade(writer: Writer, clock: Callable[[], datetime]) -> None:
@@ -109,15 +115,15 @@ def _finish_deletions(handle: Handle) -> None:
 
 def _repair(handle: Handle) -> None:
     """Repair what a dead writer or a power cut left, unless somebody is writing now."""
-    reader, writer = handle.reader, handle.writer
+    reader = handle.reader
     behind = not staging.is_current(reader.repository.git, reader.main().tree)
     is_old = handle.clock() - reader.snapshot().commit.time > _RECENT
     if recovery.is_needed(reader) or (behind and is_old):
         # Reading needs none of this; the next writer repairs before it writes.
-        with suppress(SmpError), writer.holding("repairing", _PATIENCE_SECONDS) as snapshot:
+        with suppress(SmpError), handle.writer.holding("repairing", _PATIENCE_SECONDS) as now:
             recovery.repair(reader)
             if reader.repository.checked_out() == MAIN:
-                staging.refresh(reader.repository, snapshot.tree)
+                staging.refresh(reader.repository, now.tree)
     elif behind:
         handle.keeper.note_behind()
 
@@ -127,7 +133,7 @@ def close(handle: Handle) -> None:
     # Another handle may have moved the session away: then there is nothing to refresh.
     if handle.reader.local.folder.is_dir():
         handle.keeper.stop()
-        fold_counts(handle.accesses, handle.writer)
+        fold_counts(handle)
         with suppress(OSError):
             sizes.keep(handle.reader)
         _pack_some(handle)

@@ -8,9 +8,9 @@ from typing import Final, Self
 
 from smp_git.ask.catalogue import Catalogue, Row
 from smp_git.ask.ranking import Ranking, Scale
-from smp_git.model.memory import KINDS, VALUE
+from smp_git.model.memory import KINDS, RECALL, VALUE
 from smp_git.model.relevance import scales
-from smp_git.read.derived import RECALL, questions
+from smp_git.read.derived import questions
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 

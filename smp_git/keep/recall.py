@@ -10,9 +10,9 @@ from smp_git.ask.desk import Desk
 from smp_git.format import document
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import Id
-from smp_git.model.memory import KINDS, Memory, MemoryId, check_text, title_of
+from smp_git.model.memory import KINDS, RECALL, Memory, MemoryId, check_text, title_of
 from smp_git.model.results import Result
-from smp_git.read.derived import AGENT, RECALL, RecallQuestion, questions, tag_of
+from smp_git.read.derived import AGENT, RecallQuestion, questions, tag_of
 from smp_git.read.snapshot import Snapshot
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage

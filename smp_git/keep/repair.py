@@ -32,6 +32,7 @@ from smp_git.keep.stores import place_of
 from smp_git.model.errors import SmpError
 from smp_git.model.ids import parse_path
 from smp_git.model.memory import CommitId
+from smp_git.model.names import ARCHIVED
 from smp_git.read import archives
 from smp_git.remove import archive as rooms
 from smp_git.remove.history.without import Left, Without
@@ -74,7 +75,7 @@ def _from_archive(home: Home, name: str, *, dry_run: bool) -> list[Repair]:
         raise archives.archived_error(name)
     if not dry_run:
         rooms.salvage(home, name)
-    path = f"{archives.FOLDER}/{name}/{archives.ARCHIVE}"
+    path = f"{ARCHIVED}/{name}/{archives.ARCHIVE}"
     said = f"the archive of {name} is damaged: what can be read of it is the session again"
     return [repaired(REPLACED, path, f"{said}, and the archive is kept aside")]
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.format import config, dialect, messages, metadata, records
+from smp_git.format import config, dialect, metadata, records
 from smp_git.format.config import FORMAT
 from smp_git.git import disk, staging
 from smp_git.git.disk import reporting
@@ -28,14 +28,11 @@ from smp_git.model.errors import (
 )
 from smp_git.model.ids import SESSION_ID
 from smp_git.model.memory import CommitId, Value, agent_name, check_tags, check_text, check_value
-from smp_git.model.names import CONFIG
+from smp_git.model.names import ARCHIVED, CONFIG
 from smp_git.model.settings import split
 from smp_git.model.times import format_time
-from smp_git.read import archives
 from smp_git.read.places import is_store
 from smp_git.read.replica import Identity, Local, new_tag
-from smp_git.write import commit
-from smp_git.write.commit import with_files
 from smp_git.write.handle import GLOBAL, Handle, Home
 
 
@@ -94,9 +91,12 @@ def find_session(store: Path, text: str) -> str:
 
     Raises SessionArchivedError if only an archived session has it.
     """
-    names, kept = session_ids(store), archives.names(store)
+    names = session_ids(store)
     if text in names:
         return text
+    from smp_git.read import archives  # noqa: PLC0415 - most name a session that is at hand
+
+    kept = archives.names(store)
     if text in kept:
         raise archives.archived_error(text)
     found = [name for name in names if name.startswith(str(text))] if text else []
@@ -132,8 +132,9 @@ def ready(store: Path, name: str) -> Path:
     """Return the folder of a session that is about to be opened, its archive settled."""
     if name == GLOBAL:
         return store / GLOBAL
-    if (store / archives.FOLDER).is_dir():
-        from smp_git.remove import archive  # noqa: PLC0415 - most stores have none
+    if (store / ARCHIVED).is_dir():
+        from smp_git.read import archives  # noqa: PLC0415 - most stores have none
+        from smp_git.remove import archive  # noqa: PLC0415 - as above
 
         archive.settle(store, name)
         if archives.is_archived(store, name):
@@ -159,6 +160,8 @@ def new_id(home: Home, given: str | None, now: datetime) -> str:
             f"{shown(given)} is not a valid id for a session",
             hint="1 to 64 letters, digits, '-' or '_', first a letter or digit",
         )
+    from smp_git.read import archives  # noqa: PLC0415 - a session is made once
+
     names = (*session_ids(home.path), *archives.names(home.path), GLOBAL)
     taken = {name.lower(): name for name in names}
     if given.lower() in taken:
@@ -283,10 +286,13 @@ def _first_commit(
     *,
     durable: bool,
 ) -> None:
+    from smp_git.format import messages  # noqa: PLC0415 - a session is made once
+    from smp_git.write import commit  # noqa: PLC0415 - as above
+
     repository = Repository(folder, durable=durable)
     blobs = {path: Object(BLOB, data) for path, data in files.items()}
     edits = {path: blob.id for path, blob in blobs.items()}
-    tree, trees = with_files(repository, EMPTY_TREE, edits)
+    tree, trees = commit.with_files(repository, EMPTY_TREE, edits)
     text = messages.write((), author, subject=messages.CREATE)
     first = commit.signed(tree, (), identity, author, now, text)
     with repository.store([*blobs.values(), *trees, first]) as written:

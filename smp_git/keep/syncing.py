@@ -16,6 +16,7 @@ from smp_git.keep import every, quota
 from smp_git.keep.archive import opened_within
 from smp_git.keep.stores import place_of
 from smp_git.model.errors import RemoteUnreachableError, SmpError
+from smp_git.model.names import ARCHIVED
 from smp_git.read import archives
 from smp_git.sync import remotes
 from smp_git.sync.exchange import exchange_with, known_remotes
@@ -84,7 +85,7 @@ def _shared(home: Home, names: tuple[str, ...], remote: str | None) -> Iterator[
 
 def _place_of(home: Home, name: str, remote: str | None) -> Address | None:
     """Return where the remote of a session is; None if it has none, or cannot be read."""
-    folder = home.path / archives.FOLDER / name
+    folder = home.path / ARCHIVED / name
     try:
         if archives.is_archived(home.path, name):
             seen = [each for key, each in remotes.seen_in(folder).items() if remote in (None, key)]
@@ -121,7 +122,7 @@ class _Exchanges:
     def _archived(self, name: str) -> SyncResult | None:
         """Sync an archived session if its remote is not as it was seen last."""
         home = self._home
-        folder = home.path / archives.FOLDER / name
+        folder = home.path / ARCHIVED / name
         wanted = remotes.seen_in(folder)
         named = archives.read(home.path, name).said.get("remotes")
         if not wanted and not named and home.settings.remote is None:

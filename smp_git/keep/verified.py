@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from smp_git.git import disk, references
+from smp_git.model.names import ARCHIVED
 from smp_git.model.times import format_time
-from smp_git.read.archives import ARCHIVE, FOLDER
+from smp_git.read.archives import ARCHIVE
 
 # Beside the lock of maintenance: whoever removes it has everything verified anew.
 _FILE: Final = ".lock/maintain/verified.json"
@@ -63,5 +64,5 @@ def of_session(git: Path) -> str:
 def of_archive(store: Path, name: str) -> str:
     """Return what says whether an archive changed: its size, and when it was written."""
     with disk.reporting(f"the archive of {name}"):
-        found = (store / FOLDER / name / ARCHIVE).stat()
+        found = (store / ARCHIVED / name / ARCHIVE).stat()
     return f"{found.st_size} {found.st_mtime_ns}"

@@ -90,6 +90,8 @@ VALUE: Final = "value"
 # What its id is made of, so that it never changes.
 FIXED: Final = ("key", "again")
 SEARCHED: Final = tuple(name for name in KINDS if name != VALUE)
+# The type of a question that a user wants to be answered by certain memories.
+RECALL: Final = "recall"
 KIND_ORDER: Final = {name: place for place, name in enumerate(KINDS)}
 
 COMMON_FIELDS: Final = ("turn_ref", "title", "confidence", "importance", "pinned", "source")

@@ -8,4 +8,5 @@ from typing import Final
 # Where a project has its store, by default.
 PLACE: Final = Path(".bmad/sessions")
 ACTIVE: Final = "active"
+ARCHIVED: Final = "archived"
 CONFIG: Final = "config.yaml"

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from smp_git.format import yamlfile
 from smp_git.model.errors import SessionArchivedError, SmpError
 from smp_git.model.memory import Value
+from smp_git.model.names import ARCHIVED
 
-FOLDER: Final = "archived"
 SUMMARY: Final = "summary.yaml"
 ARCHIVE: Final = "archive.tar.gz"
 
@@ -87,7 +87,7 @@ def archived_error(name: str) -> SessionArchivedError:
 def names(store: Path) -> tuple[str, ...]:
     """Return the ids of the archived sessions, sorted."""
     try:
-        folders = list((store / FOLDER).iterdir())
+        folders = list((store / ARCHIVED).iterdir())
     except FileNotFoundError:
         return ()
     return tuple(sorted(each.name for each in folders if is_archived(store, each.name)))
@@ -100,14 +100,14 @@ def is_archived(store: Path, name: str) -> bool:
     """
     return (
         not name.startswith(".")
-        and (store / FOLDER / name / ARCHIVE).is_file()
+        and (store / ARCHIVED / name / ARCHIVE).is_file()
         and not (store / "active" / name).exists()
     )
 
 
 def read(store: Path, name: str) -> Archived:
     """Return an archived session; raise InvalidFileError if its summary cannot be read."""
-    path = store / FOLDER / name / SUMMARY
+    path = store / ARCHIVED / name / SUMMARY
     text = path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
     return Archived(session=name, said=yamlfile.read(text, str(path)))
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from smp_git.format.lines import Entry
 from smp_git.model.errors import InvalidFileError, MemoryNotFoundError
 from smp_git.model.ids import Id, parse_id
-from smp_git.model.memory import KINDS, Memory, MemoryId, Value
+from smp_git.model.memory import KINDS, RECALL, Memory, MemoryId, Value
 from smp_git.read.snapshot import Snapshot
 
 # The agent that a summary is by, whoever made it.
@@ -20,8 +20,6 @@ AGENT: Final = "smp"
 # The field that names what a memory was made from, and the type of a summary.
 SOURCES: Final = "derived_from"
 SUMMARY: Final = "summary"
-# The type of a question that a user wants to be answered by certain memories.
-RECALL: Final = "recall"
 _FIRST: Final = 10
 _RANGE: Final = re.compile(r"(turn)-(\d{4,18})(?:\.\.(\d{4,18}))?(-[a-z][a-z0-9]{3})?")
 _MOST: Final = 10_000

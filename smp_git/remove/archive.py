@@ -25,7 +25,8 @@ from smp_git.git.locks import locked
 from smp_git.git.repository import MAIN, Repository
 from smp_git.model.errors import ConflictError, DamagedError, LockedError, RefusedError
 from smp_git.model.memory import CommitId
-from smp_git.read.archives import ARCHIVE, FOLDER
+from smp_git.model.names import ARCHIVED
+from smp_git.read.archives import ARCHIVE
 from smp_git.read.replica import DAMAGED, Local, Use, folder_identity, use_of
 from smp_git.remove.history import journal
 from smp_git.remove.history.plan import check
@@ -48,7 +49,7 @@ def put_away(home: Home, name: str, head: CommitId, said: Mapping[str, bytes]) -
     Raises ConflictError if the session is not at `head` any more, and RefusedError where it
     holds something that belongs to a place outside.
     """
-    place, target = home.path / "active" / name, home.path / FOLDER / name
+    place, target = home.path / "active" / name, home.path / ARCHIVED / name
     git = place / ".git"
     check(git)
     with reporting(f"the archive of session {name}"), alone(home.path, name):
@@ -80,7 +81,7 @@ def put_away(home: Home, name: str, head: CommitId, said: Mapping[str, bytes]) -
 
 def bring_back(home: Home, name: str) -> Path:
     """Make an archive a session again, as it was to the byte; return its folder."""
-    place, kept = home.path / "active" / name, home.path / FOLDER / name
+    place, kept = home.path / "active" / name, home.path / ARCHIVED / name
     with reporting(f"session {name}"), alone(home.path, name):
         if place.exists():
             _discard(kept)
@@ -103,7 +104,7 @@ def bring_back(home: Home, name: str) -> Path:
 
 def salvage(home: Home, name: str) -> Path:
     """Make a session of what can be read of its archive, and keep the archive aside in it."""
-    place, kept = home.path / "active" / name, home.path / FOLDER / name
+    place, kept = home.path / "active" / name, home.path / ARCHIVED / name
     with reporting(f"session {name}"), alone(home.path, name):
         made = kept.with_name(f"{_NEW}{secrets.token_hex(4)}.{name}")
         try:
@@ -139,7 +140,7 @@ def settle(store: Path, name: str) -> None:
 
     Who is at it in this moment is left alone.
     """
-    above = store / FOLDER
+    above = store / ARCHIVED
     try:
         found = os.listdir(above)  # noqa: PTH208 - at every open
     except OSError:
@@ -157,7 +158,7 @@ def settle(store: Path, name: str) -> None:
 def whole(store: Path, name: str) -> str | None:
     """Return what is wrong with the archive of a session, None if it can be read to its end."""
     try:
-        with _opened(store / FOLDER / name / ARCHIVE) as tar:
+        with _opened(store / ARCHIVED / name / ARCHIVE) as tar:
             names = {member.name for member in tar}
     except _UNREADABLE as error:
         return f"its archive cannot be read: {error}; smp -s {name} repair brings back what can be"

@@ -27,6 +27,7 @@ from smp_git.model.errors import (
     StorageError,
 )
 from smp_git.model.memory import MemoryId, agent_name, check_text
+from smp_git.model.names import ARCHIVED
 from smp_git.model.results import Result
 from smp_git.model.times import format_time
 from smp_git.read import archives
@@ -124,7 +125,7 @@ def delete(
     """
     is_name = bool(name) and Path(name).name == name
     is_archived = is_name and archives.is_archived(home.path, name)
-    place = home.path / archives.FOLDER / name if is_archived else _active(home, name)
+    place = home.path / ARCHIVED / name if is_archived else _active(home, name)
     if not is_name or not (is_archived or _is_there(home, name)):
         raise SessionNotFoundError(
             f"no session {name!r}", hint="smp sessions lists them; give the whole id"
@@ -246,7 +247,7 @@ def undelete(home: Home, name: str, by: str | None, reason: str | None = None) -
     record, who, now = _find(home, name), actor(home, by) or "user", home.clock()
     why, was_archived = reason_of(home, reason), record.backup == ARCHIVE
     name = record.session_id
-    target = home.path / archives.FOLDER / name if was_archived else _active(home, name)
+    target = home.path / ARCHIVED / name if was_archived else _active(home, name)
     if now > record.recovery_deadline:
         raise RefusedError(
             f"session {record.session_id} could be brought back until "

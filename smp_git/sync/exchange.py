@@ -446,7 +446,7 @@ def exchange_with(
     home = handle.at_home()
     remote = remotes.chosen(known_remotes(handle), name)
     access = way or remotes.access(home.settings, home.environment, progress, ask=ask)
-    fold_counts(handle.accesses, handle.writer, everything=True)
+    fold_counts(handle, everything=True)
     # What came in may hide which commits a person made past the hooks.
     handle.keeper.note_write()
     handle.keeper.flush()

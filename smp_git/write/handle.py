@@ -32,12 +32,11 @@ from smp_git.model.times import When, moment_of
 from smp_git.read.counts import FILE, Accesses, Counts
 from smp_git.read.replica import Identity
 from smp_git.read.snapshot import Reader, Snapshot
-from smp_git.write import commit
-from smp_git.write.stage import Stage
-from smp_git.write.writer import Writer
 
 if TYPE_CHECKING:
     from smp_git.model.secrets.rules import Rules
+    from smp_git.write.stage import Stage
+    from smp_git.write.writer import Writer
 
 # After this long without a write a person may be looking.
 _QUIET_SECONDS: Final = 1.0
@@ -52,17 +51,29 @@ _keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
 class IndexKeeper:
     """Refreshes the index of one session some time after its writes."""
 
-    def __init__(self, writer: Writer) -> None:
-        self.writer = writer
+    def __init__(self, reader: Reader, new: Callable[[], Writer]) -> None:
+        self._reader = reader
+        self._new = new
+        self._made: dict[None, Writer] = {}
         self._dirty = threading.Event()
         self._refreshing = threading.Lock()
         self._last_write = 0.0
         self._process = 0
         self._behind = False
         self.has_written = False
-        writer.watched = weakref.WeakMethod(self.note_write)
-        writer.reader.watched = weakref.WeakMethod(self.note_moved)
+        reader.watched = weakref.WeakMethod(self.note_moved)
         _keepers.add(self)
+
+    @property
+    def writer(self) -> Writer:
+        """The writer, made by the first who needs it: most programs only read."""
+        # Of two threads that come at once, both get the one that is there first.
+        return self._made.get(None) or self._made.setdefault(None, self._new_writer())
+
+    def _new_writer(self) -> Writer:
+        made = self._new()
+        made.watched = weakref.WeakMethod(self.note_write)
+        return made
 
     def note_write(self) -> None:
         """Remember that the index is behind."""
@@ -114,7 +125,7 @@ class IndexKeeper:
 
     def _is_done(self) -> bool:
         """Whether others wrote, not we, and refreshed the index themselves."""
-        reader = self.writer.reader
+        reader = self._reader
         with suppress(SmpError):
             return not self._behind and staging.is_current(
                 reader.repository.git, reader.main().tree
@@ -210,7 +221,6 @@ class Handle:
     """An open session, on one branch of it."""
 
     reader: Reader
-    writer: Writer
     keeper: IndexKeeper
     accesses: Accesses
     clock: Callable[[], datetime]
@@ -229,6 +239,11 @@ class Handle:
     def name(self) -> str:
         """The session's name, which is its folder's: a copy keeps the metadata."""
         return self.reader.path.name
+
+    @property
+    def writer(self) -> Writer:
+        """What makes commits on the session."""
+        return self.keeper.writer
 
     @property
     def metadata(self) -> Metadata:
@@ -268,6 +283,8 @@ class Handle:
         if self.reader.ref == MAIN:
             return self.writer
         if not self.mains:
+            from smp_git.write.writer import Writer  # noqa: PLC0415 - on a branch, by few
+
             reader = Reader(self.reader.path, durable=self.defaults.durable)
             limit = self.defaults.lock_timeout_seconds
             self.mains.append(
@@ -349,14 +366,16 @@ class Handle:
 _FOLD_BYTES: Final = 64_000
 
 
-def fold_counts(accesses: Accesses, writer: Writer, *, everything: bool = False) -> None:
+def fold_counts(handle: Handle, *, everything: bool = False) -> None:
     """Keep what was counted, and move a long journal into this replica's reference.
 
     With `everything` a short one is moved too, so that it can be pushed.
     """
+    accesses = handle.accesses
     accesses.flush()
     if accesses.journal_size() < (1 if everything else _FOLD_BYTES):
         return
+    writer = handle.writer
     with suppress(SmpError, MovedError), writer.holding("counting accesses"):
         identity = writer.identity()
         ref = ACCESS + identity.tag
@@ -369,6 +388,8 @@ def _publish(
     repository: Repository, ref: str, counts: Counts, identity: Identity, at: datetime
 ) -> None:
     """Replace the reference by one parentless commit with these counts."""
+    from smp_git.write import commit  # noqa: PLC0415 - not for who only reads
+
     ordered = {name: list(counts[name]) for name in sorted(counts, key=sort_key)}
     blob = Object(BLOB, json.dumps(ordered, separators=(",", ":")).encode() + b"\n")
     tree = Object(TREE, write_tree({FILE: Child(FILE_MODE, blob.id)}))

@@ -21,7 +21,6 @@ from smp_git.model.errors import SmpError
 from smp_git.model.ids import is_index, parse_path
 from smp_git.read.replica import PACK_KEEP, REDO, REF, Local
 from smp_git.read.snapshot import Reader
-from smp_git.write.commit import TreeChange, check_out, checked_out_files, is_lost
 
 # More commits than are made in the time that the system keeps written data to itself.
 _LOOKED_BACK: Final = 2_000
@@ -74,6 +73,8 @@ def _locked_by_us(git: Path) -> list[str]:
 
 def _finish(reader: Reader) -> list[str]:
     """Check out what a write had published and not yet checked out."""
+    from smp_git.write.commit import TreeChange, check_out  # noqa: PLC0415 - after a crash
+
     pending = reader.local.pending()
     if not pending:
         return []
@@ -93,21 +94,23 @@ def _after_reboot(reader: Reader) -> list[str]:
     The newest commit was fsynced and the checked-out files were not, so an old
     version may be there, which would be taken for a person's edit.
     """
+    from smp_git.write import commit  # noqa: PLC0415 - after a power cut
+
     repository = reader.repository
     storage.sweep(repository.git / "objects")
     staging.forget(repository.git)
     wanted = dict(repository.files(reader.main().tree))
-    found = dict(checked_out_files(reader.path))
+    found = dict(commit.checked_out_files(reader.path))
     names = {path: object_id(BLOB, data) for path, data in found.items()}
     unlike = [
         path
         for path in wanted.keys() | found.keys()
         if wanted.get(path) != names.get(path) and (path in wanted or parse_path(path))
     ]
-    lost = {path for path in unlike if is_lost(found.get(path)) or is_index(path)}
+    lost = {path for path in unlike if commit.is_lost(found.get(path)) or is_index(path)}
     lost |= _earlier(reader, {path: names[path] for path in unlike if path not in lost})
-    changes = [TreeChange(path, names.get(path), wanted.get(path)) for path in sorted(lost)]
-    check_out(reader.path, changes, repository.blob, reader.local.scratch("checkout"))
+    changes = [commit.TreeChange(path, names.get(path), wanted.get(path)) for path in sorted(lost)]
+    commit.check_out(reader.path, changes, repository.blob, reader.local.scratch("checkout"))
     return sorted(lost)
 
 

@@ -183,7 +183,7 @@ def test_malformed_content(pushed: Person, hub: Person, mode: str, path: str, da
 def test_access_counts_are_taken(pushed: Person, hub: Person, store: Store) -> None:
     with store.session("shop") as session:
         session.get("FIND-1")
-        fold_counts(session._handle.accesses, session._handle.writer, everything=True)
+        fold_counts(session._handle, everything=True)
     names = pushed.git("for-each-ref", "--format=%(refname)", "refs/smp").split()
     assert names
     pushed.git("push", "-q", "origin", *(f"+{name}:{name}" for name in names))
