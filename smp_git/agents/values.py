@@ -8,7 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from smp_git.keep import quota
-from smp_git.model.errors import ConflictError, InvalidError, RefusedError, shown
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidError,
+    MemoryNotFoundError,
+    RefusedError,
+    shown,
+)
 from smp_git.model.memory import MemoryId, agent_name
 from smp_git.model.times import When
 from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, place_of
@@ -159,27 +165,39 @@ class Values:
         """
         return self._erase(lambda _: keys, reason, purge=purge)[1]
 
-    def erase_found(self, find: Find, *, reason: str | None = None) -> tuple[Key, ...]:
+    def erase_found(
+        self,
+        find: Find,
+        *,
+        reason: str | None = None,
+        beside: Callable[[], Iterable[str]] = tuple,
+    ) -> tuple[Key, ...]:
         """Delete the keys that `find` finds as `erase` does, and return them.
 
-        They go as `find` saw them: it is asked again if one changed meanwhile.
+        They go as `find` saw them: it is asked again if one changed meanwhile. The memories
+        `beside` them go with them, such as the turns of a transcript.
         """
-        return self._erase(find, reason, purge=False)[0]
+        return self._erase(find, reason, purge=False, beside=beside)[0]
 
     def _erase(
-        self, find: Find, reason: str | None, *, purge: bool
+        self,
+        find: Find,
+        reason: str | None,
+        *,
+        purge: bool,
+        beside: Callable[[], Iterable[str]] = tuple,
     ) -> tuple[tuple[Key, ...], Receipt | None]:
         from smp_git.remove.delete import delete  # noqa: PLC0415 - few programs delete
 
         while found := self.read(lambda seen: _erasable(seen, find)):
-            ids = [name for name, _ in found.values()]
+            ids = [*(name for name, _ in found.values()), *beside()]
             check = partial(self._check_found, find, found)
             try:
                 receipt = delete(
                     self._handle, ids, {}, reason=reason, reasons=None, by=self._agent, purge=purge,
                     check=check,
                 )  # fmt: skip
-            except (ConflictError, RefusedError):
+            except (ConflictError, MemoryNotFoundError, RefusedError):
                 # Another one may have erased some of them, too.
                 if self.read(lambda seen: _erasable(seen, find)) == found:
                     raise

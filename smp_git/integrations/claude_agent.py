@@ -130,12 +130,12 @@ class SmpSessionStore(SessionStore):
             if fresh and is_main:
                 _fold(now, key, fresh)
 
-        self._values.write(work)
+        # Before the entries: who erases the transcript meanwhile takes the turns, or leaves both.
         if self._agent is not None and is_main:
             name = key["session_id"]
-            # Also those that are there: who was killed between the two tries again.
             said = (transcript.turns_in(cast("dict[str, Any]", each.value), name) for each in ready)
             self._agent.record_turns([turn for turns in said for turn in turns])
+        self._values.write(work)
 
     def _unmarked(self, entry: SessionStoreEntry) -> dict[str, Any]:
         """Return an entry without thinking that holds a secret: changed, its signature is wrong."""
@@ -174,13 +174,16 @@ class SmpSessionStore(SessionStore):
 
     def _delete(self, key: SessionKey) -> None:
         prefix = _prefix(key) if key.get("subpath") else _conversation(key)
-        listed = self._values.list(prefix)
-        if listed and not self._erase:
-            self._values.remove(*(each.key for each in listed))
-        elif listed:
-            turns = [] if key.get("subpath") else self._turns(key["session_id"])
-            reason = "deleted by the program"
-            self._session.delete([*(each.id for each in listed), *turns], reason=reason)
+        if not self._erase:
+            self._values.write(lambda now: sum(map(now.remove, now.keys(prefix))))
+            return
+
+        def turns() -> list[str]:
+            return [] if key.get("subpath") else self._turns(key["session_id"])
+
+        self._values.erase_found(
+            lambda seen: seen.keys(prefix), reason="deleted by the program", beside=turns
+        )
 
     def _turns(self, conversation: str) -> list[str]:
         asked = [("conversation_id", "equals", conversation)]

@@ -253,6 +253,41 @@ def test_deleted_conversation_is_erased_with_its_turns_when_asked(
     assert [line["message"]["content"] for line in run(kept.load(KEY))] == ["anew"]
 
 
+@pytest.mark.slow
+def test_what_is_appended_while_a_conversation_is_erased_goes_or_stays_whole(
+    store: Store, session: Session
+) -> None:
+    session.close()
+    code = (
+        "import asyncio, json, sys\n"
+        "from smp_git import Store\n"
+        "from smp_git.integrations.claude_agent import SmpSessionStore\n"
+        "kept = SmpSessionStore(Store(sys.argv[1]).session('shop'), erase=True)\n"
+        "key, batches = json.loads(sys.argv[2]), json.loads(sys.argv[3])\n"
+        "for batch in batches: asyncio.run(kept.append(key, batch))\n"
+    )
+    batches = [[entry(n, f"said {n}")] for n in range(16)]
+    appending = subprocess.Popen(
+        [sys.executable, "-c", code, str(store.path), json.dumps(KEY), json.dumps(batches)],
+        cwd=ROOT,
+    )
+    with store.session("shop") as mine:
+        kept = SmpSessionStore(mine, erase=True)
+        while appending.poll() is None:
+            if run(kept.load(KEY)):
+                run(kept.delete(KEY))
+        assert appending.returncode == 0
+        found = [line["message"]["content"] for line in run(kept.load(KEY)) or ()]
+        # What came before a deletion is gone, and what came after it is there.
+        assert found == [f"said {n}" for n in range(16 - len(found), 16)]
+        summaries = run(kept.list_session_summaries(KEY["project_key"]))
+        assert len(summaries) == bool(found)
+        assert all(each["data"]["first_prompt"] == found[0] for each in summaries)
+        assert {turn.content for turn in mine.memories("turn")} <= set(found)
+        # The last one ends with both.
+        assert mine.receipt() is not None
+
+
 # The program itself
 
 
