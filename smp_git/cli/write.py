@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
@@ -20,7 +21,7 @@ from smp_git.cli.place import session_of
 from smp_git.cli.terminal import note
 from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
-from smp_git.model.errors import InvalidError, MemoryNotFoundError, nearest
+from smp_git.model.errors import ConflictError, InvalidError, MemoryNotFoundError, nearest
 from smp_git.model.fields import fields_of
 from smp_git.model.given import NewKind
 from smp_git.model.ids import is_elsewhere
@@ -249,7 +250,15 @@ def _edit_in_editor(ctx: typer.Context, memory: str, agent: str | None) -> None:
         if changes is None:
             emit(ctx, old.as_json(), "", empty="nothing changed")
             return
-        made = session.edit(old.id, agent=asker(ctx, agent), **changes)
+        with session.transaction(asker(ctx, agent)) as tx:
+            if tx.get(old.id) != old:
+                raise ConflictError(
+                    f"{old.id} changed while it was in the editor; nothing was written",
+                    hint="edit it again, as it is now",
+                )
+            made = tx.edit(old.id, **changes)
+        if tx.change is not None and tx.change.commit is not None:
+            made = replace(made, commit=tx.change.commit)
         _wrote(ctx, session, made)
 
 

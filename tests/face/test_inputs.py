@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,22 @@ def test_a_memory_is_edited_as_a_file(root: Path) -> None:
         assert found.fields["impact"] == "high"
         assert len(found.links) == 1
     assert _edited(root, "true", "edit", "DEC-1") == "note: nothing changed\n"
+
+
+@on_a_terminal
+def test_memory_that_changed_while_it_was_in_the_editor_stays(root: Path) -> None:
+    """What the editor shows may be what somebody has redacted since."""
+    other = shlex.join([sys.executable, "-m", "smp_git", "--root", str(root), "redact", "Redis", "--yes"])  # fmt: skip
+
+    said = _edited(root, f"{other} >&2; sed -i 's/Use/Never use/' $1", "edit", "DEC-1")
+
+    assert "DEC-0001 changed while it was in the editor; nothing was written\n" in said
+    place = Path(said.split("note: what was written is kept in ")[1].split("\n")[0])
+    assert "Never use Redis" in place.read_text()
+    place.unlink()
+    with Store.open(root).session("shop") as session:
+        assert session.get("DEC-1").content == "Use [REDACTED]"
+        assert session.verify().clean
 
 
 @on_a_terminal

@@ -18,6 +18,7 @@ from smp_git import Session, Store, __version__
 from smp_git.ask.context import tokens
 from smp_git.integrations.claude_code import calls, hooks, install
 from smp_git.integrations.claude_code.calls import is_idle, read_call
+from smp_git.integrations.claude_code.conversation import Conversation
 from tests.support import ROOT, smp
 
 EVENTS = ("session-start", "prompt", "stop", "pre-compact", "session-end")
@@ -180,6 +181,17 @@ def test_events_at_the_same_time_record_each_turn_once(
     hook("session-end", store, transcript_path=str(transcript))
 
     assert said(shop) == ALL
+
+
+def test_place_in_a_transcript_is_never_read_half_written(tmp_path: Path) -> None:
+    """A hook that read none would record once more what a compaction took out."""
+    conversation = Conversation(tmp_path, "one")
+    conversation.read_to = 1
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(lambda: {conversation.read_to for _ in range(5_000)})
+        for number in range(1, 1_000):
+            conversation.read_to = number
+        assert 0 not in seen.result()
 
 
 def test_a_transcript_that_grows_is_followed_and_half_a_line_waits(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from smp_git.git.disk import remove_folder
+from smp_git.git.disk import remove_folder, replace_file
 
 # Beside the sessions, never in one: it is of this machine alone, and holds no content.
 FOLDER: Final = ".claude"
@@ -73,7 +74,9 @@ class Conversation:
     @read_to.setter
     def read_to(self, end: int) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._folder / _OFFSET).write_text(str(end))
+        # Whole or not at all: of an empty one everything would be read anew.
+        scratch = self._folder / f"{_OFFSET}.{os.getpid()}.tmp"
+        replace_file(self._folder / _OFFSET, str(end).encode(), scratch)
 
     def prune(self) -> None:
         """Drop the marks of conversations that ended long ago."""
