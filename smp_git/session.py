@@ -1232,7 +1232,7 @@ class Session:
 
     def note_copy(self, path: str | PathLike[str]) -> None:
         """Remember a file that holds a copy, so that the receipts of deletions name it."""
-        self._handle.reader.local.note_export(Path(path).absolute(), self._handle.clock())
+        self._handle.reader.local.note_exports([Path(path).absolute()], self._handle.clock())
 
     # Remotes. A remote is named; without a name it is `origin`, or the only one.
 

@@ -15,7 +15,7 @@ from smp_git.ask.desk import Desk
 from smp_git.ask.ranking import facts_of
 from smp_git.ask.request import QueryParts
 from smp_git.convert import bundle, document_files, log_files
-from smp_git.convert.files import whole
+from smp_git.convert.files import scratch_of, whole
 from smp_git.convert.own import JSON, MARK
 from smp_git.convert.shared import Exported, Files, Worth
 from smp_git.format import jsontext, yamlfile
@@ -74,25 +74,32 @@ def export(
             "a bundle holds the whole session with its history",
             hint="use jsonl for a part, or without names",
         )
-    if name not in _TEXTS:
-        place = _needed(place, name)
-    if place is not None:
-        with disk.reporting(f"to session {handle.name}"):
-            handle.reader.local.note_export(place, handle.clock())
+    if place is None:
+        _refuse_text(name)
+        return map(_encodable, _TEXTS[name](_exported(handle, wanted, mask)))
+    _note(handle, place)
     if name == "bundle":
-        bundle.write(handle, _needed(place, name))
-        return iter(())
-    what = _exported(handle, wanted, mask)
+        bundle.write(handle, place)
+    else:
+        _written(_exported(handle, wanted, mask), name, place)
+    # Another export meanwhile forgot what was not there yet.
+    _note(handle, place)
+    return iter(())
+
+
+def _note(handle: Handle, place: Path) -> None:
+    """Remember a copy, and what is left of it if it is not finished, for receipts to name."""
+    with disk.reporting(f"to session {handle.name}"):
+        handle.reader.local.note_exports((place, scratch_of(place)), handle.clock())
+
+
+def _written(what: Exported, name: str, place: Path) -> None:
     if name in _FOLDERS:
         # What a program keeps for itself has no place in them.
         what = what._replace(memories=[each for each in what.memories if each.kind != VALUE])
-        _write_folder(_FOLDERS[name](what), _needed(place, name))
-        return iter(())
-    text = map(_encodable, _TEXTS[name](what))
-    if place is None:
-        return text
-    _write(place, text)
-    return iter(())
+        _write_folder(_FOLDERS[name](what), place)
+    else:
+        _write(place, map(_encodable, _TEXTS[name](what)))
 
 
 def _encodable(text: str) -> str:
@@ -100,10 +107,9 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _needed(place: Path | None, as_format: str) -> Path:
-    if place is None:
+def _refuse_text(as_format: str) -> None:
+    if as_format not in _TEXTS:
         raise InvalidError(f"{as_format} is not one text", hint="name where it goes with -o PATH")
-    return place
 
 
 def _write(place: Path, text: Iterator[str]) -> None:

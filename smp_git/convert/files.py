@@ -45,10 +45,15 @@ class JsonRow(NamedTuple):
 JsonRows: TypeAlias = "Iterator[JsonRow | Trouble]"
 
 
+def scratch_of(place: Path) -> Path:
+    """Return what is written before it gets to a place."""
+    return place.with_name(f".{place.name}.tmp")
+
+
 @contextmanager
 def whole(place: Path) -> Iterator[Path]:
     """Yield where to write what shall be at a place: it gets there whole, or nothing of it stays."""
-    scratch = place.with_name(f".{place.name}.tmp")
+    scratch = scratch_of(place)
     with disk.reporting(f"the export to {place}"):
         _remove(scratch)
         try:

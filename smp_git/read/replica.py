@@ -335,10 +335,10 @@ class Local:
         found = _json(self.folder / EXPORTS)
         return {place: at for place, at in found.items() if isinstance(at, str)}
 
-    def note_export(self, place: Path, at: datetime) -> None:
-        """Remember a copy, and forget those that are gone."""
+    def note_exports(self, places: Iterable[Path], at: datetime) -> None:
+        """Remember copies, and forget those that are gone."""
         known = {name: when for name, when in self.exports().items() if Path(name).exists()}
-        self._keep(EXPORTS, {**known, str(place): format_time(at)})
+        self._keep(EXPORTS, {**known, **{str(each): format_time(at) for each in places}})
 
     def told_of_size(self) -> int:
         """Return which warning of its size was given last; 0 if none holds."""

@@ -136,10 +136,13 @@ def unpack_readable(archive: Path, made: Path) -> None:
 
 
 def settle(store: Path, name: str) -> None:
-    """Remove the archive of a session that is active, and what a dead process left of either.
+    """Remove what a dead process left, as `finish` does; who is at it in this moment is left alone."""
+    with suppress(LockedError, OSError):
+        finish(store, name, 0)
 
-    Who is at it in this moment is left alone.
-    """
+
+def finish(store: Path, name: str, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    """Remove the archive of a session that is active, and what a dead process left of either."""
     above = store / ARCHIVED
     try:
         found = os.listdir(above)  # noqa: PTH208 - at every open
@@ -149,7 +152,7 @@ def settle(store: Path, name: str) -> None:
     if name in found and (store / "active" / name).exists():
         stale.append(name)
     if stale:
-        with suppress(LockedError, OSError), alone(store, name, 0):
+        with alone(store, name, patience_seconds):
             for each in stale:
                 if each != name or (store / "active" / name).exists():
                     _discard(above / each)

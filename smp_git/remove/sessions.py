@@ -124,6 +124,9 @@ def delete(
     `check` looks at its folder under the lock; what it raises leaves everything as it was.
     """
     is_name = bool(name) and Path(name).name == name
+    if is_name:
+        # What a killed archiving left would be a second copy, which comes back.
+        archive.finish(home.path, name)
     is_archived = is_name and archives.is_archived(home.path, name)
     place = home.path / ARCHIVED / name if is_archived else _active(home, name)
     if not is_name or not (is_archived or _is_there(home, name)):
@@ -297,6 +300,7 @@ def purge_record(
         folder = store / DELETED / record.session_id
         ours, unknown = _told_apart(folder, record, ring, home.settings.trash_time)
         ring.check_destroyable(place.name for place in ours)
+        archive.finish(store, record.session_id)
         forgotten.note_purged(store, record)
         for place in ours:
             ring.destroy_all(place.name)

@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smp_git import Memory, Session, Store
+from smp_git.convert import export
 from smp_git.errors import AlreadyExistsError, InvalidError, SmpError
 from smp_git.format.yamlfile import read as read_yaml
 from tests.conftest import Clock
-from tests.support import ROOT, git, own, smp, untyped
+from tests.support import ROOT, git, own, python, smp, untyped
 
 
 def _filled(store: Store) -> Session:
@@ -290,6 +291,37 @@ def test_receipt_names_the_exports_that_are_still_there(store: Store, tmp_path: 
     told = " ".join(receipt.out_of_reach)
     assert "shop.md of 2026-01-11: a copy, not looked into" in told
     assert "gone.jsonl" not in told
+
+
+def test_receipt_names_an_export_that_another_overtook(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = export._written
+
+    def slow(*arguments: Any) -> None:
+        monkeypatch.setattr(export, "_written", written)
+        list(session.export("jsonl", to=tmp_path / "other.jsonl"))
+        written(*arguments)
+
+    with _filled(store) as session:
+        monkeypatch.setattr(export, "_written", slow)
+        list(session.export("jsonl", to=tmp_path / "slow.jsonl"))
+        told = " ".join(session.delete("DEC-0001").out_of_reach)
+
+    assert "other.jsonl" in told
+    assert "slow.jsonl" in told
+
+
+def test_receipt_names_what_a_killed_export_left(store: Store, tmp_path: Path) -> None:
+    _filled(store).close()
+    code = "import os, sys; from pathlib import Path; from smp_git import Store; Path.rename = lambda *_: os._exit(73); list(Store.open(sys.argv[1]).session('shop').export('jsonl', to=sys.argv[2]))"
+    assert python(code, store.path, tmp_path / "shop.jsonl", check=False).returncode == 73
+    assert (tmp_path / ".shop.jsonl.tmp").exists()
+
+    with store.session("shop") as session:
+        told = " ".join(session.delete("DEC-0001").out_of_reach)
+
+    assert ".shop.jsonl.tmp" in told
 
 
 def test_export_without_names_keeps_the_structure(store: Store) -> None:

@@ -282,6 +282,23 @@ def test_killed_at_any_step_it_is_active_or_archived(tmp_path: Path, act: str) -
     assert outcomes == {True, False}
 
 
+def test_purged_session_is_nowhere_though_its_archiving_was_killed(store: Store) -> None:
+    filled(store).close()
+    store.archive_session("shop")
+    archived, aside = store.path / "archived" / "shop", store.path / "aside"
+    shutil.copytree(archived, aside)
+    store.unarchive_session("shop")
+    # As a process leaves it that dies between two steps, and in the middle of a removal.
+    shutil.copytree(store.path / "active" / "shop", archived.with_name(".gone-0451abcd.shop"))
+    aside.rename(archived)
+
+    store.delete_session("shop")
+
+    assert store.archived_sessions() == ()
+    store.purge_session("shop")
+    assert scan(store.path, [SECRET.encode()]) == []
+
+
 def test_by_the_command(store: Store) -> None:
     filled(store).close()
     done = smp("--root", store.path, "archive", "shop", "--reason", "finished")
