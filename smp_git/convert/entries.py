@@ -161,6 +161,8 @@ class ForeignSession:
     archived: ForeignArchive | None = None
     # The file or folder that it is called after, where others may have the same name.
     place: Path | None = None
+    # What tells a session of ours from every other one, under whatever name.
+    uid: str = ""
 
     @property
     def name(self) -> str:

@@ -204,6 +204,7 @@ def _session(handle: Handle) -> dict[str, Value]:
     return _said(
         {
             "id": handle.name,
+            "uid": said.uid,
             "created_at": format_time(said.created_at),
             "user": said.user,
             "agents": list(said.agents),

@@ -178,6 +178,8 @@ class _Intake:
     def _is_settled(self, entry: ForeignMemory, report: Imported) -> bool:
         """Whether an entry is here, was deleted or cannot be stored; the report has it then."""
         source = self._source_of(entry)
+        if self._is_own(entry, report):
+            return True
         for part in self._parts:
             is_in = source in part.taken.ids
             if is_in or part.taken.has_had(source):
@@ -198,6 +200,18 @@ class _Intake:
         if why is not None:
             report.problems.append(Trouble(where=entry.where, reason=why))
         return why is not None
+
+    def _is_own(self, entry: ForeignMemory, report: Imported) -> bool:
+        """Whether an entry is of the session that it is to go into, and is or was there."""
+        for taken_in in (part.taken for part in self._parts if not part.is_deleted):
+            if not self._source.uid or taken_in.uid != self._source.uid:
+                continue
+            is_here = entry.id in taken_in.here
+            if is_here or taken_in.has_had_own(entry.id):
+                report.known += is_here
+                report.deleted += not is_here
+                return True
+        return False
 
     def _compare(
         self, part: SessionPart, entry: ForeignMemory, source: str, report: Imported

@@ -85,7 +85,7 @@ class Ledger:
                 place = store / ARCHIVED / each
                 yield SessionPart(each, forgotten.taken_at(place), is_archived=True)
             for place in self._trash.get(each, ()):
-                if source is None or forgotten.origin_at(place).source == source.name:
+                if source is None or _is_origin(forgotten.origin_at(place), source):
                     yield SessionPart(each, forgotten.taken_at(place), is_deleted=True)
 
     def known_as(self, name: str, source: ForeignSession) -> ForeignSession:
@@ -151,7 +151,7 @@ class Ledger:
         return [(each, found[1]) for each in known if (found := fits.fullmatch(each))]
 
     def _is_of(self, name: str, source: ForeignSession) -> bool:
-        return self._origin(name).source == source.name
+        return _is_origin(self._origin(name), source)
 
     def _origin(self, name: str) -> forgotten.ImportOrigin:
         folder = "active" if name in self._active else ARCHIVED
@@ -161,7 +161,7 @@ class Ledger:
         if imports.digest("", source.name) in self._purged:
             return True
         return any(
-            forgotten.origin_at(place).source == source.name
+            _is_origin(forgotten.origin_at(place), source)
             for name, places in self._trash.items()
             if name.startswith(plain[:_LONGEST_BASE])
             for place in places
@@ -176,6 +176,11 @@ class Ledger:
             if each.startswith(stem) and (rest := each.removeprefix(stem)).isdigit()
         }
         return [f"{stem}{number}" for number in sorted(numbers) if number > 1]
+
+
+def _is_origin(origin: forgotten.ImportOrigin, source: ForeignSession) -> bool:
+    """Whether a session was imported from a source, or is itself what was exported there."""
+    return origin.source == source.name or (bool(source.uid) and origin.uid == source.uid)
 
 
 def part_of(name: str, number: int) -> str:

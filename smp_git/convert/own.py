@@ -92,6 +92,7 @@ def _source(head: Mapping[str, object], items: Iterator[Item]) -> ForeignSession
     return ForeignSession(
         format="smp",
         id=as_text(said.get("id") or "memories"),
+        uid=as_text(said.get("uid") or ""),
         items=items,
         created_at=as_time(said.get("created_at")),
         user=as_text(user) if user else None,

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from smp_git.format import document, imports, messages
+from smp_git.format.records import Tombstones
 from smp_git.git.objects import Commit
 from smp_git.model.errors import InvalidFileError, SmpError
 from smp_git.model.ids import parse_path
@@ -29,6 +30,15 @@ class Taken(NamedTuple):
     uid: str = ""
     # The commit that tells it, where one does.
     head: str = ""
+    # Its own memories, those that were taken out, and those that were deleted.
+    here: frozenset[MemoryId] = frozenset()
+    out: frozenset[MemoryId] = frozenset()
+    buried: Tombstones | None = None
+
+    def has_had_own(self, memory_id: str) -> bool:
+        """Whether it had a memory of its own under an id that was deleted or taken out."""
+        is_buried = self.buried is not None and self.buried.names_text(memory_id.encode())
+        return is_buried or memory_id in self.out
 
     def has_had(self, source: str) -> bool:
         """Whether it had a memory that was deleted or taken out."""
@@ -50,17 +60,19 @@ def digests(snapshot: Snapshot) -> frozenset[str]:
 
 def taken(snapshot: Snapshot) -> Taken:
     """Return what a session has of other programs, and what is gone of it."""
+    here, gone = snapshot.memories(), dict(_removed(snapshot))
     ids = {
-        source: memory.id
-        for memory in snapshot.memories()
-        if (source := imports.source_of(memory)) is not None
+        source: memory.id for memory in here if (source := imports.source_of(memory)) is not None
     }
     return Taken(
         ids=ids,
-        removed=frozenset(_removed(snapshot)) - ids.keys(),
+        removed=frozenset(_sources(gone.items())) - ids.keys(),
         digests=digests(snapshot),
         uid=snapshot.metadata.uid,
         head=snapshot.id,
+        here=frozenset(memory.id for memory in here),
+        out=frozenset(place.text for path in gone if (place := parse_path(path)) is not None),
+        buried=snapshot.tombstones,
     )
 
 
@@ -70,20 +82,17 @@ def file_of(known: Taken) -> bytes:
     return imports.write(own | known.digests)
 
 
-def _removed(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what was taken out by a compaction or by hand: it is in the history still."""
+def _removed(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that a compaction or a person took out: they are in the history still."""
     repository = snapshot.repository
     with suppress(SmpError):
         for commit in snapshot.walk():
             if len(commit.parents) != 1 or not _takes_out(commit):
                 continue
             before = repository.commit(commit.parents[0]).tree
-            gone = (
-                (path, repository.blob(old))
-                for path, old, new in repository.changes(before, commit.tree)
-                if old is not None and new is None and parse_path(path) is not None
-            )
-            yield from _sources(gone)
+            for path, old, new in repository.changes(before, commit.tree):
+                if old is not None and new is None and parse_path(path) is not None:
+                    yield path, repository.blob(old)
 
 
 def _takes_out(commit: Commit) -> bool:

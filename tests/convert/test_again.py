@@ -211,6 +211,31 @@ def test_what_an_agent_writes_during_an_import_stays(store: Store, tmp_path: Pat
     new.close()
 
 
+@pytest.mark.parametrize("into", [None, "shop"])
+def test_export_of_a_session_brings_nothing_back_into_it(
+    store: Store, session: Session, tmp_path: Path, into: str | None
+) -> None:
+    for text in ("kept", "deleted", "taken out"):
+        session.add("decision", text)
+    session.values("app").put("theme", "dark")
+    session.values("app").put("gone", "erased")
+    for name in ("jsonl", "yaml"):
+        list(session.export(name, to=tmp_path / f"shop.{name}"))
+    session.delete("DEC-0002", purge=True)
+    session.file("DEC-0003").unlink()
+    session.commit()
+    session.values("app").erase("gone")
+    head = session.head
+
+    for name in ("jsonl", "yaml"):
+        (done,) = store.import_(tmp_path / f"shop.{name}", session=into).sessions
+        assert (done.session, done.added, done.known, done.deleted) == ("shop", {}, 2, 3)
+
+    assert session.head == head
+    copy = store.import_(tmp_path / "shop.jsonl", session="copy")
+    assert copy.added == 5
+
+
 def test_dry_run_changes_nothing(store: Store) -> None:
     done = store.import_(FOREIGN / "003", dry_run=True)
 
