@@ -655,6 +655,27 @@ def test_erasure_reaches_the_other_replica(twins: tuple[Session, Session]) -> No
         assert independent_scan.scan(each.path, [SECRET.encode()]) == []
 
 
+def test_key_that_was_restored_and_written_at_once_is_erased_whole(
+    twins: tuple[Session, Session],
+) -> None:
+    mine, theirs = twins
+    first = mine.values("app").put("k", "the first plugh-0451")
+    mine.values("app").erase("k")
+    mine.sync()
+    theirs.sync()
+    theirs.values("app").put("k", "the second plugh-0451")
+    mine.restore(first.id)
+    for session in (mine, theirs, mine):
+        session.sync()
+    assert len(mine.memories("value")) == 2
+
+    mine.values("app").erase("k")
+
+    assert mine.values("app").get("k") is None
+    assert mine.memories("value") == ()
+    assert mine.values("app").erase("k") is None
+
+
 def test_redaction_meets_a_write(twins: tuple[Session, Session]) -> None:
     here, there = twins
     here.values().put("k", {"a": SECRET, "n": 47114711})

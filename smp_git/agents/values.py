@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,8 @@ from smp_git.model.errors import (
 )
 from smp_git.model.memory import MemoryId, agent_name
 from smp_git.model.times import When
-from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, place_of
+from smp_git.read import history
+from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue, ValueVersion, places_of
 from smp_git.write import values as staged
 from smp_git.write.handle import Handle
 from smp_git.write.stage import Stage
@@ -190,7 +191,7 @@ class Values:
         from smp_git.remove.delete import delete  # noqa: PLC0415 - few programs delete
 
         while found := self.read(lambda seen: _erasable(seen, find)):
-            ids = [*(name for name, _ in found.values()), *beside()]
+            ids = [*(name for places in found.values() for name in places), *beside()]
             check = partial(self._check_found, find, found)
             try:
                 receipt = delete(
@@ -212,11 +213,17 @@ class Values:
             )
 
 
-def _erasable(seen: SeenValues, find: Find) -> dict[Key, tuple[MemoryId, str | None]]:
-    """Return the keys that are found and there, or in the history: the id of each, and its revision."""
-    places = ((key, place_of(seen.snapshot, key)) for key in map(key_of, find(seen)))
-    return {
-        key: (place.id.text, place.entry.blob if place.entry else None)
-        for key, place in places
-        if place.entry or any(seen.versions(key))
-    }
+def _erasable(seen: SeenValues, find: Find) -> dict[Key, dict[MemoryId, str | None]]:
+    """Return the keys that are found and there, or in the history: the ids of each, and its revisions."""
+    found = {key: dict(_places(seen, key)) for key in map(key_of, find(seen))}
+    return {key: places for key, places in found.items() if places}
+
+
+def _places(seen: SeenValues, key: Key) -> Iterator[tuple[MemoryId, str | None]]:
+    """Yield the ids under which a key is there or in the history, each with its revision."""
+    places = list(places_of(seen.snapshot, key))
+    for place in places:
+        if place.entry is not None:
+            yield place.id.text, place.entry.blob
+        elif place is places[-1] and any(history.versions(seen.snapshot, place.id.text)):
+            yield place.id.text, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -100,16 +101,18 @@ def place_of(snapshot: Snapshot, key: Key) -> ValuePlace:
 
     An erased id never holds anything again, so a key that is written anew takes another.
     """
-    found: ValuePlace | None = None
-    again = 0
-    while True:
+    places = list(places_of(snapshot, key))
+    there = [place for place in places if place.entry is not None]
+    return (there or places)[-1]
+
+
+def places_of(snapshot: Snapshot, key: Key) -> Iterator[ValuePlace]:
+    """Yield where a key was, is or would be; one that was restored is there twice if others wrote it."""
+    for again in count():
         place = value_id(key, again)
-        entry = snapshot.entry(place.text)
-        if entry is not None:
-            found = ValuePlace(place, again, entry)
+        yield ValuePlace(place, again, snapshot.entry(place.text))
         if not snapshot.tombstones.names(place.text):
-            return found or ValuePlace(place, again, None)
-        again += 1
+            return
 
 
 class SeenValues:
