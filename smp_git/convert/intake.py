@@ -207,6 +207,9 @@ class _Intake:
             if not self._source.uid or taken_in.uid != self._source.uid:
                 continue
             is_here = entry.id in taken_in.here
+            if is_here and entry.kind in ("state", VALUE):
+                # Those are compared by their names.
+                return False
             if is_here or taken_in.has_had_own(entry.id):
                 report.known += is_here
                 report.deleted += not is_here
