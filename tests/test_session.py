@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -66,6 +67,41 @@ def test_failed_transaction_leaves_nothing(session: Session) -> None:
         raise ZeroDivisionError
 
     assert session.head == head
+
+
+def test_transactions_leave_no_gaps_but_for_ids_that_they_gave(session: Session) -> None:
+    with session.transaction() as tx:
+        assert [tx.add("turn", f"{n}").id for n in range(22)][-1] == "turn-0022"
+    assert session.add("turn", "after a commit").id == "turn-0023"
+
+    aborted = session.transaction()
+    assert [aborted.add("turn", f"{n}").id for n in range(3)][-1] == "turn-0026"
+    aborted.rollback()
+    assert session.add("turn", "after a rollback").id == "turn-0027"
+
+    with contextlib.suppress(ZeroDivisionError), session.transaction() as tx:
+        tx.add("turn", "a")
+        raise ZeroDivisionError
+    assert session.add("turn", "after a failure").id == "turn-0029"
+
+
+def test_no_id_is_given_twice_whatever_transactions_do(store: Store, session: Session) -> None:
+    given: list[str] = []
+    for seed in range(8):
+        random, opened = Random(seed), [session, store.session("shop")]
+        running = [each.transaction() for each in opened * 2]
+        while running:
+            tx, act = random.choice(running), random.random()
+            if act < 0.8:
+                given.append(tx.add("turn", f"{seed} {len(given)}").id)
+            else:
+                running.remove(tx)
+                (tx.commit if act < 0.9 else tx.rollback)()
+            if random.random() < 0.1:
+                given.append(random.choice(opened).add("turn", f"{seed} {len(given)}").id)
+        opened[1].close()
+
+    assert len(given) == len(set(given)) > 100
 
 
 def test_transaction_refuses_what_changed_meanwhile(session: Session) -> None:

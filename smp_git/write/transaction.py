@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self, Unpack
 
 from smp_git.format.messages import Touch
-from smp_git.model.errors import RefusedError
+from smp_git.model.errors import RefusedError, SmpError
 from smp_git.model.given import GivenFields, NewKind
 from smp_git.model.ids import Id
 from smp_git.model.memory import Kind, Memory, MemoryId, agent_name, check_text, kind_named
@@ -41,7 +42,8 @@ class Transaction:
         self._writer = handle.writer
         self._reason = reason
         self._redacted: list[Report] = []
-        self._numbers: dict[str, Iterator[int]] = {}
+        # What is reserved and not given, by prefix.
+        self._numbers: dict[str, range] = {}
         self._batch = 1
         self._ref = handle.reader.ref
         # What a lens hides from who asks is there all the same for what is written.
@@ -61,7 +63,7 @@ class Transaction:
     ) -> None:
         if kind is None and self._open:
             self.commit()
-        self._open = False
+        self.rollback()
 
     @property
     def is_active(self) -> bool:
@@ -116,7 +118,7 @@ class Transaction:
         for name, count in counts.items():
             kind, suffix = kind_named(name), self._writer.identity().suffix
             numbers = self._writer.reserve(kind, count)
-            self._numbers[kind.prefix] = iter(numbers)
+            self._numbers[kind.prefix] = numbers
             out[name] = iter([Id(kind, number, suffix).text for number in numbers])
         return out
 
@@ -223,14 +225,25 @@ class Transaction:
         self._open = False
         if self._handle.reader.ref != self._ref:
             raise RefusedError("this transaction began on another branch", hint="begin another one")
-        adopted = self._handle.guarded(lambda fresh: fresh.adopt(stage))
-        _, change = self._writer.run(stage.agent, adopted, reason=self._reason)
+
+        def adopt(fresh: Stage) -> None:
+            self._writer.give_back(self._numbers)
+            fresh.adopt(stage)
+
+        _, change = self._writer.run(stage.agent, self._handle.guarded(adopt), reason=self._reason)
         self.change = replace(change, redacted=merged(self._redacted))
         return self.change
 
     def rollback(self) -> None:
         """Forget what is staged."""
+        if not self._open:
+            return
         self._open = False
+        # Nobody waits for that: otherwise they are gaps.
+        with suppress(SmpError):
+            if any(self._numbers.values()):
+                with self._writer.holding("giving ids back", patience_seconds=0):
+                    self._writer.give_back(self._numbers)
 
     def _staged(self) -> Stage:
         if not self._open:
@@ -244,11 +257,9 @@ class Transaction:
 
     def _number(self, kind: Kind) -> Id:
         numbers = self._numbers.get(kind.prefix)
-        number = next(numbers, None) if numbers else None
-        if number is None:
+        if not numbers:
             # Each further block is larger, so that a long batch takes the lock seldom.
-            reserved = iter(self._writer.reserve(kind, self._batch))
+            numbers = self._writer.reserve(kind, self._batch)
             self._batch = min(self._batch * 4, 1024)
-            self._numbers[kind.prefix] = reserved
-            number = next(reserved)
-        return Id(kind, number, self._writer.identity().suffix)
+        self._numbers[kind.prefix] = numbers[1:]
+        return Id(kind, numbers[0], self._writer.identity().suffix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -448,13 +448,29 @@ class Writer:
             raise error
 
     def reserve(self, kind: Kind, count: int) -> range:
-        """Return numbers that nobody else will give; those left over are gaps."""
+        """Return numbers that nobody else will give."""
         self.ready()
         with self.holding("reserving ids") as base:
             first = self._highest(kind, base) + 1
             self._reserved[kind.prefix] = first + count - 1
             self._keep_counters(None)
             return range(first, first + count)
+
+    def give_back(self, left: Mapping[str, range]) -> None:
+        """Take back, by prefix, what is left of reservations; the caller holds the lock.
+
+        Where somebody gave numbers since, those left are gaps.
+        """
+        kept = self._kept_counters()
+        lower = {
+            prefix: rest.start - 1
+            for prefix, rest in left.items()
+            if rest and kept.get(prefix) == self._reserved.get(prefix) == rest.stop - 1
+        }
+        if lower:
+            self._reserved |= lower
+            self._counters = kept | lower
+            self.reader.local.keep_counters(self._counters)
 
     def _keep_counters(self, written: Written | None) -> None:
         if not self._reserved:
