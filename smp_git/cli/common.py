@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smp_git.cli.screen import page
+from smp_git.cli.screen import folded, page
 from smp_git.cli.terminal import note, say
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import agent_name
@@ -92,12 +92,20 @@ def emit(
     empty: str = "",
     paged: bool = False,
     newest_last: bool = False,
+    copied: bool = False,
+    changes: bool = True,
 ) -> None:
-    """Print the JSON object, or the painted text for people; an empty one is told as `empty`."""
+    """Print the JSON object, or the painted text for people; an empty one is told as `empty`.
+
+    A terminal gets lines that fit it, but for what is `copied` from there, e.g. a path.
+    Without `changes`, what is printed is all that the call was for; so it is with a plan.
+    """
+    SAID["is_only_said"] = not changes or bool(value.get("dry_run"))
     if SAID.get("json"):
         say(json.dumps(value, ensure_ascii=False))
         return
-    shown = text if isinstance(text, str) else text()
+    whole = text if isinstance(text, str) else text()
+    shown = whole if copied else folded(whole)
     if not shown and empty:
         note(empty)
     elif shown and paged:

@@ -79,4 +79,4 @@ def completion(
     if shell not in SHELLS:
         raise UsageError(f"no completion for {shell}", hint=f"there is one for {', '.join(SHELLS)}")
     text = script(shell)
-    emit(ctx, {"shell": shell, "script": text}, text)
+    emit(ctx, {"shell": shell, "script": text}, text, copied=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from smp_git import __version__
 from smp_git.cli.app import build
 from smp_git.cli.catalogue import ENTRIES, GROUPS, ROOMS
-from smp_git.cli.screen import columns, page
+from smp_git.cli.screen import columns, folded, page
 from smp_git.cli.terminal import paint
 from smp_git.model.errors import UsageError, nearest
 from smp_git.model.memory import SEARCHED, kind_named
@@ -33,6 +34,9 @@ _ELSEWHERE: Final = {
     "pull": "sync", "doctor": "check", "fsck": "check", "gc": "maintain",
     "serve": "web or mcp", "server": "web or mcp", "ui": "web",
 }  # fmt: skip
+# A word of a shell, an option with its value; and what ends a line that goes on.
+_WORD: Final = re.compile(r"(?:--?[\w-]+ (?!-))?(?:'[^']*'|\"[^\"]*\"|\S)+")
+_GOES_ON: Final = " \\"
 # The common options that have a value, when they are before the command.
 _VALUED: Final = frozenset(("-s", "--session", "--branch", "--root", "-C"))
 _TITLE: Final = "smp: durable memory for AI agents, in Git"
@@ -86,9 +90,9 @@ def answer(arguments: Sequence[str], name: str | None) -> bool:
     before = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     asked = not _ASKING.isdisjoint(before)
     if not arguments:
-        page(bare())
+        page(folded(bare()))
     elif asked:
-        page(about([name] if name else []))
+        page(folded(about([name] if name else [])))
     elif name is None and "--version" in before:
         page(f"smp {__version__}")
     else:
@@ -169,8 +173,22 @@ def _of_command(found: Description) -> str:
         lines += ["", paint("bold", "Fields; smp fields KIND explains them"), *_rows(rows)]
     lines += ["", paint("bold", "Options of every command"), *_params(common())]
     if found.example:
-        lines += ["", paint("bold", "Example"), f"  {found.example}"]
+        lines += ["", paint("bold", "Example"), *_typed(found.example)]
     return "\n".join(lines)
+
+
+def _typed(example: str) -> list[str]:
+    """Return a command that can be copied to a shell, on lines that fit the terminal."""
+    room = columns()
+    first, *rest = _WORD.findall(example)
+    lines = [f"  {first}"]
+    for word in rest:
+        if room is not None and len(lines[-1]) + len(word) + len(_GOES_ON) + 1 > room:
+            lines[-1] += _GOES_ON
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return lines
 
 
 def _params(params: Sequence[Param]) -> list[str]:

@@ -103,7 +103,7 @@ def _log(
         lines += [
             f"{'    ' if not drawn else ''}{line}"
             for each in diffs.get(version.commit, ())
-            for line in difference(each, whole=True)
+            for line in difference(each, whole=True, edge=4)
         ]
         lines += after
     return "\n".join(lines)
@@ -170,10 +170,10 @@ def _compared(
     return session.diff(f"{first.commit}^", ids=ids or None) if first.parents else ()
 
 
-def difference(item: MemoryDiff, *, whole: bool = False) -> Iterator[str]:
+def difference(item: MemoryDiff, *, whole: bool = False, edge: int = 0) -> Iterator[str]:
     """Yield the lines that say how one memory differs; of one that came too, if it is `whole`."""
     what = f"{paint(_CHANGES[item.change], item.change)} {item.kind} {paint('cyan', item.id)}"
-    yield fitted(f"{what}: {item.title}")
+    yield fitted(f"{what}: {item.title}", edge)
     if item.change == "changed" or whole:
         yield from changes(item.fields)
 

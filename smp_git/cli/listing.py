@@ -172,4 +172,4 @@ def path(ctx: typer.Context, memory: Id) -> None:
     """Print the path of a memory's file, to edit by hand"""
     with session_of(ctx) as session:
         found = session.file(memory)
-    emit(ctx, {"path": str(found)}, str(found))
+    emit(ctx, {"path": str(found)}, str(found), copied=True)

@@ -15,6 +15,8 @@ from smp_git.cli.terminal import bare, end_of, legible, paint, put, rendered, vi
 from smp_git.model.times import format_time
 
 _GAP: Final = "  "
+# What a line of a list or of a change begins with.
+_SIGNS: Final = ("- ", "+ ", "~ ", "* ")
 # The last column of a table gets so much, if it can use it, before others are left out.
 _ROOM: Final = 24
 _PAGER: Final = "less"
@@ -103,10 +105,37 @@ def _unspaced(text: str) -> str:
     return text.rstrip()
 
 
-def fitted(text: str) -> str:
-    """Return a painted line, cut to the width of the terminal if there is one."""
+def fitted(text: str, edge: int = 0) -> str:
+    """Return a painted line, cut to the terminal if there is one; `edge` is what else stands on it."""
     room = columns()
-    return text if room is None else clipped(visible(text), room)
+    return text if room is None else clipped(visible(text), room - edge)
+
+
+def folded(text: str) -> str:
+    """Return a painted text of which a terminal breaks no word; a pipe gets it as it is."""
+    room = columns()
+    if room is None:
+        return text
+    return "\n".join(
+        line if width(line) <= room else wrapped(line, 0, _hanging(line))
+        for line in text.split("\n")
+    )
+
+
+def _hanging(line: str) -> int:
+    """Return how far the rest of a line that is folded stands from the edge: clear of its sign."""
+    plain = bare(line)
+    text = plain.lstrip()
+    return len(plain) - len(text) + (4 if text[:2] in _SIGNS else 2)
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> str:
+    """Return names with what belongs to each beside it, folded to the terminal."""
+    wide = max((width(name) for name, _ in rows), default=0)
+    return "\n".join(
+        wrapped(f"{name}{' ' * (wide - width(name))}{_GAP}{text}", 0, wide + len(_GAP))
+        for name, text in rows
+    )
 
 
 def wrapped(text: str, indent: int, hanging: int) -> str:

@@ -13,7 +13,7 @@ from smp_git.cli.common import asker, emit, folder, setting
 from smp_git.cli.inputs import fields_from
 from smp_git.cli.options import By, Reason
 from smp_git.cli.place import current, make_current, name_of, session_of, store_of
-from smp_git.cli.screen import due, in_bytes, table, when, wrapped
+from smp_git.cli.screen import due, in_bytes, pairs, table, when, wrapped
 from smp_git.cli.terminal import counted, note, paint
 from smp_git.integrations.notes import FILE as NOTES
 from smp_git.integrations.notes import write_notes
@@ -298,7 +298,7 @@ def _glance(found: SessionInfo) -> str:
         rows.append(("compacted", due(found.last_compaction)))
     if found.user:
         rows.insert(2, ("user", found.user))
-    return "\n".join(f"{name:<11} {value}" for name, value in rows)
+    return pairs(rows)
 
 
 def _agents(found: SessionInfo) -> str:

@@ -12,6 +12,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import emit, setting
 from smp_git.cli.inputs import fields_from
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.screen import pairs
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError
 from smp_git.model.settings import row_of
@@ -60,16 +61,24 @@ def config(
     known = {each.name: each for each in every}
     shown = [known[row_of(each, action).name] for each in given] if given else list(every)
     value: dict[str, object] = {"settings": [each.as_json() for each in shown]}
-    emit(ctx, value, lambda: _settings(shown, named=action != "get"))
+    bare = action == "get"
+    emit(
+        ctx,
+        value,
+        lambda: _settings(shown, named=not bare),
+        copied=bare,
+        changes=action in ("set", "unset"),
+    )
 
 
 def _settings(shown: Sequence[Configured], *, named: bool) -> str:
     if not named:
         return "\n".join(map(str, shown))
-    wide = max(len(each.name) for each in shown)
-    return "\n".join(
-        f"{each.name:<{wide}}  {each}" + (f"  ({each.source})" if each.source != "default" else "")
-        for each in shown
+    return pairs(
+        [
+            (each.name, f"{each}" + (f"  ({each.source})" if each.source != "default" else ""))
+            for each in shown
+        ]
     )
 
 

@@ -13,6 +13,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import emit, folder
 from smp_git.cli.git_hooks import do
 from smp_git.cli.place import name_of, session_of, store_of
+from smp_git.cli.screen import pairs
 from smp_git.cli.terminal import counted, note, say
 from smp_git.git.layout import OWN
 from smp_git.model.errors import InvalidError
@@ -51,7 +52,7 @@ def maintain(
 
         program = shutil.which("smp") or "smp"
         text = schedule([program, "--root", str(store.path), "maintain", "--all-sessions"])
-        return emit(ctx, {"schedule": text}, text.rstrip())
+        return emit(ctx, {"schedule": text}, text.rstrip(), copied=True)
     done = store.maintain(None if all_sessions else name_of(ctx, store), dry_run=dry_run)
     emit(ctx, done.as_json(), lambda: _maintained(done))
     for each in done.notes:
@@ -83,8 +84,7 @@ def stats(ctx: typer.Context) -> None:
     kinds = ", ".join(f"{count:,} {name}" for name, count in found.kinds.items())
     rows = [("sessions", states or "none"), ("memories", kinds or "none")]
     rows += [(name, _metric(value)) for name, value in found.metrics.items()]
-    width = max(len(name) for name, _ in rows)
-    emit(ctx, found.as_json(), "\n".join(f"{name:<{width}}  {value}" for name, value in rows))
+    emit(ctx, found.as_json(), lambda: pairs(rows))
     for name, error in found.failed.items():
         note(f"{name}: {error.message}")
 
@@ -183,7 +183,8 @@ def hooks(
     if session is None or bare is None:
         raise InvalidError(f"smp hooks does not {action}", hint="smp hooks list, install or remove")
     found = bare(folder(ctx) / server) if server else session(_session_folder(ctx))
-    emit(ctx, found.as_json(), "\n".join(f"{name}  {state}" for name, state in found.hooks.items()))
+    lines = "\n".join(f"{name}  {state}" for name, state in found.hooks.items())
+    emit(ctx, found.as_json(), lines, changes=action != "list")
     own = [name for name, state in found.hooks.items() if state == OWN]
     if own and action == "install":
         note(

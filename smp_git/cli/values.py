@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from smp_git.cli.screen import exact, width, wrapped
+from smp_git.cli.screen import exact, width
 from smp_git.cli.terminal import paint
 from smp_git.read.history import FieldChange
 
@@ -84,7 +84,7 @@ def _line(style: str, sign: str, name: str, text: str) -> str:
 
 
 def _shaped(text: str) -> str:
-    return wrapped(text, 2, 6)
+    return f"  {text}"
 
 
 def _is_prose(before: str, after: str) -> bool:

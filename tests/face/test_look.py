@@ -67,7 +67,12 @@ def test_a_pager_that_is_left_early_is_no_error(root: Path) -> None:
 
 
 # What shows a file or a text whole, as `show` does, leaves it to the terminal to fold.
-_FITTED: Final = ("list", "log", "status", "query cache", "trash", "receipt", "size", "show DEC-1")
+_FITTED: Final = (
+    "list", "log", "log -p", "diff HEAD~2", "status", "query cache", "trash", "receipt", "size",
+    "show DEC-1", "info", "stats", "config", "summary", "context", "help list",
+)  # fmt: skip
+# What says nothing of what was written.
+_OTHERS: Final = ("status", "size", "receipt", "trash", "info", "stats", "config", "help list")
 
 
 @on_a_terminal
@@ -84,8 +89,31 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, columns: int, no_col
     for command, text in screens(_FITTED, columns=columns, env=env).items():
         # A path is a word, which is not broken.
         plain = re.sub(r"\{\d*\}", "", text.replace(str(tmp_path), "/home/ada"))
-        assert "cache" in plain or command in ("status", "size", "receipt", "trash")
+        assert "cache" in plain or (command in _OTHERS and plain.strip())
         assert [line for line in plain.splitlines() if screen.width(line) > columns] == []
+        # Nor is an id cut: what could be the beginning of one is one.
+        assert not re.search(r"(?:DEC|FIND|LEARN|PREF|turn)-\d{0,3}(?!\d)", plain), plain
+
+
+def test_what_is_too_wide_goes_on_below_and_a_pipe_gets_it_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = f"title\n- {paint('red', 'one two three')} four\n  at /a/path/that/is/long now\n\nend"
+    assert screen.folded(text) == text
+
+    monkeypatch.setattr(screen, "columns", lambda: 14)
+    assert bare(screen.folded(text)).split("\n") == [
+        "title",
+        "- one two",
+        "    three four",
+        "  at /a/path/that/is/long",
+        "    now",
+        "",
+        "end",
+    ]
+    assert (
+        screen.pairs([("size", "1 byte of 10"), ("a", "b")]) == "size  1 byte\n      of 10\na     b"
+    )
 
 
 @pytest.mark.parametrize(
