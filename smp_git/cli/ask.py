@@ -205,6 +205,7 @@ def similar(
     """Find the memories most similar to a text or a memory"""
     filters = filters_of(ctx)
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.similar(text, limit=max(1, limit), at=at, **filters)
         _show(ctx, found, explain=False)
 
@@ -233,6 +234,7 @@ def related(
     count as links. Links lead on through memories that do not match.
     """
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.related(memory, depth=depth, at=at, **filters_of(ctx))
     value: dict[str, object] = {"memories": [item._asdict() for item in found], "total": len(found)}
     arrows = {"to": "->", "from": "<-", "both": "--"}
@@ -332,6 +334,7 @@ def context(
     stderr, and in the JSON with the reason.
     """
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         made = session.context(
             agent, prompt=_prompt(prompt), topic=topic, turns=turns, budget=budget, at=at
         )

@@ -13,7 +13,7 @@ from smp_git.cli.filters import Agents, Kinds, Since, Until
 from smp_git.cli.graph import graph
 from smp_git.cli.inputs import in_utc
 from smp_git.cli.options import Id
-from smp_git.cli.place import is_memory, session_of
+from smp_git.cli.place import is_memory, session_of, tell_beginning
 from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import paint
 from smp_git.cli.values import as_words, changes
@@ -133,6 +133,8 @@ def diff(
     """
     with session_of(ctx) as session:
         revisions, ids = _told_apart(session, given or [])
+        for each in revisions:
+            tell_beginning(session, each)
         found = _compared(session, revisions, ids)
     value: dict[str, object] = {"memories": [item.as_json() for item in found], "total": len(found)}
     emit(

@@ -20,7 +20,7 @@ from smp_git.cli.filters import (
     filters_of,
 )
 from smp_git.cli.options import At
-from smp_git.cli.place import session_of
+from smp_git.cli.place import session_of, tell_beginning
 from smp_git.cli.screen import exact, table
 from smp_git.cli.terminal import paint
 from smp_git.cli.values import measures
@@ -53,6 +53,7 @@ def topics(
 ) -> None:
     """List the topics of a session, most important first"""
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.topics(limit=limit, at=at)
     _listed(
         ctx,
@@ -97,6 +98,7 @@ def timeline(
     if not events and (filters or limit):
         raise InvalidQueryError("filters and --limit go with --events", hint="add --events")
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         if events:
             _listed(ctx, "events", session.events(limit=limit, at=at, **filters), _event, _EVENT)
         else:
@@ -129,6 +131,7 @@ def _span(first: str, last: str) -> str:
 def agents(ctx: typer.Context, at: At = None) -> None:
     """List the agents of a session, busiest first"""
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.agents(at=at)
     _listed(
         ctx,
@@ -143,6 +146,7 @@ def agents(ctx: typer.Context, at: At = None) -> None:
 def summary(ctx: typer.Context, at: At = None) -> None:
     """Summarize a session in its own words"""
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.summary(at=at)
     emit(ctx, found.as_json(), found.text)
 
@@ -166,6 +170,7 @@ def aggregate(
 ) -> None:
     """Count and measure memories"""
     with session_of(ctx) as session:
+        tell_beginning(session, at)
         found = session.aggregate(
             *measure,
             at=at,

@@ -17,7 +17,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
 from smp_git.cli.inputs import fields_from, is_piped, lines_of, text_from, text_of_file
 from smp_git.cli.options import Agent, Id
-from smp_git.cli.place import session_of
+from smp_git.cli.place import session_of, tell_beginning
 from smp_git.cli.terminal import note
 from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
@@ -373,5 +373,7 @@ def state(
             session.set_state(agent, yamlfile.read(text_of_file(file), str(file)))
         elif field:
             session.set_state(agent, {**session.state(agent), **fields_from(field)})
+        tell_beginning(session, at)
         fields = dict(session.state(agent, at=at))
-    emit(ctx, {"agent": agent, "state": fields}, lambda: yamlfile.written(fields))
+    value: dict[str, object] = {"agent": agent, "state": fields}
+    emit(ctx, value, lambda: yamlfile.written(fields), changes=bool(field or file))
