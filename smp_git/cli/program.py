@@ -17,6 +17,15 @@ from smp_git.model.errors import UsageError, nearest
 
 # What typer raises for any wrong use; it exports the one below it alone.
 _WRONG_USE: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+# What other programs call an option, or what people take it to be called.
+_ELSEWHERE: Final = {
+    "--prompt": "--for", "--question": "--for", "--query": "--for", "--task": "--for",
+    "--tokens": "--budget", "--max-tokens": "--budget",
+    "--max": "--limit", "--count": "--limit", "--top": "--limit", "--top-k": "--limit",
+    "--after": "--since", "--from": "--since", "--before": "--until", "--to": "--until",
+    "--author": "--agent", "--user": "--agent", "--type": "--kind", "--label": "--tag",
+    "--filter": "--where", "--force": "--yes", "--message": "--reason",
+}  # fmt: skip
 
 
 def program(name: str | None = None) -> typer.Typer:
@@ -62,7 +71,8 @@ def _usage_error(error: Any, name: str) -> UsageError:
             return UsageError(f"{options[-1]}: {_small(reason)}", hint=f"smp help {name}")
         return UsageError(_small(text), hint=f"smp help {name}")
     known = [each for option in (*describe(name).options, *common()) for each in option.names]
-    near = nearest(wrong, known)
+    meant = _ELSEWHERE.get(wrong)
+    near = meant if meant in known else nearest(wrong, known)
     return UsageError(
         f"smp {name} has no option {wrong}",
         hint=f"did you mean {near}?" if near else f"smp help {name}",

@@ -75,6 +75,8 @@ def test_version() -> None:
         (("help", "forgett"), "no command 'forgett'", "smp help lists the commands"),
         (("-s", "x"), "no command", "smp help lists the commands"),
         (("list", "--limt", "3"), "smp list has no option --limt", "did you mean --limit or --at?"),
+        (("context", "--prompt", "x"), "smp context has no option --prompt", "did you mean --for?"),
+        (("list", "--type", "turn"), "smp list has no option --type", "did you mean --kind?"),
         (("show",), "missing argument 'ID'", "smp help show"),
         (("show", "a", "b"), "got unexpected extra argument (b)", "smp help show"),
         (("add", "turn", "x", "--tag"), "option '--tag' requires an argument", "smp help add"),
