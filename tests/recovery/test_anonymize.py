@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smp_git import Session, Store
+from smp_git import Metadata, Session, Store
 from smp_git.errors import ConflictError, RefusedError
 from smp_git.keep.mask import Switches
 from smp_git.remove import sessions
@@ -102,6 +102,53 @@ def test_a_copy_elsewhere_leaves_the_session_as_it_is(store: Store, named: Sessi
     assert named.head == head
     assert store.sessions() == ("shop-of-john",)
     assert Store.open(tmp_path / "public").sessions() == (done.session,)
+
+
+def test_the_store_replaces_one_session_by_name_and_no_other(store: Store, named: Session) -> None:
+    named.close()
+    with store.create_session("other", user="John Smith") as other:
+        other.add("turn", "John Smith was here")
+    uid = metadata_of(store, "shop-of-john").uid
+
+    done = store.anonymize_session("shop", by="mary")
+
+    assert set(store.sessions()) == {"other", done.session}
+    made = metadata_of(store, done.session)
+    assert made.uid != uid and made.user == "User-1"
+    told = everything(store.path / "active" / done.session).decode("utf-8", "replace").casefold()
+    assert [name for name in NAMES if name.casefold() in told] == []
+    with store.session("other") as other:
+        assert other.get("turn-1").content == "John Smith was here"
+    # The old one is in the trash, and who asked for it in the audit log.
+    assert [each.session_id for each in store.deleted_sessions()] == ["shop-of-john"]
+    assert {line.by for line in store.audit(action="delete_session")} == {"mary"}
+    with store.undelete_session("shop-of-john") as back:
+        assert back.get("turn-1").content == "John Smith asks for E-Commerce"
+
+
+def test_the_store_copies_one_session_without_its_history_and_changes_nothing_here(
+    store: Store, named: Session, tmp_path: Path
+) -> None:
+    named.delete(named.add("learning", "Mary Jones told us").id)
+    head, kept = named.head, everything(store.path / "active")
+
+    done = store.anonymize_session("shop-of-john", Switches(file_paths=False), copy=tmp_path / "to")
+
+    assert (named.head, everything(store.path / "active")) == (head, kept)
+    assert store.sessions() == ("shop-of-john",) and store.deleted_sessions() == ()
+    there = Store.open(tmp_path / "to")
+    assert there.sessions() == (done.session,)
+    with there.session(done.session) as copy:
+        assert copy.get("DEC-1").content == "Keep it in /home/john/shop/app.py"
+        assert copy.check() == ()
+        assert not copy.trash() and not any("delete" in each.subject for each in copy.log())
+    told = everything(tmp_path / "to").decode("utf-8", "replace").casefold()
+    assert "mary jones" not in told and "john smith" not in told
+
+
+def metadata_of(store: Store, name: str) -> Metadata:
+    with store.session(name) as session:
+        return session.metadata
 
 
 @pytest.mark.parametrize(
