@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
@@ -610,6 +611,7 @@ class Session:
             raise InvalidError(f"a limit must be a number from 0, not {limit}")
         from smp_git.read import history
 
+        limit = None if limit is None else min(limit, sys.maxsize)
         wanted = history.log_filter(since, until, agents, kinds, self._handle.clock())
         if memory_id is not None:
             return self._handle.read(

@@ -387,15 +387,18 @@ class Store:
         return self._opened(archive.undelete(self._home, id, reason=reason, by=by))
 
     def purge_session(
-        self, id: str, *, reason: str | None = None, by: str | None = None
+        self, id: str, *, reason: str | None = None, by: str | None = None, dry_run: bool = False
     ) -> tuple[Damaged, ...]:
         """Destroy a deleted session, and the copies of what was deleted from it earlier.
 
         Returns the copies that are left: their records cannot be read, and they may
-        belong to another session of that name in the trash.
+        belong to another session of that name in the trash. With `dry_run`, nothing is
+        destroyed.
         """
         from smp_git.remove import sessions
 
+        if dry_run:
+            return sessions.plan_purge(self._home, id)
         return sessions.purge(self._home, id, reason, by)
 
     def deleted_sessions(self) -> tuple[Record, ...]:

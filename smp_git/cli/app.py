@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from smp_git.cli.common import COMMON, SAID, common_options, take_note
 from smp_git.cli.inputs import in_utc
 from smp_git.cli.place import in_use, tell_damage
 from smp_git.cli.terminal import OutputError, drop, forget_notes, report
-from smp_git.model.errors import SmpError, StorageError
+from smp_git.model.errors import InvalidError, SmpError, StorageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # As a shell has it for what was interrupted.
@@ -110,7 +111,8 @@ def boundary() -> Iterator[None]:
     except OutputError as error:
         report(error)
         # What is done is done, and is not to be done once more.
-        sys.exit(error.exit_status if SAID.get("command") in READING else 0)
+        is_done = SAID.get("command") not in READING and not SAID.get("is_only_said")
+        sys.exit(0 if is_done else error.exit_status)
     except SmpError as error:
         report(error, as_json=bool(SAID.get("json")))
         sys.exit(error.exit_status)
@@ -122,12 +124,15 @@ def boundary() -> Iterator[None]:
         drop(sys.stdout)
         sys.exit(0)
     except OSError as error:
-        report(_storage_error(error), as_json=bool(SAID.get("json")))
-        sys.exit(StorageError.exit_status)
+        told = _told(error)
+        report(told, as_json=bool(SAID.get("json")))
+        sys.exit(told.exit_status)
 
 
-def _storage_error(error: OSError) -> StorageError:
+def _told(error: OSError) -> SmpError:
     where = f"{error.filename}: " if error.filename else ""
+    if error.errno == errno.ENAMETOOLONG:
+        return InvalidError(f"{where}{error.strerror}", hint="nothing has such a name")
     return StorageError(
         f"{where}{error.strerror or error}", hint="check that the folder is there, and who owns it"
     )

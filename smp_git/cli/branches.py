@@ -53,7 +53,12 @@ def branch(
                 "total": len(found),
             }
             head = ("BRANCH", "COMMIT", "WHEN")
-            return emit(ctx, value, lambda: table(head, [*map(_branch, found)], heads=False))
+            return emit(
+                ctx,
+                value,
+                lambda: table(head, [*map(_branch, found)], heads=False),
+                changes=False,
+            )
         if drop:
             gone = session.drop_branch(name, discard=discard, by=asker(ctx, agent))
             return emit(ctx, gone.as_json(), lambda: _dropped(gone))
@@ -141,7 +146,11 @@ def tag(
             }
             rows = [(each.name, paint("yellow", each.commit[:9])) for each in found]
             return emit(
-                ctx, value, lambda: table(("TAG", "COMMIT"), rows, heads=False), empty="no tags"
+                ctx,
+                value,
+                lambda: table(("TAG", "COMMIT"), rows, heads=False),
+                empty="no tags",
+                changes=False,
             )
         made = session.remove_tag(name) if remove else session.tag(name, at, move=move)
     return emit(ctx, made.as_json(), made.name)

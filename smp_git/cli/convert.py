@@ -39,7 +39,7 @@ from smp_git.cli.switches import (
     any_of,
     switches_of,
 )
-from smp_git.cli.terminal import note
+from smp_git.cli.terminal import note, put_all
 from smp_git.cli.write import note_redacted
 from smp_git.convert.export import FORMATS as WRITTEN
 from smp_git.convert.formats import BUNDLE, FORMATS
@@ -214,11 +214,11 @@ def export(
     place = folder(ctx) / to.expanduser() if to else None
     if all_sessions:
         pieces = store_of(ctx).export(as_format, to=place, text=text, anonymous=switches, **parts)
-        sys.stdout.writelines(pieces)
+        put_all(pieces)
     else:
         with session_of(ctx) as session:
             pieces = session.export(as_format, to=place, text=text, anonymous=switches, **parts)
-            sys.stdout.writelines(pieces)
+            put_all(pieces)
     if place is not None:
         emit(ctx, {"path": str(place), "format": as_format}, str(place))
         note("an export is a copy: what is deleted here later is still in it")

@@ -98,6 +98,7 @@ def remote(
                 ctx,
                 {"remotes": [each.as_json() for each in states]},
                 lambda: "\n".join(map(str, states)) or "none",
+                changes=False,
             )
         if given == ("add", True, True) and name and address:
             made = session.add_remote(name, address, create=create)

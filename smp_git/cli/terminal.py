@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Final, NamedTuple, TextIO
 
@@ -99,9 +100,23 @@ class OutputError(StorageError):
 
 def put(text: str, stream: TextIO) -> None:
     """Write a text; raise OutputError if that fails. What nobody hears on stderr is no error."""
-    try:
+    with _heard(stream):
         stream.write(text)
         stream.flush()
+
+
+def put_all(pieces: Iterable[str]) -> None:
+    """Write pieces of one text to standard output, as they come; raise OutputError as `put` does."""
+    for piece in pieces:
+        with _heard(sys.stdout):
+            sys.stdout.write(shown(piece, sys.stdout))
+    put("", sys.stdout)
+
+
+@contextmanager
+def _heard(stream: TextIO) -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         if stream is sys.stdout:
             raise

@@ -95,6 +95,11 @@ def _parsed(text: str) -> Id:
     elif match := _VALUE.fullmatch(text):
         return _value(match[1])
     if short := short_id(text):
+        if short.text.lower() == text.lower():
+            raise InvalidError(
+                f"{shown(text)} is not written as ids are, and this takes them exactly as they are",
+                hint=f"it is {short.text}",
+            )
         raise InvalidError(
             f"{shown(text)} is a short id, and this takes full ones",
             hint=f"in full it is {short.text}"

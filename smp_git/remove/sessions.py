@@ -25,7 +25,9 @@ from smp_git.model.errors import (
     SessionNotFoundError,
     SmpError,
     StorageError,
+    shown,
 )
+from smp_git.model.ids import SESSION_ID
 from smp_git.model.memory import MemoryId, agent_name, check_text
 from smp_git.model.names import ARCHIVED
 from smp_git.model.results import Result
@@ -123,7 +125,7 @@ def delete(
 
     `check` looks at its folder under the lock; what it raises leaves everything as it was.
     """
-    is_name = bool(name) and Path(name).name == name
+    is_name = SESSION_ID.fullmatch(name) is not None
     if is_name:
         # What a killed archiving left would be a second copy, which comes back.
         archive.finish(home.path, name)
@@ -131,7 +133,7 @@ def delete(
     place = home.path / ARCHIVED / name if is_archived else _active(home, name)
     if not is_name or not (is_archived or _is_there(home, name)):
         raise SessionNotFoundError(
-            f"no session {name!r}", hint="smp sessions lists them; give the whole id"
+            f"no session {shown(name)}", hint="smp sessions lists them; give the whole id"
         )
     why, who = reason_of(home, reason), actor(home, by)
     uid, user = _identity_of(place)
@@ -237,7 +239,7 @@ def _find(home: Home, name: str) -> Record:
     found = [e for e in _deleted(home.path, home.settings.trash_time) if e.session_id == name]
     if not found:
         raise SessionNotFoundError(
-            f"no session {name!r} was deleted", hint="smp trash --sessions lists them"
+            f"no session {shown(name)} was deleted", hint="smp trash --sessions lists them"
         )
     return found[-1]
 
@@ -285,9 +287,22 @@ def purge(home: Home, name: str, reason: str | None, by: str | None) -> tuple[Da
     Returns the copies that are left: their records cannot be read, and they may be of
     another session of that name which is in the trash.
     """
-    if _is_there(home, name):
+    record = _purgeable(home, name)
+    return purge_record(home, record, home.clock(), by, reason_of(home, reason))
+
+
+def plan_purge(home: Home, name: str) -> tuple[Damaged, ...]:
+    """Return the copies that a purge of a deleted session would leave; raise if there is none."""
+    record = _purgeable(home, name)
+    ring, folder = seal.Keys(home, record.session_uid), home.path / DELETED / record.session_id
+    return _told_apart(folder, record, ring, home.settings.trash_time)[1]
+
+
+def _purgeable(home: Home, name: str) -> Record:
+    """Return the deletion of a session; raise RefusedError if it is not deleted."""
+    if SESSION_ID.fullmatch(name) and _is_there(home, name):
         raise RefusedError(f"session {name} is not deleted", hint="delete it first")
-    return purge_record(home, _find(home, name), home.clock(), by, reason_of(home, reason))
+    return _find(home, name)
 
 
 def purge_record(

@@ -1,12 +1,14 @@
-"""Every command with wrong, missing and hostile input: one form of error, no traceback."""
+"""Every command with wrong, missing, huge and hostile input: one form of error, no traceback."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,6 +67,10 @@ _FOUND: Final = 9
 _SHORT: Final = 1_500
 
 
+# Longer than any name, beyond 64 bits, and in no year that a clock knows.
+_HUGE: Final = ("very " * 1_000, "9" * 40, "99999-01-01")
+
+
 def _places(name: str) -> list[Any]:
     return [each for each in _COMMANDS[name].params if each.param_type_name == "argument"]
 
@@ -73,6 +79,15 @@ def _places(name: str) -> list[Any]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that wrong commands leave as it is."""
     place = tmp_path_factory.mktemp("shared") / "store"
+    with Store.init(place).create_session("shop", user="ada") as session:
+        session.add("decision", "Use Redis", agent="ada", tags=["cache"])
+    return place
+
+
+@pytest.fixture(scope="module")
+def worn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that huge commands may change."""
+    place = tmp_path_factory.mktemp("worn") / "store"
     with Store.init(place).create_session("shop", user="ada") as session:
         session.add("decision", "Use Redis", agent="ada", tags=["cache"])
     return place
@@ -93,10 +108,45 @@ def test_wrong_and_missing_arguments_are_told_in_one_form(
     judge(run(root, *missing), *missing)
 
 
+@pytest.mark.parametrize("name", _NAMES)
+def test_huge_arguments_are_told_in_one_form(
+    worn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for huge in _HUGE if _places(name) else ():
+        given = [name, *(huge for _ in _places(name))]
+        done = run(worn, *given)
+        judge(done, *given)
+        # Nothing but a folder has a name that is too long for the disk.
+        assert done.exit_code != 11 or name == "init", (given, done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _NAMES)
+def test_huge_values_of_options_are_told_in_one_form(
+    worn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    options = [
+        each
+        for each in _COMMANDS[name].params
+        if each.param_type_name == "option" and not each.is_flag
+    ]
+    needed = ["DEC-1" for each in _places(name) if each.required]
+    for number, (option, huge) in enumerate(product(options, _HUGE)):
+        # What one of them does is not in the way of the next.
+        copy = tmp_path / str(number)
+        shutil.copytree(worn, copy, symlinks=True)
+        monkeypatch.chdir(copy.parent)
+        given = [name, *needed, option.opts[0], huge]
+        judge(run(copy, *given), *given)
+        shutil.rmtree(copy)
+
+
 @pytest.mark.parametrize(
     "given",
     [
         ("bring-back", "HUGE"),
+        ("delete-session", "HUGE"),
         ("config", "HUGE", "HUGE"),
         ("export", "--format=HUGE"),
         ("import", "HUGE"),

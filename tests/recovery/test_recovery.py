@@ -220,10 +220,18 @@ def test_what_is_not_deleted_is_not_restored(told: Session) -> None:
         told.restore("DEC-0099")
 
 
-@pytest.mark.parametrize("name", ["DEC-1", "dec-0001", "DEC-42"])
-def test_what_takes_away_takes_only_full_ids(told: Session, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("DEC-1", "is a short id"),
+        ("dec-0001", "is not written as ids are"),
+        ("Turn-0001", "is not written as ids are"),
+        ("DEC-42", "is a short id"),
+    ],
+)
+def test_what_takes_away_takes_only_full_ids(told: Session, name: str, said: str) -> None:
     for act in (told.delete, told.purge):
-        with pytest.raises(InvalidError, match="is a short id"):
+        with pytest.raises(InvalidError, match=said):
             act(name)
 
 

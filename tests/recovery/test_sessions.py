@@ -88,8 +88,19 @@ def test_a_purged_session_leaves_nothing(store: Store, told: Session) -> None:
 def test_only_a_deleted_session_is_purged(store: Store, told: Session) -> None:
     with pytest.raises(RefusedError, match="shop is not deleted"):
         store.purge_session("shop")
-    with pytest.raises(SessionNotFoundError):
-        store.purge_session("nowhere")
+    for dry_run in (False, True):
+        with pytest.raises(SessionNotFoundError):
+            store.purge_session("nowhere", dry_run=dry_run)
+
+
+def test_a_purge_that_is_only_planned_destroys_nothing(store: Store, told: Session) -> None:
+    told.close()
+    store.delete_session("shop")
+
+    assert store.purge_session("shop", dry_run=True) == ()
+    store.undelete_session("shop").close()
+    with pytest.raises(RefusedError, match="shop is not deleted"):
+        store.purge_session("shop", dry_run=True)
 
 
 def test_only_the_whole_id_deletes(store: Store, told: Session) -> None:
