@@ -33,7 +33,7 @@ No command ever prompts.
 
 Without `-s` or `SMP_SESSION`, a command uses the session chosen in this terminal by `smp new` or `smp use`, or else the only session in the store.
 Without `--root` or `SMP_ROOT`, it looks for a store in the current folder and its parents.
-Without `--agent` or `SMP_AGENT`, the writer is the session's user.
+Without `--agent` or `SMP_AGENT`, the writer is the session's user: whom `smp new --user` named, else the name that Git writes into commits (`user.name`), else the login name.
 """
 
 

@@ -9,6 +9,7 @@ import typer
 from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
 from smp_git.cli.options import By, Reason, Yes, confirm
+from smp_git.cli.person import actor
 from smp_git.cli.place import store_of
 from smp_git.cli.proof import FOUND, left_lines
 from smp_git.cli.screen import due
@@ -43,7 +44,7 @@ def undelete_session(
 ) -> None:
     """Restore a deleted session"""
     store = store_of(ctx)
-    with store.undelete_session(session, by=asker(ctx, by), reason=reason) as back:
+    with store.undelete_session(session, by=actor(ctx, by), reason=reason) as back:
         emit(ctx, {"id": back.id, "path": str(back.path)}, back.id)
 
 
@@ -58,15 +59,11 @@ def purge_session(
     session of that name.
     """
     store = store_of(ctx)
-    if not yes:
-        emit(
-            ctx, {"dry_run": True, "session": session, "left": []}, f"would purge session {session}"
-        )
-        return confirm(yes=False)
-    left = store.purge_session(session, reason=reason, by=asker(ctx, by))
-    value = {"dry_run": False, "session": session, "left": [each.as_json() for each in left]}
+    left = store.purge_session(session, reason=reason, by=actor(ctx, by), dry_run=not yes)
+    value = {"dry_run": not yes, "session": session, "left": [each.as_json() for each in left]}
     lines = left_lines(f"{each.deletion}, whose record cannot be read: {each.why}" for each in left)
-    emit(ctx, value, "\n".join((f"purged {session}", *lines)))
+    what = f"purged {session}" if yes else f"would purge session {session}"
+    emit(ctx, value, "\n".join((what, *lines)))
+    confirm(yes=yes)
     if left:
         raise typer.Exit(FOUND)
-    return None

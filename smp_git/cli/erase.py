@@ -11,6 +11,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
 from smp_git.cli.inputs import text_from
 from smp_git.cli.options import By, DryRun, Reason, Yes, confirm
+from smp_git.cli.person import actor
 from smp_git.cli.place import reached, store_of
 from smp_git.cli.proof import FOUND, left_lines, proof_lines, receipt_text, tell
 from smp_git.cli.screen import due, exact, table, when
@@ -223,7 +224,7 @@ def purge(
     any trace of the named memories is left in the session, or if something in the store
     could not be purged; everything else is purged.
     """
-    who = asker(ctx, by)
+    who = asker(ctx, by) if ids else actor(ctx, by)
     if ids:
         if not now or expired or older_than:
             raise InvalidError(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smp_git.cli.app import command
-from smp_git.cli.common import asker, emit, folder, setting
+from smp_git.cli.common import emit, folder, setting
 from smp_git.cli.inputs import fields_from
 from smp_git.cli.options import By, Reason
+from smp_git.cli.person import actor, person
 from smp_git.cli.place import current, make_current, name_of, session_of, store_of
 from smp_git.cli.screen import due, in_bytes, pairs, table, when, wrapped
 from smp_git.cli.terminal import counted, note, paint
@@ -64,7 +65,13 @@ def new(
             metavar="[SESSION]", help="Id of the session; made from the date if omitted"
         ),
     ] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who the session is for")] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Who the session is for, and who writes; as Git says, else the system, if omitted",
+        ),
+    ] = None,
     agent: Annotated[
         list[str], typer.Option("--agent", metavar="AGENT", help="An agent that takes part")
     ] = [],  # noqa: B006 - typer copies it
@@ -84,7 +91,11 @@ def new(
     """
     store = _store_or_new(ctx)
     made = store.create_session(
-        session, user=user, agents=agent, context=fields_from(context), tags=tag
+        session,
+        user=person() if user is None else user,
+        agents=agent,
+        context=fields_from(context),
+        tags=tag,
     )
     with made:
         make_current(store, made.id)
@@ -186,7 +197,7 @@ def archive(
     """
     store = store_of(ctx)
     name = store.find_session(session) if session else name_of(ctx, store)
-    done = store.archive_session(name, reason, by=asker(ctx, by))
+    done = store.archive_session(name, reason, by=actor(ctx, by))
     size = done.number("original_size_bytes")
     emit(ctx, {"id": name, **done.said}, f"archived {name}\n  {size:,} bytes before")
 
@@ -201,7 +212,7 @@ def unarchive(
     by: By = None,
 ) -> None:
     """Restore an archived session"""
-    place = store_of(ctx).unarchive_session(session, reason, by=asker(ctx, by))
+    place = store_of(ctx).unarchive_session(session, reason, by=actor(ctx, by))
     emit(ctx, {"id": place.name, "path": str(place)}, place.name)
 
 

@@ -239,6 +239,7 @@ def test_purge_session_asks_for_yes(project: Path) -> None:
     said("delete-session", "shop")
 
     assert run("purge-session", "shop").exit_code == 7
+    assert run("purge-session", "shopp").exit_code == 3
     assert said("purge-session", "shop", "--yes") == "purged shop"
     assert told("trash", "--sessions")["total"] == 0
 

@@ -207,6 +207,37 @@ def test_the_name_of_an_agent_is_told_as_it_is_written(root: Path) -> None:
     assert run(root, "add", "turn", "x", SMP_AGENT="").exit_code == 0
 
 
+def test_who_writes_is_who_git_or_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LOGNAME", "linus")
+    names = {"by-git": "a person", "by-settings": "Grace Hopper", "by-login": "山田太郎"}
+    Store.init(tmp_path / "store")
+
+    for session, name in names.items():
+        if session == "by-settings":
+            monkeypatch.delenv("GIT_AUTHOR_NAME")
+        (tmp_path / ".gitconfig").write_text(f"[user]\n\tname = {name}\n")
+        assert run(tmp_path / "store", "new", session).exit_code == 0
+        run(tmp_path / "store", "add", "turn", "hello", "-s", session)
+    (tmp_path / ".gitconfig").unlink()
+    run(tmp_path / "store", "new", "named", "--user", "ada")
+    run(tmp_path / "store", "archive", "named")
+
+    store = Store.open(tmp_path / "store")
+    writers = {}
+    for session in names:
+        with store.session(session) as opened:
+            writers[session] = {each.agent for each in opened.log()}
+    assert writers == {
+        "by-git": {"a-person"},
+        "by-settings": {"grace-hopper"},
+        "by-login": {"linus"},
+    }
+    assert [line.by for line in store.audit()] == ["linus"]
+
+
 def test_tags_and_links_are_added_and_removed_one_by_one(root: Path) -> None:
     done = run(root, "edit", "dec1", "--add-tag", "b", "--remove-tag", "cache", "--link", "resolves:find1")  # fmt: skip
 
