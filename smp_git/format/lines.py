@@ -235,11 +235,16 @@ def _entry(item: object) -> Entry | None:
 
 def _makes_sense(entry: Entry) -> bool:
     """Whether times are times and shares are shares, for lines that somebody else wrote."""
-    shares = (entry.importance, entry.confidence)
-    times = (entry.at, entry.updated)
-    return all(share is None or 0 <= share <= 1 for share in shares) and all(
-        time is None or _is_time(time) for time in times
+    return (
+        _is_share(entry.importance)
+        and _is_share(entry.confidence)
+        and _is_time(entry.at)
+        and (entry.updated is None or _is_time(entry.updated))
     )
+
+
+def _is_share(share: float | None) -> bool:
+    return share is None or 0 <= share <= 1
 
 
 def _is_time(text: str) -> bool:
@@ -258,4 +263,4 @@ def _is_pair(link: object) -> bool:
 
 
 def _are_texts(items: list[str]) -> bool:
-    return all(isinstance(item, str) for item in items)
+    return {str}.issuperset(map(type, items))

@@ -11,8 +11,8 @@ from smp_git.format import document, lines
 from smp_git.format.lines import Entry
 from smp_git.git.objects import FOLDER_MODE, Child, ObjectId
 from smp_git.git.repository import Repository
-from smp_git.model.errors import DamagedError, InvalidFileError
-from smp_git.model.ids import INDEX, Id, kind_of_folder, parse_path
+from smp_git.model.errors import DamagedError, InvalidError, InvalidFileError
+from smp_git.model.ids import INDEX, Id, kind_of_folder, parse_id, parse_path
 from smp_git.model.memory import MemoryId
 
 _T = TypeVar("_T")
@@ -142,8 +142,12 @@ def _read_anew(
 
 
 def _is_file_of(child: Child, path: str, memory_id: str) -> bool:
-    place = parse_path(path)
-    return child.mode != FOLDER_MODE and place is not None and place.text == memory_id
+    if child.mode == FOLDER_MODE:
+        return False
+    try:
+        return parse_id(memory_id).path == path
+    except InvalidError:
+        return False
 
 
 def _problems_of_lines(path: str, lines: int, memories: int) -> list[str]:
