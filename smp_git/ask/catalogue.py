@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -15,7 +16,6 @@ from typing import Final, NamedTuple, Self, cast
 from zlib import crc32
 
 from smp_git.format.lines import Entry, read_lines
-from smp_git.git.disk import replace_file
 from smp_git.model.errors import InvalidError
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import KINDS, MemoryId
@@ -508,11 +508,22 @@ _FORM: Final = 6
 _SUM_BYTES: Final = 4
 
 
-def save(path: Path, catalogue: Catalogue, scratch: str) -> None:
-    """Write a catalogue to its cache; a disk that refuses is no matter."""
+def save(path: Path, catalogue: Catalogue, may_keep: Callable[[], bool]) -> None:
+    """Write a catalogue to its cache, if it may be kept; a disk that refuses is no matter.
+
+    That is asked once the file is there: a deletion from now on unlinks this very file. What
+    is not written whole is not read.
+    """
     body = catalogue.as_bytes()
     with suppress(OSError):
-        replace_file(path, _sum(body) + body, scratch)
+        path.unlink(missing_ok=True)
+        with open(path, "xb", opener=_for_the_owner) as file:
+            if may_keep():
+                file.write(_sum(body) + body)
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def load(path: Path) -> Catalogue | None:

@@ -39,8 +39,6 @@ _DEEPEST = 10
 # Reading fewer rows than this costs less than writing them all.
 _WORTH_KEEPING = 500
 _WATCH_SECONDS = 0.2
-# A command that ends waits no longer for another one that writes.
-_PATIENCE_SECONDS = 0.1
 
 
 class Side(NamedTuple):
@@ -77,6 +75,7 @@ class Desk:
         self._cache = _place(handle)
         self._head_catalogue = known
         self._past_catalogue: tuple[CommitId, Catalogue] | None = None
+        self._has_left = False
         self._finder: Finder | None = None
         self._keeper: VectorKeeper | None = None
         self._accesses = handle.accesses
@@ -126,24 +125,34 @@ class Desk:
 
     def close(self) -> None:
         """Leave for the next process what took long to read."""
-        with self._lock:
+        with self._lock, suppress(SmpError, OSError):
             known = self._head_catalogue
+            if self._has_left and known is not None:
+                # What was written since is left, too.
+                known.follow(self._reader.snapshot(), KINDS)
             # Where they were in packs, the next one need not load libgit2 for them.
-            least = 1 if self._reader.repository.looks_into_packs else _WORTH_KEEPING
-            if self.is_kept and known is not None and known.read >= least:
-                # Whoever holds the lock writes or deletes, and the next one reads what it needs.
-                with suppress(SmpError, OSError):
-                    self._keep(known)
+            self._leave(1 if self._reader.repository.looks_into_packs else _WORTH_KEEPING)
+        with self._lock:
             self._drop_finder()
 
-    def _keep(self, catalogue: Catalogue) -> None:
-        """Write a catalogue to its cache as the session is now: under the lock nothing is deleted."""
-        with self.handle.writer.holding("keeping the catalogue", _PATIENCE_SECONDS) as now:
+    def _leave(self, least: int, now: Snapshot | None = None) -> bool:
+        """Write the catalogue to its cache, as the session is now, if so much would be read anew."""
+        known = self._head_catalogue
+        if not self.is_kept or known is None:
+            return False
+        # A deletion takes the file away.
+        if (known.read if self._cache.exists() else len(known.by_id)) < least:
+            return False
+        with suppress(SmpError, OSError):
             # Without what a lens hid, which the next one may see.
-            whole = catalogue if self._reader.lens is None else kept(self.handle) or Catalogue()
+            is_whole = self._reader.lens is None
+            whole = known if is_whole else kept(self.handle) or Catalogue()
+            now = now or (self._reader if is_whole else self.handle.writer.reader).snapshot()
+            # What was read of a kind that nobody asks again may be of the deleted.
             whole.follow(now, KINDS)
-            disk_cache.save(self._cache, whole, self._reader.local.scratch(CATALOGUE))
-            catalogue.read = 0
+            disk_cache.save(self._cache, whole, now.is_current)
+            known.read = 0
+        return True
 
     def answer(
         self, snapshot: Snapshot, query: Query, now: datetime, only: set[MemoryId] | None = None
@@ -165,6 +174,10 @@ class Desk:
 
             engine = Engine(catalogue, snapshot, self._scale(now), find)
             yield Side(self, snapshot, catalogue, engine)
+            is_whole = catalogue is self._head_catalogue and self._reader.lens is None
+            if is_whole and not self._has_left:
+                # A process may end without closing anything.
+                self._has_left = self._leave(_WORTH_KEEPING, snapshot)
 
     def similar(
         self, snapshot: Snapshot, text: str, exclude: MemoryId | None, limit: int, now: datetime

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from smp_git import Session, Store
-from smp_git.ask import desk, vectors
+from smp_git.ask import catalogue, desk, vectors
 from smp_git.ask.text import batches, cache
 from smp_git.remove.history import sweep
 from tests.independent_scan import scan
@@ -209,3 +209,48 @@ def test_labels_of_the_deleted_are_not_in_a_catalogue_written_later(
         assert other.query(kinds=["decision"])
     assert (asked.path / ".git/smp/search-catalogue").exists()
     assert traces(asked.path, [word.encode()]) == []
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_catalogue_made_during_a_deletion_is_not_written(
+    asked: Session, removal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question leaves it behind; the deletion comes before the file is there."""
+    monkeypatch.setattr(desk, "_WORTH_KEEPING", 1)
+    as_bytes, removals = catalogue.Catalogue.as_bytes, [REMOVALS[removal]]
+
+    def slowly(known: Any) -> bytes:
+        made = as_bytes(known)
+        if removals:
+            removals.pop()(asked)
+        return made
+
+    monkeypatch.setattr(catalogue.Catalogue, "as_bytes", slowly)
+    other = Store.open(asked.path.parent.parent).session("asked")
+    other.query(kinds=["decision"])
+    assert traces(asked.path, TRACES) == []
+    assert removals == []
+    other.close()
+    assert traces(asked.path, TRACES) == []
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_catalogue_is_not_there_whose_writing_a_deletion_overtakes(
+    asked: Session, removal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion comes when the file is there and empty, and it was asked if it may be kept."""
+    monkeypatch.setattr(desk, "_WORTH_KEEPING", 1)
+    checksum, removals = catalogue._sum, [REMOVALS[removal]]
+
+    def slowly(body: bytes) -> bytes:
+        if removals:
+            assert (asked.path / ".git/smp/search-catalogue").exists()
+            removals.pop()(asked)
+        return checksum(body)
+
+    monkeypatch.setattr(catalogue, "_sum", slowly)
+    other = Store.open(asked.path.parent.parent).session("asked")
+    other.query(kinds=["decision"])
+    assert removals == []
+    assert traces(asked.path, TRACES) == []
+    other.close()

@@ -114,6 +114,32 @@ def test_a_damaged_catalogue_changes_no_answer(shop: Session, damage: Damage) ->
     assert damage is a_folder or catalogue.load(file) is not None
 
 
+def test_a_question_leaves_the_catalogue_though_nobody_closes(shop: Session) -> None:
+    file = cache(shop, "search-catalogue")
+    file.unlink()
+    still_open = Store.open(shop.path.parent.parent).session("shop")
+    assert still_open.query(kinds=["finding"]).total == 4
+
+    assert catalogue.load(file) is not None
+    assert file.stat().st_mode & 0o777 == 0o600
+    with again(shop) as session:
+        assert is_right(session)
+    still_open.close()
+
+
+def test_a_catalogue_is_not_written_through_a_link(shop: Session) -> None:
+    file = cache(shop, "search-catalogue")
+    named = file.with_name("named")
+    named.touch()
+    file.unlink()
+    file.symlink_to(named)
+    with again(shop) as session:
+        assert is_right(session)
+
+    assert named.read_bytes() == b""
+    assert not file.is_symlink()
+
+
 def test_a_catalogue_of_another_version_is_read_anew(shop: Session, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr(catalogue, "_FORM", 77)
 
@@ -142,7 +168,8 @@ def test_where_nothing_can_be_written_answers_are_right(shop: Session, monkeypat
 
     cache(shop).unlink()
     monkeypatch.setattr(sqlite3, "connect", refuse)
-    monkeypatch.setattr(catalogue, "replace_file", refuse_file)
+    cache(shop, "search-catalogue").unlink()
+    monkeypatch.setattr(catalogue, "_for_the_owner", refuse_file)
 
     with again(shop) as session:
         assert is_right(session)
