@@ -486,7 +486,7 @@ def tried(folder: Path, seed: int) -> tuple[Run, int, list[str]]:
         run.close()
 
 
-def _isolate(home: str) -> None:
+def isolate(home: str) -> None:
     """Let nobody's Git configuration or store be of concern."""
     for name in [name for name in os.environ if name.startswith(("GIT_", "SMP_", "XDG_"))]:
         del os.environ[name]
@@ -495,7 +495,7 @@ def _isolate(home: str) -> None:
 
 def _main() -> None:
     home = tempfile.mkdtemp()
-    _isolate(home)
+    isolate(home)
     for seed in range(int(sys.argv[1]), int(sys.argv[2])):
         with tempfile.TemporaryDirectory() as folder:
             run, more, problems = tried(Path(folder), seed)
