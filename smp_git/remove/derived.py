@@ -50,13 +50,23 @@ def put_back(writer: Writer, memories: Iterable[Memory]) -> None:
 
     def work(stage: Stage) -> None:
         for each in kept:
-            if stage.base.blob(each.id) is None and not stage.base.tombstones.names(each.id):
-                stage.put_file(each.path, document.encode(each), "")
+            rest = _as_it_may_be(stage.base, each)
+            if rest is not None:
+                stage.put_file(rest.path, document.encode(rest), "")
 
     # Its turns are in the history all the same.
     with suppress(QuotaExceededError):
         if kept:
             writer.run(AGENT, work)
+
+
+def _as_it_may_be(now: Snapshot, memory: Memory) -> Memory | None:
+    """Return a summary without what was deleted since it was made, None if it is not to be there."""
+    sources = sources_of(memory.fields.get(SOURCES))
+    gone = frozenset(name for name in sources if now.tombstones.is_unwanted(name))
+    rest = without(memory, sources, gone) if gone else memory
+    is_free = rest is not None and now.blob(rest.id) is None and not now.tombstones.names(rest.id)
+    return rest if is_free else None
 
 
 def reach(site: Site, by: str) -> tuple[MemoryId, ...]:

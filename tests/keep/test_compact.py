@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from smp_git.errors import CompactionFailedError, InvalidError, MemoryNotFoundEr
 from smp_git.format import messages
 from smp_git.keep import compact
 from smp_git.read.derived import SOURCES, ranges, sources_of
+from smp_git.remove import derived
 from smp_git.write.writer import Work
 from tests.conftest import Clock
 from tests.support import before_next_write, git, git_bytes
@@ -323,6 +325,29 @@ def test_deleting_a_turn_reaches_its_summary(session: Session, clock: Clock) -> 
     assert sources_of(after.fields[SOURCES]) == sources_of(before.fields[SOURCES]) - {"turn-0001"}
     assert "Vendor3 gets 21 euros" in after.content
     assert b"Nightingale" not in _stored(session.path)
+
+
+def test_turns_of_one_summary_that_are_deleted_at_once_are_both_gone(
+    store: Store, session: Session, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _talk(session, clock, 60, days=9)
+    session.add("turn", "Yesterday")
+    session.compact("90%")
+    put_back, made = derived.put_back, session.memories("artifact")[0]
+    told = [f"turn-{n:04}" for n in range(1, 51) if f"- turn-{n:04} " in made.content]
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(derived, "put_back", put_back)
+        with store.session("shop") as other:
+            other.delete(told[1], purge=True)
+        put_back(*arguments)
+
+    monkeypatch.setattr(derived, "put_back", late)
+    session.delete(told[0], purge=True)
+
+    (rest,) = session.memories("artifact")
+    assert [each for each in told if f"- {each} " in rest.content] == told[2:]
+    assert session.verify().clean
 
 
 def test_summary_that_was_deleted_is_not_made_again(session: Session, clock: Clock) -> None:
