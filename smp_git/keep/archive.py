@@ -88,7 +88,11 @@ def find_archived(store: Path, text: str) -> str:
         name = find_session(store, text)
     except SessionArchivedError as error:
         return str(error.session_id)
-    raise SessionNotFoundError(
+    raise _not_archived(name)
+
+
+def _not_archived(name: str) -> SessionNotFoundError:
+    return SessionNotFoundError(
         f"session {shown(name)} is not archived", hint="smp sessions --all lists what is"
     )
 
@@ -97,14 +101,18 @@ def find_archived(store: Path, text: str) -> str:
 def within(home: Home, name: str) -> Iterator[str]:
     """Restore an archived session for as long as this lasts, and archive it again as it was.
 
-    A process that dies leaves it active, and maintenance archives it once more.
+    A process that dies leaves it active, and maintenance archives it once more. Two that
+    look into one archive take turns: the second would archive it under the first.
     """
-    told = kept_of(home.path, name)
-    rooms.bring_back(home, name)
-    try:
-        yield name
-    finally:
-        _put_away(home, name, told)
+    with rooms.alone(home.path, name, room="within"):
+        if not archives.is_archived(home.path, name):
+            raise _not_archived(name)
+        told = kept_of(home.path, name)
+        rooms.bring_back(home, name)
+        try:
+            yield name
+        finally:
+            _put_away(home, name, told)
 
 
 @contextmanager

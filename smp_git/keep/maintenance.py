@@ -234,7 +234,11 @@ class _Round:
             )
             return
         if not self._dry_run:
-            retention.remove(handle, found.ids)
+            try:
+                retention.remove(handle, found.ids)
+            except ConflictError:
+                # The next one looks again what is due.
+                return
         self._did(handle.name, "retention", count, "memories past their retention are deleted")
 
     def _deletions(self, handle: Handle) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from smp_git.keep.preserved import Preserved
+from smp_git.model.errors import ConflictError
 from smp_git.model.lifecycle import MAINTAINER
 from smp_git.model.memory import KINDS, MemoryId
 from smp_git.model.settings import Settings
@@ -73,5 +74,15 @@ def expired(handle: Handle, now: datetime) -> Expired:
 
 
 def remove(handle: Handle, ids: tuple[MemoryId, ...]) -> Receipt:
-    """Delete what is past its time; it can be restored as long as anything that was deleted."""
-    return delete(handle, ids, {}, reason=REASON, reasons=None, by=MAINTAINER, purge=False)
+    """Delete what is past its time; it can be restored as long as anything that was deleted.
+
+    Raises ConflictError, with nothing deleted, if a rule keeps some of it by now.
+    """
+
+    def check() -> None:
+        if set(ids) - {*expired(handle, handle.clock()).ids}:
+            raise ConflictError("some of what was past its time is kept by now", hint="try again")
+
+    return delete(
+        handle, ids, {}, reason=REASON, reasons=None, by=MAINTAINER, purge=False, check=check
+    )

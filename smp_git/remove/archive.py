@@ -182,10 +182,12 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
 
 
 @contextmanager
-def alone(store: Path, name: str, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[None]:
-    """Let nobody else archive or bring back this session."""
+def alone(
+    store: Path, name: str, patience_seconds: float = _PATIENCE_SECONDS, *, room: str = "archive"
+) -> Iterator[None]:
+    """Let nobody else archive or bring back this session, or be in another `room` of it."""
     # A folder of its own: locks in one folder keep each other out.
-    folder = store / ".lock" / f"archive-{name}"
+    folder = store / ".lock" / f"{room}-{name}"
     disk.make_folders(folder)
     try:
         with locked(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from smp_git import Session, Store
+from smp_git.keep.archive import opened_within
 from smp_git.model.errors import (
     AlreadyExistsError,
     RefusedError,
@@ -299,6 +302,26 @@ def test_purged_session_is_nowhere_though_its_archiving_was_killed(store: Store)
     assert store.archived_sessions() == ()
     store.purge_session("shop")
     assert scan(store.path, [SECRET.encode()]) == []
+
+
+def test_two_that_look_into_an_archive_take_turns(store: Store) -> None:
+    filled(store).close()
+    store.archive_session("shop", "done", by="ada")
+
+    def look() -> int:
+        with opened_within(store._home, "shop") as handle:
+            return len(handle.reader.snapshot().memories())
+
+    with ThreadPoolExecutor(1) as pool:
+        with opened_within(store._home, "shop") as handle:
+            second = pool.submit(look)
+            time.sleep(0.3)
+            assert not second.done()
+            count = len(handle.reader.snapshot().memories())
+        assert second.result() == count
+
+    (archived,) = store.archived_sessions()
+    assert (archived.text("reason"), archived.text("archived_by")) == ("done", "ada")
 
 
 def test_by_the_command(store: Store) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smp_git import Store
 from smp_git.git import packing
 from smp_git.git.locks import locked
-from smp_git.keep import maintenance
+from smp_git.keep import maintenance, retention
 from smp_git.keep.maintenance import Maintained
 from tests.conftest import Clock
 from tests.independent_scan import scan
@@ -87,6 +88,27 @@ def test_retention_keeps_what_the_rules_keep(store: Store, clock: Clock) -> None
     store.maintain()
     with store.session("shop") as session:
         assert session.memories() == ()
+
+
+def test_what_is_pinned_while_it_falls_due_stays(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = configured(store, "auto_purge: on\nretention: {learning: 5}")
+    filled(store, count=0)
+    with store.session("shop") as session:
+        session.add("learning", "wanted after all", agent="a")
+        clock.now += timedelta(days=6)
+        remove = retention.remove
+
+        def late(*arguments: Any) -> Any:
+            session.pin("LEARN-0001")
+            return remove(*arguments)
+
+        monkeypatch.setattr(retention, "remove", late)
+        done = store.maintain()
+
+        assert (steps(done), done.failed) == ([], {})
+        assert [each.id for each in session.memories()] == ["LEARN-0001"]
 
 
 def test_without_auto_purge_it_says_what_is_past_its_time(store: Store, clock: Clock) -> None:
