@@ -89,8 +89,7 @@ def export(
 
 def _note(handle: Handle, place: Path) -> None:
     """Remember a copy, and what is left of it if it is not finished, for receipts to name."""
-    with disk.reporting(f"to session {handle.name}"):
-        handle.reader.local.note_exports((place, scratch_of(place)), handle.clock())
+    handle.reader.local.note_exports((place, scratch_of(place)), handle.clock())
 
 
 def _written(what: Exported, name: str, place: Path) -> None:

@@ -31,7 +31,13 @@ from smp_git.convert.revising import KnownEntry
 from smp_git.format import imports
 from smp_git.keep import archive, stores
 from smp_git.keep.every import opened
-from smp_git.model.errors import ConflictError, InvalidError, SessionNotFoundError, SmpError
+from smp_git.model.errors import (
+    ConflictError,
+    InvalidError,
+    SessionNotFoundError,
+    SmpError,
+    StorageError,
+)
 from smp_git.model.ids import parse_id
 from smp_git.model.memory import VALUE, MemoryId, Value, check_key, is_same
 from smp_git.model.secrets.rules import merged
@@ -72,8 +78,10 @@ def take(
 ) -> Iterator[Imported]:
     """Take sessions in one by one, each in one commit for each session that it becomes.
 
-    What one of them cannot be written for is a problem, and the others are taken in.
+    What one of them cannot be written for is a problem, and the others are taken in;
+    but a disk that takes none of them is an error.
     """
+    is_any_in = False
     ledger = Ledger(home, again=wanted.again or wanted.session is not None)
     for source in sources:
         name = wanted.session or (GLOBAL if source.shared else ledger.name_for(source))
@@ -81,8 +89,12 @@ def take(
             yield Imported(session="", source=source.name, was_deleted=True)
             continue
         try:
-            yield from _Intake(home, ledger, ledger.known_as(name, source), name, wanted).run()
+            for each in _Intake(home, ledger, ledger.known_as(name, source), name, wanted).run():
+                is_any_in = True
+                yield each
         except SmpError as error:
+            if isinstance(error, StorageError) and not is_any_in:
+                raise
             why = error.message + (f"; {error.hint}" if error.hint else "")
             trouble = Trouble(where=source.name, reason=why)
             yield Imported(session=name, source=source.name, problems=[trouble])
@@ -537,6 +549,9 @@ def import_path(home: Home, path: Path, *, as_format: str | None, wanted: Import
         wanted = wanted._replace(session=_into(home, wanted.session))
     try:
         done = _joined(take(home, FORMATS[name].read(path), wanted))
+    except SmpError:
+        # One of a disk that refuses writes is an OSError too.
+        raise
     except OSError as error:
         raise InvalidError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     if not done:

@@ -338,7 +338,8 @@ class Local:
     def note_exports(self, places: Iterable[Path], at: datetime) -> None:
         """Remember copies, and forget those that are gone."""
         known = {name: when for name, when in self.exports().items() if Path(name).exists()}
-        self._keep(EXPORTS, {**known, **{str(each): format_time(at) for each in places}})
+        with disk.reporting(f"to session {self.folder.parent.parent.name}"):
+            self._keep(EXPORTS, {**known, **{str(each): format_time(at) for each in places}})
 
     def told_of_size(self) -> int:
         """Return which warning of its size was given last; 0 if none holds."""

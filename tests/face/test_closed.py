@@ -1,4 +1,4 @@
-"""Every command with its input or output closed, full or left, and with far too much input.
+"""Every command with its input or output closed, full or left, with far too much input, and read-only.
 
 A process that has loaded the program forks one for each call, which begins and ends as a new
 interpreter would: that takes a fraction of the time of as many interpreters.
@@ -7,6 +7,8 @@ interpreter would: that takes a fraction of the time of as many interpreters.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -47,7 +49,7 @@ _WORKING: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 _DRIVER: Final = """
-import gc, json, os, shutil, sys
+import gc, json, os, shutil, subprocess, sys
 from pathlib import Path
 import pygit2, ruamel.yaml, sqlite3
 from smp_git.cli.app import build
@@ -103,6 +105,10 @@ def every(place, cases):
         if not work.exists():
             shutil.copytree(place / "template", work, symlinks=True)
             (work / "here").mkdir()
+            if sys.argv[2:]:
+                store = work / "store"
+                subprocess.run(["mount", "--bind", store, store], check=True)
+                subprocess.run(["mount", "-o", "remount,ro,bind", store], check=True)
         status = call(work, case)
         out = work / "stdout"
         yield {
@@ -131,6 +137,14 @@ _READERS: Final = (
 )  # fmt: skip
 # Ways in which what else writes only says something.
 _SAYING: Final = ("branch", "config", "hooks", "maintain --dry-run", "remote", "state ada", "tag")
+# What has nothing to do here, or does it elsewhere.
+_APART: Final = ("compact", "init WORK/another")
+# Mounts that nobody else sees, and that end with the process.
+_ALONE: Final = (
+    "unshare",
+    "--mount",
+    *(() if not hasattr(os, "geteuid") or os.geteuid() == 0 else ("--map-root-user",)),
+)
 # A plan that is not confirmed is no work either.
 _REFUSED: Final = 7
 
@@ -172,20 +186,26 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _ended(
-    place: Path, calls: Iterable[str], *, stdin: str = "null", stdout: str = "file"
+    place: Path,
+    calls: Iterable[str],
+    *,
+    stdin: str = "null",
+    stdout: str = "file",
+    read_only: bool = False,
 ) -> dict[str, Ended]:
     every = [*calls]
     cases = [
         {
             "arguments": ["--root", "WORK/store", *each.split()],
-            "reads": each.split()[0] in READING,
+            "reads": read_only or each.split()[0] in READING,
             "stdin": stdin,
             "stdout": stdout,
         }
         for each in every
     ]
+    alone = _ALONE if read_only else ()
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _DRIVER, str(place)],
+        [*alone, sys.executable, "-P", "-c", _DRIVER, str(place), *(["ro"] if read_only else [])],
         input=json.dumps(cases),
         capture_output=True,
         text=True,
@@ -237,3 +257,27 @@ def test_an_input_that_is_closed_or_far_too_long_is_told(place: Path, stdin: str
     for call, end in _ended(place, _READERS, stdin=stdin).items():
         assert end.is_told, (call, end)
         assert end.status == (0 if call in fine else 4), (call, end)
+
+
+def _may_mount(folder: Path) -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    call = [*_ALONE, "mount", "--bind", str(folder), str(folder)]
+    return subprocess.run(call, capture_output=True, check=False).returncode == 0
+
+
+def test_a_read_only_store_is_read_and_every_write_is_refused_in_a_sentence(
+    place: Path, usual: Mapping[str, Ended]
+) -> None:
+    if not _may_mount(place):
+        pytest.skip("nothing may be mounted here")
+    for call, end in _ended(place, usual, read_only=True).items():
+        before, writes = usual[call], call.split()[0] not in READING and call not in _SAYING
+        assert end.is_told, (call, end)
+        if not writes or call in _APART:
+            assert end.status == before.status, (call, end)
+        elif before.status == 0 or end.status == 11:
+            (said,) = (line for line in end.stderr.splitlines() if line.startswith("smp: "))
+            assert end.status == 11 and "the disk is read-only" in said, (call, end)
+        else:
+            assert end.status == before.status, (call, end)

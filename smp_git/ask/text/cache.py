@@ -173,7 +173,8 @@ class _CacheFile:
         if self._is_locked:
             self._report(f"{self._path} is locked: {consequence}")
         elif isinstance(error, OSError) or code in _REFUSED:
-            self._report(f"{self._path} cannot be used: {error}")
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            self._report(f"{self._path} cannot be used: {why}")
             self._path = None
         else:
             self.remove(error)
