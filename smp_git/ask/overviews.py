@@ -110,8 +110,11 @@ class Summary(Result):
     @property
     def text(self) -> str:
         """The summary as Markdown."""
-        counted = ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing"
-        lines = [f"{counted}, from {self.first_at} to {self.last_at}" if self.first_at else counted]
+        each = (f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in self.counts.items())
+        counted = ", ".join(each) or "nothing"
+        # Nobody reads fractions of a second.
+        first, last = (f"{at[:19]}Z" if at else "" for at in (self.first_at, self.last_at))
+        lines = [f"{counted}, from {first} to {last}" if first else counted]
         for name, items in (
             ("Topics", self.topics),
             ("Decisions", self.decisions),

@@ -22,7 +22,7 @@ from smp_git.cli.filters import (
 from smp_git.cli.options import At
 from smp_git.cli.place import session_of, tell_beginning
 from smp_git.cli.screen import exact, table
-from smp_git.cli.terminal import paint
+from smp_git.cli.terminal import counted, paint
 from smp_git.cli.values import measures
 from smp_git.model.errors import InvalidQueryError
 from smp_git.model.given import as_kinds
@@ -120,7 +120,7 @@ def _bucket(item: Any) -> tuple[str, ...]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    return ", ".join(counted(count, kind) for kind, count in counts.items())
 
 
 def _span(first: str, last: str) -> str:

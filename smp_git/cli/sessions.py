@@ -289,10 +289,7 @@ def _glance(found: SessionInfo) -> str:
         ("created", due(found.created_at)),
         ("last write", due(found.last_written_at)),
         ("state", f"{found.state}, last used {when(found.last_access)}"),
-        (
-            "memories",
-            ", ".join(f"{count} {kind}" for kind, count in found.counts.items()) or "none",
-        ),
+        ("memories", _kinds(found.counts) or "none"),
         ("agents", _agents(found)),
         (
             "size",

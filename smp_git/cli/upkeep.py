@@ -81,7 +81,7 @@ def stats(ctx: typer.Context) -> None:
     """
     found = store_of(ctx).stats()
     states = ", ".join(f"{count} {name}" for name, count in found.states.items())
-    kinds = ", ".join(f"{count:,} {name}" for name, count in found.kinds.items())
+    kinds = ", ".join(counted(count, name) for name, count in found.kinds.items())
     rows = [("sessions", states or "none"), ("memories", kinds or "none")]
     rows += [(name, _metric(value)) for name, value in found.metrics.items()]
     emit(ctx, found.as_json(), lambda: pairs(rows))
