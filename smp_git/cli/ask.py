@@ -245,6 +245,7 @@ def related(
             f"{'  ' * (item.depth - 1)}{arrows[item.direction]} {item.relation}  {item.id}  {item.title}"
             for item in found
         ),
+        empty=f"nothing is linked with {memory}",
     )
 
 

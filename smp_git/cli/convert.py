@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Final, cast
 
 import typer
 
@@ -50,6 +50,11 @@ from smp_git.store import Store
 
 # So many problems are shown one by one; JSON has them all.
 _SHOWN = 20
+# The format that the ending of a file says.
+_ENDINGS: Final = {
+    ".md": "markdown", ".markdown": "markdown", ".json": "json", ".yaml": "yaml", ".yml": "yaml",
+    ".bundle": "bundle",
+}  # fmt: skip
 _NAMED = 3
 
 
@@ -168,9 +173,13 @@ def export(
         str | None, typer.Argument(metavar="[TEXT]", help="Only what matches this text")
     ] = None,
     as_format: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help=f"One of {', '.join(WRITTEN)}"),
-    ] = "jsonl",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"One of {', '.join(WRITTEN)}; else what the ending of PATH says, or jsonl",
+        ),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PATH", help="A new file or folder; else stdout"),
@@ -212,6 +221,7 @@ def export(
     parts: QueryParts = cast("QueryParts", parts_of(ctx.params))
     switches = switches_of(ctx.params) if anonymize else False
     place = folder(ctx) / to.expanduser() if to else None
+    as_format = as_format or _ENDINGS.get(to.suffix.lower() if to else "", "jsonl")
     if all_sessions:
         pieces = store_of(ctx).export(as_format, to=place, text=text, anonymous=switches, **parts)
         put_all(pieces)

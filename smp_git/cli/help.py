@@ -32,6 +32,7 @@ _ELSEWHERE: Final = {
     "change": "edit", "update": "edit",
     "erase": "delete", "forget": "delete", "remove": "delete", "rm": "delete",
     "pull": "sync", "doctor": "check", "fsck": "check", "gc": "maintain",
+    "version": "--version", "unlink": "link --remove", "drop": "branch --drop",
     "serve": "web or mcp", "server": "web or mcp", "ui": "web",
 }  # fmt: skip
 # A word of a shell, an option with its value; and what ends a line that goes on.

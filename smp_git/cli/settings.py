@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,13 +15,14 @@ from smp_git.cli.place import session_of, store_of
 from smp_git.cli.screen import pairs
 from smp_git.format import yamlfile
 from smp_git.model.errors import InvalidError
-from smp_git.model.settings import row_of
-
-if TYPE_CHECKING:
-    pass
+from smp_git.model.settings import row_of, table
 
 if TYPE_CHECKING:
     from smp_git.keep.configure import Configured
+
+_ACTIONS: Final = ("list", "get", "set", "unset")
+# A setting and its value.
+_PAIR: Final = 2
 
 
 @command(example="smp config set trash_days=90")
@@ -41,9 +42,10 @@ def config(
     """Show or change settings
 
     They are those of the store, or with -s ID of one session, which override the
-    store's. Each is shown with where it is set.
+    store's. Each is shown with where it is set. As in git config, a name alone shows a
+    setting, and with a value behind it sets it.
     """
-    given = name or []
+    action, given = _meant(action, name or [])
     in_session = here or setting(ctx, "session") is not None
     with session_of(ctx) if in_session else nullcontext(store_of(ctx)) as place:
         if action in ("set", "unset"):
@@ -52,7 +54,7 @@ def config(
                 raise InvalidError("nothing to change", hint="smp config set NAME=VALUE")
             place.configure(changes)
             given = list(changes)
-        elif action not in ("list", "get") or (action == "get") != bool(given):
+        elif action not in _ACTIONS or (action == "get") != bool(given):
             raise InvalidError(
                 f"smp config does not {' '.join([action, *given])}",
                 hint="smp config list, get NAME, set NAME=VALUE or unset NAME",
@@ -69,6 +71,16 @@ def config(
         copied=bare,
         changes=action in ("set", "unset"),
     )
+
+
+def _meant(action: str, given: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what to do with which settings, where it is said as for git config."""
+    if action not in _ACTIONS and not given:
+        return ("set" if "=" in action else "get"), [action]
+    if action not in _ACTIONS and len(given) == 1 and action in table():
+        action, given = "set", [action, *given]
+    is_pair = action == "set" and len(given) == _PAIR and "=" not in given[0]
+    return action, ["=".join(given)] if is_pair else [*given]
 
 
 def _settings(shown: Sequence[Configured], *, named: bool) -> str:

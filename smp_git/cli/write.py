@@ -333,10 +333,15 @@ def link(
             help="E.g. resolves:FIND-0001 or references:global:PREF-0001",
         ),
     ],
+    to: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="The other memory, if the word before is only REL"),
+    ] = None,
     agent: Agent = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the link instead")] = False,
 ) -> None:
     """Link a memory to another"""
+    target = f"{target}:{to}" if to else target
     _, colon, other = target.partition(":")
     with session_of(ctx) as session:
         if colon and not remove:

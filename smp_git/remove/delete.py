@@ -312,7 +312,9 @@ def drop_branch(handle: Handle, name: str, *, discard: bool, by: str | None) -> 
     if ref == MAIN:
         raise RefusedError("main is the session itself", hint="delete memories, or the session")
     if ref == handle.reader.ref:
-        raise RefusedError(f"this handle works on {name}", hint="switch to another branch first")
+        raise RefusedError(
+            f"{name} is the branch that is in use here", hint="switch to another one first"
+        )
     if ref == handle.reader.repository.checked_out():
         raise RefusedError(
             f"{name} is checked out in the folder", hint="git switch main brings main back"

@@ -209,6 +209,40 @@ def test_state_is_shown_and_merged(project: Path) -> None:
     assert said("state", "nobody") == "{}"
 
 
+def test_what_one_types_first_is_understood(project: Path) -> None:
+    said("add", "decision", "Use Redis")
+    said("add", "finding", "It is slow")
+
+    assert run("related", "DEC-1").stderr == "note: nothing is linked with DEC-1\n"
+    said("link", "DEC-1", "resolves", "find1")
+    assert said("related", "DEC-1") == "-> resolves  FIND-0001  It is slow"
+    said("link", "DEC-1", "resolves", "find1", "--remove")
+    assert said("related", "DEC-1") == ""
+    said("add", "finding", "It is dear")
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert re.match(rf"1 decision, 2 findings, from {moment} to {moment}\n", said("summary"))
+    assert "1 decision, 2 findings" in said("info")
+
+
+def test_settings_are_shown_and_set_as_in_git_config(project: Path) -> None:
+    for words in (("trash_days=60",), ("trash_days", "50"), ("set", "trash_days", "40")):
+        assert said("config", *words).split()[:2] == ["trash_days", f"{words[-1][-2:]}.0"]
+    assert said("config", "trash_days") == "40.0"
+    assert "perhaps trash_days" in run("config", "trash_day").stderr
+    assert run("config", "show", "trash_days", "3").exit_code == 4
+    assert told("config", "unset", "trash_days")["settings"][0]["source"] == "default"
+
+
+def test_an_export_is_in_the_format_that_its_ending_says(project: Path) -> None:
+    said("add", "decision", "Use Redis")
+
+    for name, start in {"a.md": "# ", "a.json": "{", "a.YAML": "smp_export: ", "a": '{"'}.items():
+        said("export", "-o", name)
+        assert (project / name).read_text().startswith(start), name
+    said("export", "-o", "b.md", "--format", "json")
+    assert json.loads((project / "b.md").read_text())
+
+
 def test_links_pins_and_resolution(project: Path) -> None:
     said("add", "finding", "No MFA")
     said("add", "decision", "Require MFA")
