@@ -36,8 +36,6 @@ def test_a_question_loads_libgit2_only_for_packs(shop: Session) -> None:
 def test_what_is_checked_out_is_read_from_packs_only_if_somebody_changed_it(shop: Session) -> None:
     code = (
         "import sys; from smp_git import Store\n"
-        # Where meaning counts, each page is read for the versions that have vectors.
-        "from smp_git.ask import vectors; vectors.find_encoder = lambda: None\n"
         "with Store.open(sys.argv[1]).session('shop') as session:\n"
         "    hits = session.query('oauth', limit=5)\n"
         "    print([hit.memory.content for hit in hits], 'pygit2' in sys.modules)\n"

@@ -24,7 +24,6 @@ from smp_git.model.memory import (
     SEARCHED,
     CommitId,
     Memory,
-    MemoryId,
     Value,
 )
 from smp_git.read.snapshot import Snapshot
@@ -113,8 +112,7 @@ class Finder:
             self._followed = snapshot.id
             self._known_places.clear()
             if self._meanings is not None:
-                blobs = {entry.id: entry.blob for entry in shown_entries(snapshot)}
-                self._blobs = [blobs[MemoryId(name)] for name in self._cache.index.ids]
+                self._blobs = self._cache.blobs
         if self._meanings is not None:
             self._meanings.refresh()
 
@@ -190,6 +188,7 @@ def _document(snapshot: Snapshot, entry: Entry) -> Document:
         title=memory.title,
         tags=memory.tags,
         sitting=entry.conversation or "",
+        blob=entry.blob,
     )
 
 

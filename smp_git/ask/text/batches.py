@@ -42,6 +42,7 @@ class Document:
     title: str = ""
     tags: tuple[str, ...] = ()
     sitting: str = ""
+    blob: str = ""
 
     @property
     def seconds(self) -> int:
@@ -85,6 +86,7 @@ def encode(pages: Mapping[str, Iterable[Document]]) -> dict[str, bytes]:
     return {
         "pages": json.dumps({name: len(page) for name, page in listed.items()}).encode(),
         "ids": _bytes("\n".join(each.id for each in documents)),
+        "blobs": _bytes("\n".join(each.blob for each in documents)),
         "names": json.dumps(list(names)).encode(),
         "numbers": array("q", chain.from_iterable(numbers)).tobytes(),
         "stems": _bytes("\n".join(["", *sorted(slots), ""])),
@@ -149,6 +151,11 @@ class Batch:
         every, count = array("q", numbers).tolist(), len(listed)
         columns = [every[at * count :][:count] for at in range(7)]
         return [listed, *(list(map(name_of, each)) for each in columns[:4]), *columns[4:]]
+
+    @property
+    def blobs(self) -> list[str]:
+        """The blob of each document, slot by slot."""
+        return _text(self._part("blobs")).split("\n")
 
     @cached_property
     def _stems(self) -> bytes:

@@ -26,7 +26,7 @@ Test = Callable[[], bool]
 T = TypeVar("T")
 
 # Raised with every change to how batches are written, or to what their words are.
-_FORMAT: Final = 9
+_FORMAT: Final = 10
 # Postings are numbers in the machine's own byte order.
 _VERSION: Final = _FORMAT * 2 + (sys.byteorder == "big")
 # Reading and writing each wait once, and an answer must not take 200 ms longer for it.
@@ -286,6 +286,11 @@ class SearchCache:
             if anew:
                 self._file.remove()
             self._batches, self._built = {}, None
+
+    @property
+    def blobs(self) -> list[str]:
+        """The blob of each document, in the order in which likeness is told."""
+        return _repeated([self], lambda: self.index.blobs)
 
     def members(self, ids: Iterable[str]) -> list[int]:
         """Return what a search knows some ids by, until the next `follow`."""

@@ -75,6 +75,15 @@ class Index:
         """The place of each document, by id."""
         return {name: place for place, name in enumerate(self.ids)}
 
+    @cached_property
+    def blobs(self) -> list[str]:
+        """The blob of each document."""
+        several = zip(self._places, self._batches, strict=True)
+        known = dict(
+            chain.from_iterable(zip(at, batch.blobs, strict=False) for at, batch in several)
+        )
+        return [known[place] for place in range(len(self.ids))]
+
     def neighbours(self, place: int) -> list[tuple[int, float]]:
         """Return the places of the turns that borrow from a document, and which share."""
         known = self._listeners.get(place)
