@@ -234,6 +234,8 @@ class Snapshot:
         self.repository = pages.repository
         self.id = commit_id
         self._newest: dict[str, list[tuple[str, Child]]] = {}
+        # The entries of values by their keys, as gathered by who listed them.
+        self.by_key: dict[tuple[str, ...], Entry] | None = None
         # The versions of memories whose entries were at hand.
         self._listed: dict[str, ObjectId] = {}
 

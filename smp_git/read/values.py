@@ -133,14 +133,23 @@ class SeenValues:
 
     def list(self, prefix: Key = ()) -> list[ListedValue]:
         """Return what is kept under keys that begin so, sorted by key."""
-        found: dict[Key, Entry] = {}
-        for path in self.snapshot.page_ids(VALUE):
-            page = self.snapshot.shown_page(path)
-            for entry in page.entries.values() if page else ():
-                key = tuple(entry.parts)
-                if key[: len(prefix)] == prefix:
+        found, length = self._by_key, len(prefix)
+        keys = sorted(key for key in found if key[:length] == prefix)
+        return [_listed(key, found[key]) for key in keys]
+
+    @property
+    def _by_key(self) -> Mapping[Key, Entry]:
+        """All entries by their keys, gathered once: who lists a prefix soon lists another."""
+        found = self.snapshot.by_key
+        if found is None:
+            found = {}
+            for path in self.snapshot.page_ids(VALUE):
+                page = self.snapshot.shown_page(path)
+                for entry in page.entries.values() if page else ():
+                    key = tuple(entry.parts)
                     found[key] = entry if key not in found else self._last(key, entry)
-        return [_listed(key, found[key]) for key in sorted(found)]
+            self.snapshot.by_key = found
+        return found
 
     def keys(self, prefix: Key = ()) -> Sequence[Key]:
         """Return the keys that begin so, sorted."""
@@ -148,8 +157,11 @@ class SeenValues:
 
     def items(self, prefix: Key = ()) -> Iterator[StoredValue]:
         """Yield the values under keys that begin so, sorted by key."""
-        for each in self.list(prefix):
-            yield self._read(parse_id(each.id), each.revision)
+        yield from map(self.read, self.list(prefix))
+
+    def read(self, listed: ListedValue) -> StoredValue:
+        """Return a value that is listed."""
+        return self._read(parse_id(listed.id), listed.revision)
 
     def versions(self, key: Key) -> Iterator[ValueVersion]:
         """Yield the versions of a key that history has, newest first."""

@@ -122,7 +122,9 @@ def test_search_gives_the_latest_first_and_pages(lang: SmpStore) -> None:
 
     assert found() == ["k0", "k5", "k4", "k3", "k2", "k1"]
     assert found(limit=2, offset=1) == ["k5", "k4"]
-    assert found(limit=0) == []
+    assert found(limit=2, offset=5) == ["k1"]
+    assert found(limit=0) == found(limit=2, offset=6) == []
+    assert found(limit=1, offset=1, filter={"n": {"$gte": 2}}) == ["k4"]
     assert found(filter={"n": {"$gte": 2, "$lt": 4.5}}) == ["k4", "k3", "k2"]
     assert found(filter={"name": {"$gt": "x3"}}) == ["k5", "k4"]
     assert found(filter={"name": {"$gt": 3}}) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Final, NamedTuple, cast
 
 from anyio import to_thread
@@ -25,7 +26,7 @@ from langgraph.store.base import (
 )
 
 from smp_git.integrations.langgraph.vectors import Vector, Vectors
-from smp_git.read.values import Key, SeenValues, StoredValue
+from smp_git.read.values import Key, ListedValue, SeenValues, StoredValue
 from smp_git.session import Session
 from smp_git.write.values import Secrets, Writing
 
@@ -135,19 +136,27 @@ class SmpStore(BaseStore):
         return work
 
     def _found(self, seen: SeenValues, op: SearchOp) -> Iterator[_SearchHit]:
-        """Yield the items that pass a filter, the latest first, and no more than are asked for."""
+        """Yield the page of items that pass a filter, the latest first; all if they are ranked later."""
         prefix = (_ROOT, *op.namespace_prefix)
-        listed = (each for each in seen.list(prefix) if len(each.key) > len(prefix))
-        is_ranked = bool(op.query) and self._vectors is not None
-        left = op.offset + op.limit
-        for each in sorted(listed, key=lambda one: one.updated_at, reverse=True):
-            if left <= 0 and not is_ranked:
-                return
-            stored = self._shown(seen, each.key)
-            if stored is not None and _fits(stored.value, op.filter or {}):
-                left -= 1
-                index = stored.beside.get(_INDEX)
-                yield _SearchHit(stored, self._texts(stored.value, index) if is_ranked else ())
+        listed = [each for each in seen.list(prefix) if len(each.key) > len(prefix)]
+        listed.sort(key=lambda each: each.updated_at, reverse=True)
+        if op.query and self._vectors is not None:
+            for stored in self._passing(seen, listed, op):
+                yield _SearchHit(stored, self._texts(stored.value, stored.beside.get(_INDEX)))
+            return
+        first, end = op.offset, op.offset + op.limit
+        if not op.filter and not self._omits_expired:
+            # All of them pass, so what is before the page need not be read.
+            listed, first, end = listed[first:end], 0, op.limit
+        yield from map(_SearchHit, islice(self._passing(seen, listed, op), first, end))
+
+    def _passing(
+        self, seen: SeenValues, listed: Iterable[ListedValue], op: SearchOp
+    ) -> Iterator[StoredValue]:
+        """Yield the items that have not expired and pass the filter of a search."""
+        for stored in map(seen.read, listed):
+            if not self._is_omitted(stored) and _fits(stored.value, op.filter or {}):
+                yield stored
 
     def _texts(self, value: Any, index: Any) -> tuple[str, ...]:
         return self._vectors.texts(value, index) if self._vectors is not None else ()
@@ -206,11 +215,11 @@ class SmpStore(BaseStore):
         self, op: SearchOp, found: Sequence[_SearchHit], question: Vector | None
     ) -> list[tuple[StoredValue, float | None]]:
         """Return a page of what was found: the nearest first, then what has no vector."""
-        scored: list[tuple[StoredValue, float | None]] = [(each.stored, None) for each in found]
-        if question is not None and self._vectors is not None:
-            score = self._vectors.score
-            scored = [(each.stored, score(question, each.texts)) for each in found]
-            scored.sort(key=lambda pair: (pair[1] is None, -(pair[1] or 0.0)))
+        if question is None or self._vectors is None:
+            return [(each.stored, None) for each in found]
+        score = self._vectors.score
+        scored = [(each.stored, score(question, each.texts)) for each in found]
+        scored.sort(key=lambda pair: (pair[1] is None, -(pair[1] or 0.0)))
         return scored[op.offset : op.offset + op.limit]
 
     # Expiry
@@ -221,9 +230,10 @@ class SmpStore(BaseStore):
 
     def _shown(self, seen: SeenValues, key: Key) -> StoredValue | None:
         stored = seen.get(key)
-        if stored is not None and self._omits_expired and self._is_expired(stored):
-            return None
-        return stored
+        return None if stored is None or self._is_omitted(stored) else stored
+
+    def _is_omitted(self, stored: StoredValue) -> bool:
+        return self._omits_expired and self._is_expired(stored)
 
     def _expired(self, seen: SeenValues) -> list[Key]:
         return [each.key for each in seen.items((_ROOT,)) if self._is_expired(each)]
