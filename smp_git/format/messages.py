@@ -31,6 +31,7 @@ MERGE: Final = "merge"
 RECORDS: Final = "bring back records"
 SETTINGS: Final = "settings"
 IMPORTS: Final = "imports"
+README: Final = "describe session"
 UPGRADE: Final = "upgrade to format 2"
 # What a step of a compaction does; no memory is named, for all that it takes is in the history.
 COMPACTED: Final = {
@@ -52,7 +53,7 @@ SUBJECTS: Final = frozenset(
         CARRY_BATCH,
         *LASTING_BATCHES.values(),
     }
-    | {CREATE, EDITS, IMPORTS, MEND, MERGE, RECORDS, SETTINGS, UPGRADE, _REGISTER}
+    | {CREATE, EDITS, IMPORTS, MEND, MERGE, README, RECORDS, SETTINGS, UPGRADE, _REGISTER}
     | {*COMPACTED.values()}
 )
 # The whole message of a commit of read counts, which no branch has.

@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final
 
 from smp_git.format import dialect, yamlfile
-from smp_git.format.records import FORMAT, RULE, WITH_VALUES
+from smp_git.format.records import FORMAT, RULE, WITH_README, WITH_VALUES
 from smp_git.model.errors import FormatError, InvalidFileError, shown
 from smp_git.model.memory import Value
 from smp_git.model.times import parse_time
 
 PATH: Final = "metadata.yaml"
 # The highest numbers that this program reads and writes.
-KNOWN: Final = {"format": WITH_VALUES, "rule": RULE}
+KNOWN: Final = {"format": WITH_VALUES, "rule": WITH_README}
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -121,10 +121,19 @@ def raised(data: bytes) -> bytes | None:
 
 def with_values(data: bytes) -> bytes:
     """Return the file of a session that has values, all else as it is."""
-    edited = yamlfile.edit(data.decode(), {"format": WITH_VALUES}, ("format",))
+    return _with_number(data, "format", WITH_VALUES)
+
+
+def with_readme(data: bytes) -> bytes:
+    """Return the file of a session that has a README, all else as it is."""
+    return _with_number(data, "rule", WITH_README)
+
+
+def _with_number(data: bytes, name: str, number: int) -> bytes:
+    edited = yamlfile.edit(data.decode(), {name: number}, (name,))
     if edited is not None:
         return edited.encode()
-    return dialect.write({**mapping(data), "format": WITH_VALUES}).encode()
+    return dialect.write({**mapping(data), name: number}).encode()
 
 
 _SETTINGS: Final = ("preferences", "overrides")

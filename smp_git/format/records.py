@@ -17,6 +17,8 @@ PATH: Final = "tombstones.yaml"
 # What a session says of itself in metadata.yaml: how its files read, and how they are rewritten.
 FORMAT: Final = 2
 RULE: Final = 2
+# The rule of a session from its first README on.
+WITH_README: Final = 3
 # The format of a session from its first value on.
 WITH_VALUES: Final = 3
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from smp_git.format import readme, records
 from smp_git.git import disk, libgit2
 from smp_git.git.locks import locked
 from smp_git.model.errors import InvalidError, LockedError, shown
@@ -71,10 +72,19 @@ OWN: Final = "your own"
 MISSING: Final = "missing"
 _CALL: Final = b"smp hook "
 
+ATTRIBUTES: Final = ".gitattributes"
 TRACKED: Final = {
-    ".gitattributes": b"* -text -merge\nindex.yaml -text -merge -diff\n",
+    ATTRIBUTES: b"* -text -merge\nindex.yaml -text -merge -diff\n",
     ".gitignore": b".DS_Store\n*~\n.*.swp\n",
 }
+# Those of a session with a README: forges fold what is generated, and where plain Git merges
+# without the program's driver, the README is in nobody's way.
+WITH_README: Final = (
+    TRACKED[ATTRIBUTES].removesuffix(b"\n")
+    + b" linguist-generated gitlab-generated\n"
+    + f"/{records.PATH} linguist-generated gitlab-generated\n".encode()
+    + f"/{readme.PATH} merge=union linguist-generated gitlab-generated\n".encode()
+)
 
 
 def create(path: Path) -> None:

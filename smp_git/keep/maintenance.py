@@ -14,7 +14,7 @@ from typing import Final
 from smp_git.ask import vectors
 from smp_git.git import disk, packing
 from smp_git.git.locks import locked
-from smp_git.keep import archive, compacted, every, growth, quota, retention, verified
+from smp_git.keep import archive, compacted, every, growth, quota, readme, retention, verified
 from smp_git.keep.check import check
 from smp_git.keep.verified import Verified
 from smp_git.model.errors import (
@@ -151,16 +151,20 @@ class _Round:
                 self._deletions,
                 self._compacted,
                 self._quota,
+                self._readme,
                 self._index,
                 self._vectors,
                 self._packing,
             ):
                 step(handle)
-            is_due = name != GLOBAL and handle.settings.thresholds.is_due(
-                handle.used_at(), self._now
-            )
+            is_due = self._is_unused(handle)
         if is_due and self._has_room:
             self._archive(name)
+
+    def _is_unused(self, handle: Handle) -> bool:
+        """Whether a session was not used for so long that it is archived."""
+        thresholds = handle.settings.thresholds
+        return handle.name != GLOBAL and thresholds.is_due(handle.used_at(), self._now)
 
     def archived(self, name: str) -> None:
         """Do what is due in an archived session, which is restored only for that."""
@@ -264,6 +268,18 @@ class _Round:
         if done is not None:
             self._did(handle.name, "compaction", done.freed_bytes, "bytes are freed")
         self.notes += quota.advice(handle)
+
+    def _readme(self, handle: Handle) -> None:
+        # Nobody looks at what is archived in a moment.
+        if not self._has_room or self._is_unused(handle) or not readme.is_due(handle):
+            return
+        try:
+            if not self._dry_run:
+                readme.refresh(handle)
+        except LockedError:
+            # Somebody writes for long; the next one does it.
+            return
+        self._did(handle.name, "readme", 1, "README.md tells what is in the session")
 
     def _index(self, handle: Handle) -> None:
         state = verified.of_session(handle.reader.repository.git)

@@ -202,6 +202,12 @@ class Settings:
     summarizer_timeout_seconds: float = _row(
         60.0, number(3600), STORE, "how long that program may take"
     )
+    readme: bool = _row(
+        True,  # noqa: FBT003 - a default
+        switch(),
+        BOTH,
+        "whether `smp maintain` keeps a [README.md](../how-to/maintain.md#a-readme-for-a-forge) of counts and ids, for whoever looks at the session on a forge",
+    )
     redaction: Value = _row(
         True,  # noqa: FBT003 - a default
         switch_or_kinds(),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import IO, Final, NamedTuple
 
-from smp_git.format import messages, records, yamlfile
+from smp_git.format import messages, readme, records, yamlfile
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.git import staging
 from smp_git.git.objects import BLOB, COMMIT, TREE, ObjectId, object_id, raw_commit
@@ -203,7 +203,7 @@ class _Traces:
             return "pages" if any(map(self._is_telling, judge.items(data)[1])) else "format"
         if path == METADATA:
             return "metadata"
-        if path == records.PATH:
+        if path == records.PATH or (path == readme.PATH and readme.is_made(data)):
             return "format"
         return "notes" if _NOTE.fullmatch(path) else "history"
 

@@ -256,3 +256,24 @@ def test_without_the_driver_ours_stays_and_no_marker_is_written(pair: tuple[Pers
     assert "Said there" in (there.folder / ONE).read_text()
     there.git("merge", "--abort")
     there.git("reset", "-q", "--hard", "origin/main")
+
+
+def test_readmes_of_two_sides_never_conflict(shop: Person, store: Store) -> None:
+    store.maintain()
+    shop.git("checkout", "-q", "-b", "aside")
+    shop.changes("README.md", "[DEC-0001]", "[DEC-0002]")
+    shop.git("commit", "-qam", "aside")
+    shop.git("checkout", "-q", "main")
+    with store.session("shop") as session:
+        session.add("decision", "Use Kafka", agent="architect")
+    store.maintain()
+    wanted = _our_own(shop.folder, "main", "aside")
+
+    shop.git("merge", "-q", "--no-edit", "aside")
+
+    assert _files(shop.folder) == wanted
+    assert wanted["README.md"].count(b"smp maintain") == 1
+    shop.changes("README.md", "A memory of AI agents", "Our memory")
+    shop.git("commit", "-qam", "an edit by hand")
+    store.maintain()
+    assert b"# A memory of AI agents" in (shop.folder / "README.md").read_bytes()

@@ -275,3 +275,22 @@ def test_hooks_of_a_session_are_installed_again(shop: Person, store: Store) -> N
     assert shop.git("config", "merge.smp.driver") == "smp hook merge %O %A %B %P\n"
     shown = run_smp(shop.folder, "hooks", "remove").splitlines()
     assert [line for line in shown if "missing" not in line] == ["post-merge  your own"]
+
+
+def test_readme_is_taken_and_so_is_its_rewrite(pushed: Person, hub: Person, store: Store) -> None:
+    store.maintain()
+    pushed.git("push", "-q", "origin", "main")
+    stale = pushed.git("rev-parse", "main").strip()
+    assert "FIND-0002" in hub.git("show", "main:README.md")
+    _delete(store, "FIND-0002")
+    store.maintain()
+
+    pushed.git("push", "-q", "--force", "origin", "main")
+
+    assert "FIND-0002" not in hub.git("log", "-p", "--format=", "main", "--", "README.md")
+    old = pushed.git("show", "main~1:README.md")
+    pushed.writes("README.md", old + "- [FIND-0002](findings/000/FIND-0002.yaml)\n")
+    pushed.git("commit", "-q", "--no-verify", "-am", "back again")
+    assert stale not in _objects(pushed)
+    assert "would bring back what was deleted" in _refused(pushed, hub, "origin", "main")
+    pushed.git("reset", "-q", "--hard", "HEAD~1")

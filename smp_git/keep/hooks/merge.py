@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from smp_git.format import lines, records
+from smp_git.format import lines, readme, records
 from smp_git.format.lines import Entry
 from smp_git.format.messages import MEND
 from smp_git.format.metadata import PATH as METADATA
@@ -155,6 +155,8 @@ class Driver:
             return records.write(records.read(ours) | records.read(theirs))
         if path == METADATA:
             return self._metadata(base, ours, theirs)
+        if path == readme.PATH:
+            return readme.merged(ours, theirs)
         return self._memory(path, base or None, ours, theirs) if parse_path(path) else None
 
     def _memory(self, path: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:

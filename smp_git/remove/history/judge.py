@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from smp_git.format import messages
+from smp_git.format import messages, readme
 from smp_git.format.document import life_of
 from smp_git.format.messages import BEGAN
 from smp_git.format.records import Tombstones
@@ -134,6 +134,10 @@ class Judge:
         name = own_id(data)
         known = self._of(name) if name else NOTHING
         return known is not NOTHING and known.is_dead(_life_of_file(data))
+
+    def is_in_readme(self, data: bytes) -> bool:
+        """Whether bytes are a README that names a life that must be gone."""
+        return any(self._of(name).is_dead(life) for name, life in readme.named(data))
 
     def is_dead_item(self, item: IndexItem) -> bool:
         """Whether an item of an index is of a life that must be gone."""

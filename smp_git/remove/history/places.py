@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from smp_git.format import records
+from smp_git.format import readme, records
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.model.ids import is_index, parse_path
 from smp_git.model.memory import KINDS
@@ -132,6 +132,7 @@ PLACES: Final = (
     *(Place(f"{_SESSION}/{kind.folder}/**", Care.REWRITTEN, f"each {kind.name}, and its page's index") for kind in KINDS.values()),
     Place(f"{_SESSION}/{METADATA}", Care.SEARCHED, "what is known of the session"),
     Place(f"{_SESSION}/{records.PATH}", Care.NOTHING, "what was deleted"),
+    Place(f"{_SESSION}/{readme.PATH}", Care.REWRITTEN, "what a forge shows: counts and ids, or a person's own text"),
     Place(f"{_SESSION}/replicas/*.yaml", Care.NOTHING, "who writes here"),
     Place(f"{_SESSION}/.gitattributes", Care.NOTHING, "how Git merges"),
     Place(f"{_SESSION}/.gitignore", Care.NOTHING, "what Git leaves out"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from smp_git.format import records
+from smp_git.format import readme, records
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones, tombstone
 from smp_git.git import command, references, staging, storage
@@ -28,6 +28,7 @@ from smp_git.model.errors import DamagedError, LockedError, RefusedError
 from smp_git.model.ids import FIRST, PURGED, Lives, parse_id, parse_path
 from smp_git.model.memory import KINDS, CommitId, MemoryId
 from smp_git.read.snapshot import Reader
+from smp_git.remove.history.judge import Judge
 from smp_git.remove.history.reading import Read, peeled
 from smp_git.remove.history.renaming import Move, moves_in, renames
 from smp_git.remove.history.rewrite import Gone, History, Rewriter, RewrittenCommit
@@ -366,10 +367,12 @@ def make_plan(
 def is_staged_gone(path: str, blob: ObjectId, known: Tombstones, repository: Repository) -> bool:
     """Whether an entry of Git's index is a version that must be gone."""
     place = parse_path(path)
-    if place is None or not known.names(place.text):
+    if path != readme.PATH and (place is None or not known.names(place.text)):
         return False
     try:
         file = repository.blob(blob)
     except DamagedError:
         return True
+    if place is None:
+        return Judge(known).is_in_readme(file)
     return known.is_dead(place.text, life_of(file, path))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from smp_git.format import document
+from smp_git.format import document, readme
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
 from smp_git.git import layout, staging
@@ -128,6 +128,8 @@ class Scan:
             self._tree(data)
             return
         if kind == BLOB and name:
+            if self._judge.is_in_readme(data):
+                self._hits.add(f"the {readme.PATH} of history")
             if name in self._wanted.blobs or self._judge.is_dead_file(data):
                 self._copied.add(name)
             self._open(
@@ -144,6 +146,8 @@ class Scan:
         name = path.rpartition("/")[2].encode("utf-8", "surrogateescape")
         if self._judge.is_dead_file(data):
             self._hits.add(f"the file {self._names.file(path)}")
+        if path == readme.PATH and self._judge.is_in_readme(data):
+            self._hits.add(f"the file {path}")
         if path == ".git/index" and any(map(self._is_staged_gone, set(_STAGED.findall(data)))):
             self._hits.add(f"the file {path}")
         if self._search.is_in_words(b" " + name):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from smp_git.format import document, messages, records
+from smp_git.format import document, messages, readme, records
 from smp_git.format.document import life_of
 from smp_git.format.messages import MOST_LINES, Touch
 from smp_git.format.records import Tombstones, ids_of
@@ -287,7 +287,7 @@ class Publisher:
             path.unlink(missing_ok=True)
         if tree is None:
             return
-        files = self._own_files(tree)
+        files = {**self._own_files(tree), **self._readme(tree)}
         for page in sweep.pages_there(repository, tree, known):
             blob = repository.find(tree, f"{page}/{INDEX}")
             files[f"{page}/{INDEX}"] = repository.blob(blob) if blob else None
@@ -296,6 +296,14 @@ class Publisher:
         scratch = self._git / "smp" / "checkout.tmp"
         sweep.check_out(repository.path, files, scratch)
         self._writer.reader.local.clear_pending()
+
+    def _readme(self, tree: ObjectId) -> dict[str, bytes | None]:
+        """Return what becomes of the README in the folder, if the program made it."""
+        file = self._plan.repository.path / readme.PATH
+        if not file.is_file() or file.is_symlink() or not readme.is_made(file.read_bytes()):
+            return {}
+        blob = self._plan.repository.find(tree, readme.PATH)
+        return {readme.PATH: self._plan.repository.blob(blob) if blob else None}
 
     def _file(self, memory_id: str, tree: ObjectId, known: Tombstones) -> dict[str, bytes | None]:
         """Return what becomes of a checked-out file: nothing, unless it is of a life that goes on."""

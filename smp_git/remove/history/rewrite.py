@@ -1,4 +1,4 @@
-"""The rewrite: a pure function of history and records (rule 2 of the format)."""
+"""The rewrite: a pure function of history and records (rule 3 of the format)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from smp_git.format import readme
 from smp_git.format.document import life_of
 from smp_git.format.records import Tombstones
 from smp_git.git.objects import BLOB, COMMIT, TREE, Raw, changed_commit, raw_commit
@@ -39,6 +40,7 @@ _HEX = re.compile(rb"[0-9a-f]+")
 _HEX_LENGTH: Final = 40
 _STATES: Final = KINDS["state"].folder
 _ID_SIZE: Final = 20
+_README: Final = readme.PATH.encode()
 
 
 class History(NamedTuple):
@@ -308,6 +310,8 @@ class Rewriter:
     def _below(self, folder: str, piece: bytes) -> tuple[bytes, Loss]:
         """Return an entry of a folder as it becomes, nothing if it goes, and what goes below it."""
         entry = reading.read_entry(piece)
+        if not folder and entry.name == _README:
+            return self._readme(piece), NOTHING
         wanted = self._wanted.get(folder.encode() or entry.name)
         if entry.mode != FOLDER or wanted is None or (folder and entry.name not in wanted):
             return piece, NOTHING
@@ -316,6 +320,19 @@ class Rewriter:
         edit = self._edit_page if folder or b"" in wanted else self._edit_folder
         edited = self._once(f"{folder}/{name}" if folder else name, entry.id, edit)
         return piece[:-_ID_SIZE] + edited.id if edited.id else b"", edited.loss
+
+    def _readme(self, piece: bytes) -> bytes:
+        """Return the entry of a README without lines of dead lives; it is no memory's loss."""
+        name = piece[-_ID_SIZE:]
+        kind, old = self.read(name)
+        left = readme.without(old, self._is_dead) if kind == BLOB else old
+        if left == old:
+            return piece
+        self.replaced.add(name)
+        return piece[:-_ID_SIZE] + self._make(BLOB, left, readme.PATH)
+
+    def _is_dead(self, memory_id: bytes, life: str) -> bool:
+        return self._tombstones.lives_of_text(memory_id).is_dead(life)
 
     def _edit_page(self, page: str, tree: bytes) -> Edited:
         seen = self._gone_entries.setdefault(page, {})
@@ -408,7 +425,7 @@ class Rewriter:
                 if not line.startswith(b"-"):
                     return None
                 item = judge.item(line + b"\n")
-                seen[line] = self._tombstones.lives_of_text(item.id).is_dead(item.life)
+                seen[line] = self._is_dead(item.id, item.life)
         gone = [line for line in lines if seen[line]]
         if not gone:
             return index, gone
@@ -417,7 +434,7 @@ class Rewriter:
 
     def _items_without(self, index: bytes) -> tuple[bytes, list[bytes]]:
         head, items = judge.items(index)
-        dead = [self._tombstones.lives_of_text(item.id).is_dead(item.life) for item in items]
+        dead = [self._is_dead(item.id, item.life) for item in items]
         left = [item.text for item, is_dead in zip(items, dead, strict=True) if not is_dead]
         gone = [item.text for item, is_dead in zip(items, dead, strict=True) if is_dead]
         return b"".join((head, *left)) if left else b"", gone

@@ -136,7 +136,7 @@ def _holds(kind: bytes, data: bytes, judge: Judge) -> bool:
     """Whether a file is of a gone memory or an index with its line, or a message names it."""
     if kind == COMMIT:
         return any(map(judge.concerns, mentions(raw_commit(data).message)))
-    if judge.is_dead_file(data):
+    if judge.is_dead_file(data) or judge.is_in_readme(data):
         return True
     if b'"id"' not in data and b"id:" not in data:
         return False

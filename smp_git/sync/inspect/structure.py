@@ -16,6 +16,7 @@ from smp_git.format.document import largest
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import PATH as TOMBSTONES
 from smp_git.git import layout
+from smp_git.git.layout import ATTRIBUTES
 from smp_git.git.objects import BLOB, TREE, RawObjects, object_id
 from smp_git.git.storage import common, common_end
 from smp_git.model.errors import DamagedError, UntrustedError, shown
@@ -39,7 +40,6 @@ _ODD = re.compile(r"[\\:*?\"<>|~]|[. ]$|^[. -]")
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 REPLICAS: Final = "replicas"
-ATTRIBUTES: Final = ".gitattributes"
 IGNORED: Final = ".gitignore"
 _KINDS: Final = frozenset(kind.folder for kind in KINDS.values())
 _STATES: Final = KINDS["state"].folder
@@ -57,7 +57,11 @@ _LONGEST_NAME: Final = 200
 # Every version that a session was ever made with: history keeps them.
 _KNOWN_ATTRIBUTES: Final = frozenset(
     bytes.fromhex(object_id(BLOB, text))
-    for text in (layout.TRACKED[ATTRIBUTES], b"* -text -merge\nindex.yaml -text -merge -diff\n")
+    for text in (
+        layout.TRACKED[ATTRIBUTES],
+        layout.WITH_README,
+        b"* -text -merge\nindex.yaml -text -merge -diff\n",
+    )
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from smp_git.format import imports, records
+from smp_git.format import imports, readme, records
 from smp_git.format.document import life_of
 from smp_git.format.metadata import PATH as METADATA
 from smp_git.format.records import Tombstones
@@ -154,6 +154,7 @@ class _Merge:
         self._join()
         self._bury()
         self._make_room()
+        self._make_way()
 
     def _differing(self) -> list[str]:
         repository = self._merger.repository
@@ -324,6 +325,11 @@ class _Merge:
         self._take(path, kept, from_left=left)
 
     def _both_changed(self, path: str, found: _Three, left: bytes, right: bytes) -> None:
+        told = readme.merged(left, right) if path == readme.PATH else None
+        if told is not None:
+            # Neither tells of both sides; the next maintenance does.
+            self._take(path, told, from_left=left)
+            return
         newer, older = self._newer(path, found)
         made = None
         if path.startswith(_REPLICAS):
@@ -373,6 +379,23 @@ class _Merge:
                 if self.done.files.get(above) is not None or (tree and find(tree, above)):
                     self.done.files[above] = None
                 above = above.rpartition("/")[0]
+
+    def _make_way(self) -> None:
+        """Take out a README that was made where a person has one in other letters.
+
+        Some systems take both for one file, so that no replica would take them in.
+        """
+        left = self._merger.data(self._left, readme.PATH)
+        if not readme.is_made(self.done.files.get(readme.PATH, left) or b""):
+            return
+        tree = self._left.tree
+        names = {*self._merger.repository.tree(tree)} if tree else set()
+        names |= {path.partition("/")[0] for path, data in self.done.files.items() if data}
+        names -= {path for path, data in self.done.files.items() if data is None}
+        if any(readme.is_alike(name) for name in names):
+            self._take(readme.PATH, None, from_left=left)
+            if left is None:
+                self.done.files.pop(readme.PATH)
 
 
 def has_buried(repository: Repository, commit: CommitId, tombstones: Tombstones) -> bool:
