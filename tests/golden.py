@@ -24,6 +24,8 @@ FORMAT_1: Final = GOLDEN / "format-1"
 FORMAT_2: Final = GOLDEN / "format-2"
 # The session of format 2 with values, which make it one of format 3.
 FORMAT_3: Final = GOLDEN / "format-3"
+# The same with subjects that count, and with a README, which makes it one of rule 3.
+RULE_3: Final = GOLDEN / "rule-3"
 # Two replicas of format 1 that restored and redacted apart, and their remote.
 APART: Final = GOLDEN / "format-1-apart"
 # A session of format 2 whose power was cut: its last writes stand in a write-ahead log alone,
@@ -80,6 +82,14 @@ def build_values(folder: Path) -> Path:
     clock.now += timedelta(days=1)
     with Store.open(folder / "store", clock=clock).session("golden") as session:
         _values(session, clock)
+    return place
+
+
+def build_readme(folder: Path) -> Path:
+    """Tell both stories and maintain the store; return the session's folder."""
+    place, clock = build_values(folder), StoryClock()
+    clock.now += timedelta(days=2)
+    assert Store.open(folder / "store", clock=clock).maintain().failed == {}
     return place
 
 
@@ -212,19 +222,18 @@ def memories_of(session: Session) -> str:
     return json.dumps(found, ensure_ascii=True, indent=1) + "\n"
 
 
-def export(place: Path) -> bytes:
+def export(place: Path, revision: str = "main") -> bytes:
     """Return the history of a session, with every byte of its files."""
-    return git_bytes(place, "fast-export", "--show-original-ids", "main")
+    return git_bytes(place, "fast-export", "--show-original-ids", revision)
 
 
 def _write() -> None:
-    for builder, target in ((build, FORMAT_2), (build_values, FORMAT_3)):
-        with tempfile.TemporaryDirectory() as folder:
-            place = builder(Path(folder))
-            target.mkdir(parents=True, exist_ok=True)
-            (target / "session.export").write_bytes(export(place))
-            with Store.open(Path(folder) / "store").session("golden") as session:
-                (target / "memories.json").write_text(memories_of(session))
+    with tempfile.TemporaryDirectory() as folder:
+        place = build_readme(Path(folder))
+        RULE_3.mkdir(parents=True, exist_ok=True)
+        (RULE_3 / "session.export").write_bytes(export(place))
+        with Store.open(Path(folder) / "store").session("golden") as session:
+            (RULE_3 / "memories.json").write_text(memories_of(session))
 
 
 if __name__ == "__main__":

@@ -129,3 +129,37 @@ def test_changes_of_all_are_those_of_each(session: Session) -> None:
     for name in ("DEC-0001", "FIND-0001"):
         assert [each for each in found if each.diff.id == name] == list(session.changes(name))
     assert len({(each.version.commit, each.diff.id) for each in found}) == len(found)
+
+
+def test_subjects_say_how_many_of_which_kind(session: Session) -> None:
+    session.add_many([{"kind": "turn", "content": f"turn {n}"} for n in range(120)])
+    session.add_many([{"kind": "finding", "content": f"finding number {n}"} for n in range(12)])
+    with session.branch("idea") as idea:
+        idea.add("finding", "on the branch")
+        idea.edit("FIND-0001", severity="low")
+    session.add("learning", "on main")
+    session.merge("idea")
+    session.configure({"readme": False, "redaction": {"email": "off"}})
+
+    subjects = [each.subject for each in session.log()]
+    assert subjects[:2] == [
+        "settings: readme, redaction",
+        "merge branch idea: 1 finding, edit 1 finding",
+    ]
+    assert subjects[-3:-1] == ["batch: 12 findings", "batch: 120 turns"]
+    assert [each.untold for each in session.log()][-3:-1] == [0, 0]
+
+    session.delete(["turn-0001", "FIND-0013"])
+    subjects = [each.subject for each in session.log()]
+    assert subjects[-2] == "batch"
+    assert "merge" in subjects
+
+
+def test_undo_of_many_is_redone_though_the_counts_are_gone(session: Session) -> None:
+    session.add("learning", "first")
+    session.add_many([{"kind": "finding", "content": f"finding number {n}"} for n in range(120)])
+    session.undo()
+    assert session.log()[0].subject == "undo batch: 120 findings"
+    session.delete("FIND-0001", purge=True)
+    assert session.log()[1].subject == "undo batch"
+    assert not session.memories("finding")

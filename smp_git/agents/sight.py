@@ -131,10 +131,13 @@ def versions(sight: Sight, name: str) -> tuple[Version, ...]:
 
 def _told(version: Version, memory_id: MemoryId) -> Version:
     """Return a version without what its commit says of other memories."""
+    from smp_git.format.messages import BATCH, head  # noqa: PLC0415 - as above
+
+    if not version.touches:
+        # Of a batch that the counts tell of, some may be hidden.
+        return replace(version, subject=head(version.subject))
     if all(touch.id == memory_id for touch in version.touches):
         return version
-    from smp_git.format.messages import BATCH  # noqa: PLC0415 - as above
-
     own = tuple(touch for touch in version.touches if touch.id == memory_id)
     subject = next((f"{touch.verb} {touch.kind} {touch.id}".strip() for touch in own), BATCH)
     return replace(version, subject=subject, touches=own, reason=None)

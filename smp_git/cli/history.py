@@ -110,7 +110,7 @@ def _log(
 
 
 def _subject(version: Version) -> str:
-    more = f" (and {len(version.touches) - 1} more)" if len(version.touches) > 1 else ""
+    more = f" (and {version.untold} more)" if version.untold else ""
     return f"{version.subject}{more}"
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from smp_git.model.memory import MemoryId
+from smp_git.model.memory import KIND_ORDER, MemoryId
 from smp_git.model.times import format_time
 
 MOST_LINES: Final = 100
+# Of more than this the counts come first.
+_FEW: Final = 10
 TITLED: Final = ("", "edit")
 CARRY: Final = "carry"
 # These verbs outlive what they name: no trailer repeats the id.
@@ -56,6 +59,8 @@ SUBJECTS: Final = frozenset(
     | {CREATE, EDITS, IMPORTS, MEND, MERGE, README, RECORDS, SETTINGS, UPGRADE, _REGISTER}
     | {*COMPACTED.values()}
 )
+# The same on every replica, and after a rewrite as if made after it: these count nothing.
+_DERIVED: Final = (CARRY_BATCH, MEND)
 # The whole message of a commit of read counts, which no branch has.
 ACCESSES: Final = "accesses\n"
 
@@ -107,19 +112,61 @@ def write(
     reason: str | None = None,
     subject: str | None = None,
 ) -> str:
-    """Return the message of a commit that does `touches`."""
+    """Return the message of a commit that does `touches`; of many it tells the counts.
+
+    The `subject` is told if it names more than one line can, or no memory.
+    """
     trailers = [f"Agent: {agent}"]
     if turn:
         trailers.append(f"Turn: {turn}")
     if reason := _one_line(reason or ""):
         trailers.append(f"Reason: {reason}")
+    head = subject or (BATCH if touches else SETTINGS)
+    counts = _counts(touches, head) if len(touches) > _FEW and head not in _DERIVED else ""
     if not 0 < len(touches) <= MOST_LINES:
-        head = subject or (BATCH if touches else SETTINGS)
-        return f"{head}\n\n" + "\n".join(trailers) + "\n"
-    lines = [_line(touch) for touch in touches]
+        return f"{_told(head, head, counts)}\n\n" + "\n".join(trailers) + "\n"
+    lines = [f"{head}: {counts}\n"] if counts else []
+    lines += [_line(touch) for touch in touches]
     named = [f"Memory: {touch.id}" for touch in touches if touch.verb not in LASTING]
     rest = "\n".join(lines[1:]) + "\n\n" if lines[1:] else ""
     return f"{lines[0]}\n\n{rest}" + "\n".join(named + trailers) + "\n"
+
+
+def merge_of(branch: str, touches: Iterable[Touch]) -> str:
+    """Return the subject of a merge that an agent asked for, with what it changed here."""
+    return _told(MERGE, f"{MERGE} {branch}", _counts(touches))
+
+
+def settings_of(names: Iterable[str]) -> str:
+    """Return the subject of a change of settings."""
+    return f"{SETTINGS}: {', '.join(sorted(names))}"
+
+
+def _told(head: str, named: str, counts: str) -> str:
+    """Return a subject with counts, and below it what takes its place when they get wrong.
+
+    A rewrite takes the first line out if a memory goes that the commit touched.
+    """
+    first = f"{named}: {counts}" if counts else named
+    return first if head in (BATCH, first) else f"{first}\n\n{head}"
+
+
+def _counts(touches: Iterable[Touch], head: str = "") -> str:
+    """Return how many memories of each kind were touched, what was added first, and how else."""
+    found = Counter(
+        ("" if head.startswith(touch.verb) else touch.verb, KIND_ORDER[touch.kind], touch.kind)
+        for touch in touches
+    )
+    return ", ".join(
+        f"{f'{verb} ' if verb else ''}{count:,} {kind}{'s' if count > 1 else ''}"
+        for (verb, _, kind), count in sorted(found.items())
+    )
+
+
+def head(subject: str) -> str:
+    """Return a subject without what is counted in it."""
+    first = subject.partition(": ")[0]
+    return first if first in SUBJECTS else subject
 
 
 def with_began(message: str, began: Iterable[tuple[MemoryId, datetime]]) -> str:

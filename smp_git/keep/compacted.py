@@ -83,7 +83,7 @@ def _absent(repository: Repository, ids: Iterable[MemoryId]) -> Iterator[MemoryI
 def _removed_by(repository: Repository, commit: Commit) -> Iterator[MemoryId]:
     """Yield the values that a commit removed; the message of a large one does not name them."""
     message = messages.read(commit.message)
-    if message.subject == messages.BATCH and not message.touches and commit.parents:
+    if messages.head(message.subject) == messages.BATCH and not message.touches and commit.parents:
         before = repository.commit(commit.parents[0]).tree
         changes = repository.changes(before, commit.tree)
         places = (parse_path(path) for path, _, new in changes if new is None)

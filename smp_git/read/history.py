@@ -202,6 +202,12 @@ class Version:
     reason: str | None = None
     parents: tuple[CommitId, ...] = ()
 
+    @property
+    def untold(self) -> int:
+        """How many memories the commit touched that its subject neither names nor counts."""
+        is_counted = messages.head(self.subject) != self.subject
+        return 0 if is_counted else max(len(self.touches) - 1, 0)
+
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
         return {

@@ -99,7 +99,7 @@ def _takes_out(commit: Commit) -> bool:
     said = messages.read(commit.message)
     return (
         said.agent is None
-        or said.subject in _TAKEN_OUT
+        or messages.head(said.subject) in _TAKEN_OUT
         or any(touch.verb == "remove" for touch in said.touches)
     )
 

@@ -195,7 +195,8 @@ def override(handle: Handle, settings: Mapping[str, object], agent: str | None) 
         old = stage.base.repository.blob(ObjectId(blob)) if blob else b""
         stage.put_file(metadata.PATH, metadata.with_settings(old, clean), "")
 
-    return handle.writer.run(agent_name(who), work, subject=messages.SETTINGS)[1]
+    subject = messages.settings_of(settings)
+    return handle.writer.run(agent_name(who), work, subject=subject)[1]
 
 
 def never_import(handle: Handle, sources: Iterable[str], agent: str | None) -> None:

@@ -248,7 +248,7 @@ def _is(commit: Commit, verb: str) -> bool:
     """Whether a commit is an undo, or a redo."""
     message = messages.read(commit.message)
     return message.subject.startswith(f"{verb} ") and (
-        message.subject == f"{verb} {messages.BATCH}"
+        messages.head(message.subject) == f"{verb} {messages.BATCH}"
         or any(touch.verb == verb for touch in message.touches)
     )
 

@@ -143,7 +143,7 @@ _lines = st.one_of(
         st.sampled_from(IDS),
         st.sampled_from(["", ": red"]),
     ),
-    st.sampled_from(["", "", "free words", "settings", "batch", "redact batch", "Agent: a", "Reason: red", "Turn: turn-0001"]),
+    st.sampled_from(["", "", "free words", "settings", "batch", "redact batch", "undo batch: 2 findings", "Agent: a", "Reason: red", "Turn: turn-0001"]),
     st.sampled_from([f"Memory: {name}" for name in IDS]),
 )  # fmt: skip
 messages = st.lists(_lines, min_size=1, max_size=7).map(lambda lines: "\n".join(lines) + "\n")

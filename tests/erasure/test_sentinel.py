@@ -183,6 +183,6 @@ def test_deleting_many_is_one_rewrite(store: Store, clock: Clock) -> None:
         receipt = deleted(session, clock, *(f"turn-{n:04d}" for n in range(20, 141)))
 
         assert receipt.proof.clean
-        assert session.log()[0].subject == "delete batch"
+        assert session.log()[0].subject == "delete batch: 121 turns"
         assert len(session.memories("turn")) == 29
         assert (session.path / "tombstones.yaml").read_text().count("\n") == 1

@@ -34,6 +34,7 @@ from smp_git.model.errors import InvalidFileError
 from smp_git.model.ids import Id, parse_id, parse_path
 from smp_git.model.memory import FIXED, CommitId, Memory, check_fields, is_same, says_same
 from smp_git.read.pages import row_of
+from smp_git.remove.history import judge
 from tests import strategies
 from tests.support import git, git_input, python
 
@@ -299,7 +300,26 @@ def test_message_keeps_what_was_touched(items: list[Touch], agent: str, reason: 
 
 @given(touches, st.integers(101, 10_000), strategies.agents)
 def test_message_of_a_batch_names_nobody(item: Touch, count: int, agent: str) -> None:
-    assert messages.write([item] * count, agent) == f"batch\n\nAgent: {agent}\n"
+    said = f"{item.verb} {count:,} {item.kind}s".strip()
+
+    assert messages.write([item] * count, agent) == f"batch: {said}\n\nAgent: {agent}\n"
+    undone = messages.write([item._replace(verb="undo")] * count, agent, subject="undo batch")
+    assert undone == f"undo batch: {count:,} {item.kind}s\n\nundo batch\n\nAgent: {agent}\n"
+    carried = messages.write([item] * count, agent, subject="carry batch")
+    assert carried == f"carry batch\n\nAgent: {agent}\n"
+
+
+@given(touches, st.integers(11, 100), strategies.agents)
+def test_counts_come_before_the_lines_of_many_and_go_with_the_first_that_is_deleted(
+    item: Touch, count: int, agent: str
+) -> None:
+    text = messages.write([item] * count, agent)
+    without = judge.without(text.encode(), lambda _: False, touches=True).decode()
+
+    assert messages.head(messages.read(text).subject) == "batch"
+    assert len(messages.read(text).touches) == count
+    assert "batch" not in without.partition("\n")[0]
+    assert messages.read(without).touches == messages.read(text).touches
 
 
 # Git's own objects

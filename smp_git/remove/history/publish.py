@@ -11,7 +11,7 @@ from typing import Final
 
 from smp_git.format import document, messages, readme, records
 from smp_git.format.document import life_of
-from smp_git.format.messages import MOST_LINES, Touch
+from smp_git.format.messages import Touch
 from smp_git.format.records import Tombstones, ids_of
 from smp_git.git import disk, references, staging, storage
 from smp_git.git.objects import BLOB, ObjectId, object_id, raw_commit
@@ -193,8 +193,7 @@ class Publisher:
         verb = "redact" if entry.redacts else "purge" if entry.purge else "delete"
         places = [parse_id(each) for each in ids_of(entry.tombstones)]
         touches = [Touch(verb, place.kind.name, place.text) for place in places]
-        subject = messages.LASTING_BATCHES[verb] if len(touches) > MOST_LINES else None
-        text = messages.write(touches, entry.by, subject=subject)
+        text = messages.write(touches, entry.by, subject=messages.LASTING_BATCHES[verb])
         return messages.with_began(text, self._began({place.text for place in places}))
 
     def _began(self, names: Collection[MemoryId]) -> Iterator[tuple[MemoryId, datetime]]:

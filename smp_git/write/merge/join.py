@@ -145,7 +145,7 @@ def _joined(
     if bases == [ours] and not has_buried(repository, theirs, base.tombstones):
         return _forwarded(writer, ref, base, theirs)
     if agent is not None:
-        return _published(writer, ref, base, _commit_by(writer, agent, base, theirs))
+        return _published(writer, ref, base, _commit_by(writer, agent, base, theirs, source))
     if _gives_way(repository, base, theirs):
         return _forwarded(writer, ref, base, theirs)
     return _published(writer, ref, base, _commit_of(writer.reader, base, theirs))
@@ -206,7 +206,7 @@ class _Made(NamedTuple):
     contested: tuple[Conflict, ...]
 
 
-def _commit_by(writer: Writer, agent: str, base: Snapshot, theirs: CommitId) -> _Made:
+def _commit_by(writer: Writer, agent: str, base: Snapshot, theirs: CommitId, source: str) -> _Made:
     """Make the merge that an agent asked for: ours first, signed by agent and replica."""
     now = writer.clock()
     found = merge(base.repository, base.id, theirs, base.tombstones)
@@ -215,7 +215,8 @@ def _commit_by(writer: Writer, agent: str, base: Snapshot, theirs: CommitId) -> 
     if path not in files and base.repository.find(base.tree, path) is None:
         files[path] = registration
     tree = assemble(base, files, found.unread)
-    message = messages.write((), agent, subject=MERGE)
+    subject = messages.merge_of(source, _touches(tree.changes))
+    message = messages.write((), agent, subject=subject)
     made = commit.signed(tree.tree, (base.id, theirs), writer.identity(), agent, now, message)
     return _Made(made, tree, tree.changes, found.contested)
 
