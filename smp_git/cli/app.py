@@ -6,7 +6,7 @@ import errno
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from smp_git.cli.catalogue import READING, ROOMS
 from smp_git.cli.common import COMMON, SAID, common_options, take_note
 from smp_git.cli.inputs import in_utc
 from smp_git.cli.place import in_use, tell_damage
+from smp_git.cli.progress import PROGRESS
 from smp_git.cli.terminal import OutputError, drop, forget_notes, report
 from smp_git.model.errors import InvalidError, SmpError, StorageError
 
@@ -33,6 +34,9 @@ class _Command(NamedTuple):
     example: str
     hidden: bool
 
+
+# These go on until a person ends them, leave the terminal to another program, or talk themselves.
+_TALKING: Final = ("watch", "web", "mcp", "hook", "claude", "demo", "bisect", "completion", "help")
 
 _commands: Final[dict[str, _Command]] = {}
 
@@ -88,7 +92,9 @@ def _with_common(work: Callable[..., Any]) -> Callable[..., Any]:
         with boundary():
             in_use.clear()
             forget_notes()
-            work(**given)
+            name = str(SAID.get("command"))
+            with nullcontext() if name in _TALKING else PROGRESS.of(f"smp {name}"):
+                work(**given)
             for session in in_use:
                 tell_damage(session)
 

@@ -33,6 +33,7 @@ from smp_git.cli.filters import (
 )
 from smp_git.cli.options import At, Id
 from smp_git.cli.place import session_of, store_of, tell_beginning
+from smp_git.cli.progress import PROGRESS
 from smp_git.cli.screen import fitted, table, when
 from smp_git.cli.terminal import MARKS, note, paint, say
 from smp_git.cli.values import measures
@@ -258,18 +259,12 @@ def index(ctx: typer.Context) -> None:
     thousand memories. Without this, a question does the former itself, and memories
     without a vector are found by their words alone.
     """
-    is_watched = sys.stderr.isatty()
 
     def show(what: str, done: int, total: int) -> None:
-        sys.stderr.write(f"\r\x1b[K{done} of {total} {what}")
-        sys.stderr.flush()
+        PROGRESS.tell(f"{done:,} of {total:,} {what}")
 
     with session_of(ctx) as session:
-        try:
-            done = session.index(progress=show if is_watched else None)
-        finally:
-            if is_watched:
-                sys.stderr.write("\r\x1b[K")
+        done = session.index(progress=show)
         emit(ctx, done.as_json(), lambda: _indexed(done))
 
 
@@ -299,7 +294,9 @@ def _prompt(given: str | None) -> str | None:
     """Return the prompt: as given, or what standard input holds, whatever that is."""
     if given != "-":
         return given
-    return sys.stdin.buffer.read(_PROMPT_BYTES).decode("utf-8", "replace")
+    with PROGRESS.hidden():
+        data = sys.stdin.buffer.read(_PROMPT_BYTES)
+    return data.decode("utf-8", "replace")
 
 
 @command(example='smp context --for "Write the login page" --agent veritas --budget 2000')

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, cast
 
@@ -28,6 +26,7 @@ from smp_git.cli.filters import (
     parts_of,
 )
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.progress import counting
 from smp_git.cli.switches import (
     KeepPaths,
     KeepProjects,
@@ -56,25 +55,6 @@ _ENDINGS: Final = {
     ".bundle": "bundle",
 }  # fmt: skip
 _NAMED = 3
-
-
-def counting(what: str) -> Callable[[int], None]:
-    """Return what shows a person how far something is; nothing where nobody looks."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-
-    def show(count: int) -> None:
-        sys.stderr.write(f"\r{what} {count:,}\x1b[K")
-        sys.stderr.flush()
-
-    return show
-
-
-def done_counting() -> None:
-    """Take away what was shown of how far something is."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
 
 
 @command("import", example="smp import ~/.claude/projects")
@@ -116,7 +96,6 @@ def import_(
         dry_run=dry_run,
         progress=counting("memories imported:"),
     )
-    done_counting()
     emit(ctx, done.as_json(), lambda: "\n".join(_lines(done)))
     _tell(done)
 
@@ -252,7 +231,6 @@ def migrate(
     """
     place = folder(ctx) / (project or ".")
     done = Store.migrate(place, dry_run=dry_run, progress=counting("memories migrated:"))
-    done_counting()
     emit(ctx, done.as_json(), lambda: "\n".join(_migrated(done)))
     _tell(Import(format="", sessions=done.sessions))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from smp_git.cli.inputs import is_piped
+from smp_git.cli.progress import PROGRESS
 from smp_git.cli.terminal import note
 from smp_git.format import document
 from smp_git.model.errors import InvalidError, RefusedError
@@ -93,6 +94,7 @@ def _opened(data: bytes, suffix: str) -> Iterator[bytes]:
 
 def _run(place: Path) -> None:
     """Let a person edit a file; raise RefusedError if that does not come about."""
+    PROGRESS.stop()
     editor = _command()
     call = ["sh", "-c", f'{editor} "$@"', editor] if os.name == "posix" else shlex.split(editor)
     status = subprocess.run([*call, str(place)], check=False).returncode  # noqa: S603 - the person's own editor

@@ -13,6 +13,7 @@ from io import UnsupportedOperation
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from smp_git.cli.progress import PROGRESS
 from smp_git.model.errors import InvalidError
 from smp_git.model.memory import MAX_CONTENT_BYTES, MAX_FILE_BYTES
 from smp_git.model.times import format_time, parse_time
@@ -54,7 +55,9 @@ def text_of_file(file: Path) -> str:
 
 
 def _of_input(most: int) -> str:
-    return _decoded(_bounded(sys.stdin.buffer, most, "standard input"), "standard input")
+    with PROGRESS.hidden():
+        data = _bounded(sys.stdin.buffer, most, "standard input")
+    return _decoded(data, "standard input")
 
 
 def _of_file(file: Path, most: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from smp_git.cli.progress import PROGRESS
 from smp_git.cli.terminal import bare, end_of, legible, paint, put, rendered, visible
 from smp_git.model.times import format_time
 
@@ -214,6 +215,7 @@ def page(text: str, *, newest_last: bool = False) -> None:
     The pager is `SMP_PAGER`, `PAGER` or less; `cat`, or nothing, shows the text at once.
     """
     shown = rendered(text, sys.stdout) + "\n"
+    PROGRESS.stop()
     program = _pager() if sys.stdout.isatty() and sys.stdin.isatty() else []
     if (
         not program

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit
 from smp_git.cli.options import By
 from smp_git.cli.place import make_current, session_of, store_of
+from smp_git.cli.progress import PROGRESS, listener
 from smp_git.cli.terminal import counted, note, say
 from smp_git.model.errors import InvalidError
 
@@ -31,16 +31,9 @@ Accept = Annotated[
 ]
 
 
-def _progress() -> Callable[[str], None] | None:
-    """Return what shows progress, on a terminal only."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda line: typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
-
-
-def _ended(progress: Callable[[str], None] | None) -> None:
-    if progress is not None:
-        progress("")
+def _asking(ask: bool) -> AbstractContextManager[None]:
+    """Leave the terminal to whoever may ask for a password."""
+    return PROGRESS.hidden() if ask else nullcontext()
 
 
 @command(example="smp clone git@host:memory/shop.git")
@@ -60,12 +53,8 @@ def clone(
     ask: Ask = False,
 ) -> None:
     """Clone a session and use it in this terminal"""
-    store, progress = store_of(ctx), _progress()
-    try:
-        made = store.clone(address, session, ask=ask, progress=progress)
-    finally:
-        _ended(progress)
-    with made:
+    store = store_of(ctx)
+    with _asking(ask), store.clone(address, session, ask=ask, progress=listener()) as made:
         make_current(store, made.id)
         emit(ctx, {"id": made.id, "path": str(made.path)}, made.id)
 
@@ -134,14 +123,10 @@ def sync(
     """
     if all_sessions:
         return _sync_all(ctx, remote, asker(ctx, by), ask=ask)
-    progress = _progress()
-    with session_of(ctx) as session:
-        try:
-            result = session.sync(
-                remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=progress
-            )
-        finally:
-            _ended(progress)
+    with session_of(ctx) as session, _asking(ask):
+        result = session.sync(
+            remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=listener()
+        )
     for sentence in result.notes:
         note(sentence)
     return emit(ctx, result.as_json(), lambda: _said(result))
@@ -149,11 +134,8 @@ def sync(
 
 def _sync_all(ctx: typer.Context, remote: str | None, by: str | None, *, ask: bool) -> None:
     """Sync several sessions at a time; one that fails does not keep the others back."""
-    progress = _progress()
-    try:
-        done = store_of(ctx).sync(remote, agent=by, ask=ask, progress=progress)
-    finally:
-        _ended(progress)
+    with _asking(ask):
+        done = store_of(ctx).sync(remote, agent=by, ask=ask, progress=listener())
     for name, result in done.results.items():
         for sentence in result.notes:
             note(f"{name}: {sentence}")
@@ -207,8 +189,10 @@ def fetch(
     by: By = None,
 ) -> None:
     """Fetch from a remote without merging"""
-    with session_of(ctx) as session:
-        result = session.fetch(remote, agent=asker(ctx, by), accept=accept, ask=ask)
+    with session_of(ctx) as session, _asking(ask):
+        result = session.fetch(
+            remote, agent=asker(ctx, by), accept=accept, ask=ask, progress=listener()
+        )
     emit(ctx, result.as_json(), lambda: _said(result))
 
 
@@ -219,8 +203,8 @@ def push(ctx: typer.Context, remote: RemoteName = None, ask: Ask = False, by: By
     Refused if the remote has commits that are not here; smp sync merges them and
     pushes.
     """
-    with session_of(ctx) as session:
-        result = session.push(remote, agent=asker(ctx, by), ask=ask)
+    with session_of(ctx) as session, _asking(ask):
+        result = session.push(remote, agent=asker(ctx, by), ask=ask, progress=listener())
     emit(ctx, result.as_json(), lambda: _said(result))
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Final, NamedTuple, TextIO
 
+from smp_git.cli.progress import PROGRESS
 from smp_git.model.errors import SmpError, StorageError
 
 # What was written elsewhere may move the cursor, rename the window or hide what follows.
@@ -108,6 +109,8 @@ def put(text: str, stream: TextIO) -> None:
 def put_all(pieces: Iterable[str]) -> None:
     """Write pieces of one text to standard output, as they come; raise OutputError as `put` does."""
     for piece in pieces:
+        # A piece may end within a line.
+        PROGRESS.stop()
         with _heard(sys.stdout):
             sys.stdout.write(shown(piece, sys.stdout))
     put("", sys.stdout)
@@ -116,7 +119,8 @@ def put_all(pieces: Iterable[str]) -> None:
 @contextmanager
 def _heard(stream: TextIO) -> Iterator[None]:
     try:
-        yield
+        with PROGRESS.hidden():
+            yield
     except BrokenPipeError:
         if stream is sys.stdout:
             raise

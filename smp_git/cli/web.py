@@ -11,9 +11,9 @@ import typer
 
 from smp_git.cli.app import command
 from smp_git.cli.common import asker, emit, folder, setting
-from smp_git.cli.convert import counting, done_counting
 from smp_git.cli.options import Agent
 from smp_git.cli.place import session_of, store_of
+from smp_git.cli.progress import counting
 from smp_git.cli.switches import (
     KeepPaths,
     KeepProjects,
@@ -107,7 +107,6 @@ def report(
             force=force,
             progress=counting("memories written:"),
         )
-    done_counting()
     emit(ctx, done.as_json(), f"{done.path}")
     if not setting(ctx, "json"):
         note("a report is a copy: what is deleted here later is still in it")

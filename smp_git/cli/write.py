@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -18,6 +18,7 @@ from smp_git.cli.common import asker, emit
 from smp_git.cli.inputs import fields_from, is_piped, lines_of, text_from, text_of_file
 from smp_git.cli.options import Agent, Id
 from smp_git.cli.place import session_of, tell_beginning
+from smp_git.cli.progress import PROGRESS, counting
 from smp_git.cli.terminal import note
 from smp_git.cli.undo import note_left
 from smp_git.format import yamlfile
@@ -140,7 +141,9 @@ def _add_batch(ctx: typer.Context, batch: Path, agent: str | None, others: list[
             "--batch takes no other memory", hint="each line says its own kind, text and fields"
         )
     with session_of(ctx) as session, _lines_of(batch) as lines:
-        done = session.add_many(_objects(lines), agent=asker(ctx, agent))
+        done = session.add_many(
+            _objects(lines), agent=asker(ctx, agent), progress=counting("memories written:")
+        )
         ids = [touch.id for touch in done.touches]
         emit(ctx, done.as_json(), "\n".join(ids))
         note_redacted(done.redacted)
@@ -149,7 +152,8 @@ def _add_batch(ctx: typer.Context, batch: Path, agent: str | None, others: list[
 @contextmanager
 def _lines_of(batch: Path) -> Iterator[Iterable[bytes]]:
     if str(batch) == "-":
-        yield lines_of(sys.stdin.buffer)
+        with PROGRESS.hidden() if sys.stdin.isatty() else nullcontext():
+            yield lines_of(sys.stdin.buffer)
         return
     try:
         with batch.open("rb") as file:

@@ -13,6 +13,7 @@ import pytest
 
 from smp_git import Store
 from smp_git.cli.terminal import visible
+from tests.face.support import without_progress
 
 _EVIL = "Use \x1b]0;owned\x07\x1b[2J Redis\x9b31m\rhidden\n\tand a tab\r\n"
 
@@ -88,4 +89,4 @@ def _on_a_terminal(root: Path, command: tuple[str, ...]) -> str:
         process.wait(30)
     os.close(ours)
     # The terminal itself puts a return before each newline.
-    return b"".join(parts).decode().replace("\r\r\n", "\n").replace("\r\n", "\n")
+    return without_progress(b"".join(parts).decode().replace("\r\r\n", "\n").replace("\r\n", "\n"))

@@ -26,6 +26,7 @@ for line in sys.argv[1:]:
         if end.code:
             print(f"({end.code})", flush=True)
 """
+_ERASED = re.compile(r"\r[^\r\n]*\x1b\[K")
 _COMMIT = re.compile(r"\b[0-9a-f]{9}\b")
 _WALL = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -55,8 +56,12 @@ def on_terminal(
     rows: int = 50,
     env: Mapping[str, str],
     cwd: Path = ROOT,
+    progress: bool = False,
 ) -> str:
-    """Run a command in a pseudo-terminal and return all that it writes there."""
+    """Run a command in a pseudo-terminal and return what it leaves there.
+
+    With `progress`, also what it shows for a while: a busy machine is slow enough for that.
+    """
     import fcntl
     import pty
     import termios
@@ -82,7 +87,13 @@ def on_terminal(
             pass
         process.wait(60)
     os.close(ours)
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    text = b"".join(parts).decode().replace("\r\n", "\n")
+    return text if progress else without_progress(text)
+
+
+def without_progress(text: str) -> str:
+    """Return what a terminal shows in the end: without lines that were erased."""
+    return _ERASED.sub("", text)
 
 
 def screens(
