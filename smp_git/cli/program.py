@@ -14,6 +14,7 @@ from smp_git.cli.catalogue import ROOMS
 from smp_git.cli.common import SAID, take_note
 from smp_git.cli.help import answer, command_in, common, describe, unknown
 from smp_git.model.errors import UsageError, nearest
+from smp_git.model.memory import COMMON_FIELDS, KINDS
 
 # What typer raises for any wrong use; it exports the one below it alone.
 _WRONG_USE: Final[type[Exception]] = typer.BadParameter.__bases__[0]
@@ -71,6 +72,13 @@ def _usage_error(error: Any, name: str) -> UsageError:
             return UsageError(f"{options[-1]}: {_small(reason)}", hint=f"smp help {name}")
         return UsageError(_small(text), hint=f"smp help {name}")
     known = [each for option in (*describe(name).options, *common()) for each in option.names]
+    field = wrong.lstrip("-").replace("-", "_")
+    if "--field" in known and any(
+        field in (*kind.fields, *COMMON_FIELDS) for kind in KINDS.values()
+    ):
+        return UsageError(
+            f"smp {name} has no option {wrong}", hint=f"{field} is a field: --field {field}=VALUE"
+        )
     meant = _ELSEWHERE.get(wrong)
     near = meant if meant in known else nearest(wrong, known)
     return UsageError(

@@ -79,6 +79,11 @@ def test_version() -> None:
         (("forget",), "no command 'forget'", "did you mean delete?"),
         (("help", "forgett"), "no command 'forgett'", "smp help lists the commands"),
         (("-s", "x"), "no command", "smp help lists the commands"),
+        (
+            ("add", "finding", "x", "--severity", "high"),
+            "smp add has no option --severity",
+            "severity is a field: --field severity=VALUE",
+        ),
         (("list", "--limt", "3"), "smp list has no option --limt", "did you mean --limit or --at?"),
         (("context", "--prompt", "x"), "smp context has no option --prompt", "did you mean --for?"),
         (("list", "--type", "turn"), "smp list has no option --type", "did you mean --kind?"),
