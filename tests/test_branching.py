@@ -78,8 +78,9 @@ def test_a_merge_brings_both_together(session: Session, aside: Session) -> None:
     assert ids(session) == ["DEC-0001", "FIND-0001", "FIND-0002"]
     assert "contested" not in found
     assert git(session.path, "fsck", "--strict") == ""
-    assert git(session.path, "log", "-1", "--format=%s %an %P").split() == [
-        "merge", "judge", session.log()[0].commit and git(session.path, "rev-parse", "HEAD^1").strip(), aside.head,
+    assert session.log()[0].subject == "merge branch try/redis: 1 finding, edit 1 decision"
+    assert git(session.path, "log", "-1", "--format=%an %P").split() == [
+        "judge", session.log()[0].commit and git(session.path, "rev-parse", "HEAD^1").strip(), aside.head,
     ]  # fmt: skip
     assert git(session.path, "log", "--graph", "--oneline").count("*") == 7
     assert status(session) == ""

@@ -26,6 +26,9 @@ def is_due(handle: Handle) -> bool:
     said = snapshot.metadata
     if said.format < FORMAT or not handle.settings.readme:
         return False
+    if messages.read(snapshot.commit.message).subject == messages.README:
+        # Nothing was written since; all pages need not be read to see that.
+        return False
     path, _ = handle.main_writer.registration(handle.clock())
     if snapshot.repository.find(snapshot.tree, path) is None:
         return False
