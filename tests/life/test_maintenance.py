@@ -93,7 +93,7 @@ def test_retention_keeps_what_the_rules_keep(store: Store, clock: Clock) -> None
 def test_what_is_pinned_while_it_falls_due_stays(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = configured(store, "auto_purge: on\nretention: {learning: 5}")
+    store = configured(store, "readme: off\nauto_purge: on\nretention: {learning: 5}")
     filled(store, count=0)
     with store.session("shop") as session:
         session.add("learning", "wanted after all", agent="a")
