@@ -150,19 +150,17 @@ class _Copies:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._holding: dict[MemoryId, list[Record]] = {}
+        self._taken: dict[str, list[MemoryId]] = {}
         self._opened: dict[str, dict[MemoryId, list[DeadVersion]]] = {}
         for record in site.trash.records():
             for item in record.items:
                 if item.restored_at is None:
                     self._holding.setdefault(item.id, []).append(record)
+                    self._taken.setdefault(record.deletion, []).append(item.id)
 
     def named(self, text: str) -> Sequence[MemoryId]:
         """Return what a full or short id names, or the id of a deletion with all that it took."""
-        held = [
-            name
-            for name, records in self._holding.items()
-            if any(record.deletion == text for record in records)
-        ]
+        held = self._taken.get(text, [])
         short = None if is_id(text) else short_id(text)
         if short is not None:
             held = [name for name in self._holding if _is_short_for(short, parse_id(name))]
