@@ -1,4 +1,4 @@
-"""Writes pictures of the page and of a report for the docs: `python -m tests.pictures FOLDER`.
+"""Writes pictures of a terminal, the page and a report: `python -m tests.pictures FOLDER`.
 
 Each page in light and dark, wide and narrow, of a session that is told here. They are
 made when the docs are built, and not kept in the repository.
@@ -6,15 +6,20 @@ made when the docs are built, and not kept in the repository.
 
 from __future__ import annotations
 
+import html
+import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from smp_git import Session, Store
 from smp_git.web import report
+from tests.face.support import environment, on_terminal
 from tests.web.browser import NARROW, WIDE, browser, picture
 from tests.web.served import served
 
@@ -27,6 +32,26 @@ PAGES = {
     "compare": "s/shop/compare?old=1+week+ago&new=HEAD", "trash": "s/shop/trash",
     "size": "s/shop/size", "past": "s/shop/?at=2+weeks+ago",
 }  # fmt: skip
+
+
+# What is typed for the pictures of a terminal, each picture with a name.
+TYPED = {
+    "start": ("smp", "smp status"),
+    "ask": ("smp list -k finding", 'smp query "how long may a session live" --limit 3'),
+    "history": ("smp log -n 8 --graph", "smp diff DEC-2", "smp blame DEC-2"),
+    "forget": ("smp trash", "smp restore LEARN-2", "smp show LEARN-2"),
+    "wrong": ("smp shwo DEC-2", "smp show DEC-99", "smp add finding --severity high"),
+}
+_COLOURS = {
+    "1": "font-weight: bold", "2": "opacity: .65", "3": "font-style: italic",
+    "4": "text-decoration: underline", "31": "color: #f47067", "32": "color: #8ddb8c",
+    "33": "color: #daaa3f", "34": "color: #6cb6ff", "35": "color: #dcbdfb", "36": "color: #76e3ea",
+}  # fmt: skip
+_CODE = re.compile(r"\x1b\[([0-9;]*)m")
+_SCREEN = """<!doctype html><meta charset="utf-8"><title>smp</title>
+<style>body { margin: 0; background: #1c2128 }
+pre { margin: 0; padding: 1.2rem; color: #cdd9e5; font: 14px/1.4 monospace; white-space: pre-wrap }
+b { color: #8ddb8c }</style><pre>"""
 
 
 class Calendar:
@@ -46,15 +71,8 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         clock = Calendar(datetime(2026, 10, 26, 9, 0, tzinfo=UTC))
-        (place / "store").mkdir()
-        store = Store.init(place / "store", clock=clock)
-        store.configure({"key_dir": str(place / "keys")})
-        store = Store.open(place / "store", clock=clock)
-        with store.create_session("shop", user="ada", agents=["veritas", "architect"]) as session:
-            for _ in tell(session, clock):
-                clock.now += timedelta(hours=5, minutes=17)
-            with store.create_session("newsletter", user="ada") as other:
-                other.add("decision", "Send it on Thursdays", agent="architect")
+        store = told(place, clock)
+        with store.session("shop") as session:
             report.write(session, place / "shop.html", clock)
         with served(store) as server:
             root = f"http://{server.address}{server.door.root}/"
@@ -77,6 +95,52 @@ def main(folder: Path) -> None:
                         " each.style.contentVisibility = 'visible'"
                     )
                     picture(driver, folder / f"report-{name}.png")
+        with browser(place / "terminal") as driver:
+            terminal(driver, store.path, place, folder)
+
+
+def terminal(driver: Any, root: Path, home: Path, folder: Path) -> None:
+    """Write pictures of a terminal in which commands are typed."""
+    env = environment(home, SMP_ROOT=str(root), SMP_SESSION="shop")
+    for name, lines in TYPED.items():
+        screen = home / f"{name}.html"
+        shown = (f"<b>$</b> {html.escape(line)}\n{_typed(line, env)}\n" for line in lines)
+        screen.write_text(_SCREEN + "".join(shown) + "</pre>", "utf-8")
+        driver.get(f"file://{screen}")
+        picture(driver, folder / f"terminal-{name}.png")
+
+
+def _typed(line: str, env: dict[str, str]) -> str:
+    """Return what a command leaves on a terminal, as HTML with its colours."""
+    command = [sys.executable, "-P", "-m", "smp_git", *shlex.split(line)[1:]]
+    text, opened = html.escape(on_terminal(command, columns=100, env=env)), 0
+    out = []
+    for number, part in enumerate(_CODE.split(text)):
+        if not number % 2:
+            out.append(part)
+            continue
+        styles = [_COLOURS[code] for code in part.split(";") if code in _COLOURS]
+        if styles:
+            opened += 1
+            out.append(f'<span style="{"; ".join(styles)}">')
+        else:
+            out.append("</span>" * opened)
+            opened = 0
+    return "".join(out) + "</span>" * opened
+
+
+def told(place: Path, clock: Calendar) -> Store:
+    """Return a store with a session in which work was done, and one that was just begun."""
+    (place / "store").mkdir()
+    store = Store.init(place / "store", clock=clock)
+    store.configure({"key_dir": str(place / "keys")})
+    store = Store.open(place / "store", clock=clock)
+    with store.create_session("shop", user="ada", agents=["veritas", "architect"]) as session:
+        for _ in tell(session, clock):
+            clock.now += timedelta(hours=5, minutes=17)
+    with store.create_session("newsletter", user="ada") as other:
+        other.add("decision", "Send it on Thursdays", agent="architect")
+    return store
 
 
 def tell(session: Session, clock: Calendar) -> Iterator[None]:
