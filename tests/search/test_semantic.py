@@ -358,6 +358,7 @@ def test_maintenance_makes_the_vectors_that_are_missing_once(
     session: Session, store: Store
 ) -> None:
     session.close()
+    store.configure({"readme": "off"})
     planned = store.maintain(dry_run=True)
     assert ConceptEncoder.asked == []
     assert not the_file(session).exists()
@@ -381,7 +382,7 @@ def test_maintenance_makes_none_where_meaning_is_off_or_time_is_up(
     session: Session, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.close()
-    store.configure({"semantic": "off"})
+    store.configure({"semantic": "off", "readme": "off"})
     assert store.maintain().actions == ()
     store.configure({"semantic": None})
     monkeypatch.setattr(maintenance, "_VECTOR_SECONDS", 0.0)

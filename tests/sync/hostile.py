@@ -348,7 +348,7 @@ def _metadata(title: str, old: str, new: str) -> None:
 
 
 _metadata("newer-format", "format: 2", "format: 4")
-_metadata("newer-rule", "rule: 2", "rule: 3")
+_metadata("newer-rule", "rule: 2", "rule: 4")
 _metadata("rule-of-true", "rule: 2", "rule: true")
 _metadata("no-uid", "uid: ", "uids: ")
 _metadata("session-outside", "id: shop", "id: ../shop")
