@@ -29,8 +29,7 @@ def is_due(handle: Handle) -> bool:
     if messages.read(snapshot.commit.message).subject == messages.README:
         # Nothing was written since; all pages need not be read to see that.
         return False
-    path, _ = handle.main_writer.registration(handle.clock())
-    if snapshot.repository.find(snapshot.tree, path) is None:
+    if not handle.main_writer.is_registered(snapshot):
         return False
     if _is_a_persons(snapshot, handle.reader.path):
         return False

@@ -393,7 +393,12 @@ class Writer:
         """Return the file that registers this replica: its path and bytes."""
         tag = self.identity().tag
         said = dialect.write({"tag": tag, "registered_at": format_time(at)})
-        return f"replicas/{tag}.yaml", said.encode()
+        return _registered(tag), said.encode()
+
+    def is_registered(self, base: Snapshot) -> bool:
+        """Whether this replica has written here; one that has not stays without a tag."""
+        known = self.reader.local.identity(self.reader.path)
+        return known is not None and bool(base.repository.find(base.tree, _registered(known.tag)))
 
     # Numbers
 
@@ -525,3 +530,8 @@ def _is_buried(stage: Stage, touch: Touch) -> bool:
     if not stage.base.tombstones.names(touch.id) or touch.verb in messages.LASTING:
         return False
     return stage.files.get(parse_id(touch.id).path, b"") is None
+
+
+def _registered(tag: str) -> str:
+    """Return where the file of a replica is that has written."""
+    return f"replicas/{tag}.yaml"
