@@ -165,7 +165,7 @@ config set trash_days=40
 -s shop repair
 -s shop branch more
 -s shop switch idea
--s shop export bundle -o x.bundle
+-s shop export --format bundle -o x.bundle
 -s shop delete DEC-0001
 -s shop redact PG --yes
 -s shop anonymize --yes
